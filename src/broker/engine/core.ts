@@ -51,7 +51,7 @@ export interface CoreParts {
   readonly hasReplicas: boolean
   /** Events that are older go. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
-  /** By which streams go to other sites. */
+  /** They decide which streams are shipped to other sites. */
   readonly policies: ReplicationPolicies
 }
 
@@ -289,7 +289,7 @@ export class Core {
   }
 }
 
-/** For frames that release records, with any flush policy: after a power cut no frame may need a segment that was dropped. */
+/** The durability of frames that release records, whatever the flush policy: after a power cut no frame may need a segment that was dropped. */
 export const SYNCED = { durability: 'sync' } as const
 const ACKNOWLEDGED_SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
 const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }

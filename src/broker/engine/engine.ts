@@ -64,7 +64,7 @@ export interface EngineParts {
   readonly tenants: readonly string[]
   /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
-  /** By which streams go to other sites. */
+  /** They decide which streams are shipped to other sites. */
   readonly policies: readonly ReplicationPolicy[]
 }
 

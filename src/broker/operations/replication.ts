@@ -223,12 +223,12 @@ export class Replication {
     return worker.isThrottled ? unavailable('the tenant has sent as much to other sites as its quota allows') : null
   }
 
-  /** Of records below `end` that are stored here. Rejects with a BrokerError when the target does not have them in time. */
-  acknowledged(stream: StreamState, name: string, end: number): Promise<ReplicationReceipt> {
+  /** The records [first, end), which are stored here. Rejects with a BrokerError when the target does not have them in time. */
+  acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<ReplicationReceipt> {
     if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
     const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX
     const worker = this.#workerOf(stream, name)
-    return worker instanceof Error ? Promise.reject(worker) : worker.acknowledged(end, untilMs)
+    return worker instanceof Error ? Promise.reject(worker) : worker.acknowledged(first, end, untilMs)
   }
 
   #workerOf(stream: StreamState, name: string): ReplicationWorker | BrokerError {

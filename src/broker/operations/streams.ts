@@ -112,8 +112,8 @@ class Publishing implements NewFrame<Change>, Records {
 export interface Targets {
   /** Why the target of a policy cannot be reached now; null: it can. */
   problemOf(stream: StreamState, policy: string): BrokerError | null
-  /** Of records below `end`. Rejects with a BrokerError when the target does not have them in time. */
-  acknowledged(stream: StreamState, policy: string, end: number): Promise<ReplicationReceipt>
+  /** The target has the records [first, end). Rejects with a BrokerError when it does not have them in time. */
+  acknowledged(stream: StreamState, policy: string, first: number, end: number): Promise<ReplicationReceipt>
 }
 
 /** A record of a batch that can be stored as it asks. */
@@ -282,23 +282,22 @@ export class Streams {
     if (frame.payloadBytes > core.appender.payloadBytesMax) {
       return refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
-    if (how.policy !== null) return this.#replicated(stream, frame, how.policy, frame.end, replyTimed)
+    if (how.policy !== null) return this.#replicated(stream, frame, how.policy, replyTimed)
     return { kind: 'change', frame, reply: replyTimed, isToldAtOnce: !how.waits }
   }
 
   /** Answered when the target has it, too. */
   #replicated<Reply extends object>(
     stream: StreamState,
-    frame: NewFrame<Change>,
+    frame: Publishing,
     policy: string,
-    end: number,
     reply: () => Reply,
   ): Decision<Reply, Change> {
     return {
       kind: 'read',
       read: async () => {
         await this.#core.store(frame, 'internal_error')
-        const receipt = await this.#targets.acknowledged(stream, policy, end)
+        const receipt = await this.#targets.acknowledged(stream, policy, frame.firstOffset, frame.end)
         return () => ({ kind: 'reply', reply: { ...reply(), replication_receipt: receipt }, isToldAtOnce: true })
       },
     }

@@ -54,9 +54,9 @@ class DecodeLoop {
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   readonly #waiting = new FairQueue<IngestRequest>()
-  /** Of those that wait. */
+  /** The policy under which all waiting requests were admitted. */
   #policyGeneration = -1
-  /** Behind all of them: of another policy (C1). */
+  /** The next request, admitted under another policy. It waits until the queue is empty (C1). */
   #next: IngestRequest | null = null
   #stopping = false
 
