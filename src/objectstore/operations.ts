@@ -121,11 +121,11 @@ export interface ReceivedBody {
   abandon(): void
 }
 
-/** Throws the S3Error that refuses the change. @param current what is there now, null: nothing */
-export type Precondition = (current: ObjectSummary | null) => void
+/** @param current what is there now, null: nothing @returns why the change is refused, null: it is not */
+export type Precondition = (current: ObjectSummary | null) => Error | null
 
 /** Refuses nothing: what is there need not be looked up for it. */
-export const UNCONDITIONAL: Precondition = () => {}
+export const UNCONDITIONAL: Precondition = () => null
 
 export interface NewObject {
   readonly bucket: Bucket

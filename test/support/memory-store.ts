@@ -256,7 +256,8 @@ export class MemoryStore implements ObjectStore {
 
   #judge(bucket: Bucket, key: string, precondition: Precondition): void {
     this.#existing(bucket)
-    precondition(this.peek(bucket, key))
+    const refused = precondition(this.peek(bucket, key))
+    if (refused !== null) throw refused
   }
 
   #keep(

@@ -11,7 +11,6 @@
  * W5  a target is told that records are gone only when no power cut can bring them back: it would never take them again
  */
 import { StoreError } from '../../errors.ts'
-import { FrameNotTaken } from '../../engine/appender.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { Change } from '../frames/change.ts'
@@ -411,20 +410,16 @@ export class ReplicationWorker {
     }
     this.#skippedBelow = floor
     this.#giveUp(({ first, end }) => this.#isPassedOver(first, end), REMOVED)
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const skipped = {
+    const { before, frame } = core.audited({ tenant, principal: 'broker' }, 'finish', (event) => ({
       kind: 'replication_skipped',
-      at_ms: core.time.wallMs(),
-      tenant,
-      principal: 'broker',
-      audit_offset: auditOffset,
+      ...event,
       ...this.#named(),
       stream: stream.name,
       from_offset: from,
       to_offset: floor,
       skipped_records: records,
-    } as const
-    if (!this.#append(...before, core.changeFrame(skipped, 'finish'))) return
+    }))
+    if (!this.#append(...before, frame)) return
     this.#toldBelow = floor
     core.counters.unshipped(records)
     core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
@@ -443,13 +438,7 @@ export class ReplicationWorker {
 
   /** False: the log takes nothing now. */
   #append(...frames: readonly NewFrame<Change>[]): boolean {
-    try {
-      for (const frame of frames) this.#parts.core.engine.appendSilently(frame)
-      return true
-    } catch (error) {
-      if (error instanceof FrameNotTaken) return false
-      throw error
-    }
+    return this.#parts.core.engine.appendSilently(frames) === null
   }
 }
 

@@ -93,7 +93,7 @@ class Sites {
 
   /** The binding is read again, with other values of its policy. */
   bind(more: object): void {
-    this.source.operations.replacePolicies(this.#policies(more))
+    this.source.broker.replacePolicies(this.#policies(more))
   }
 
   /** The way is good again, and time passes until nothing has to go. */
@@ -339,14 +339,14 @@ describe('a worker', () => {
     const sites = await Sites.open(1)
     sites.publish(3)
     await sites.source.flush()
-    const { operations, core } = sites.source
+    const { broker, core } = sites.source
     let looks = 0
     const lagOf = core.policies.lagOf.bind(core.policies)
     core.policies.lagOf = (...asked) => {
       looks += 1
       return lagOf(...asked)
     }
-    const read = (): number => operations.replicationGauges.lagRecords
+    const read = (): number => broker.replicationGauges.lagRecords
     assert.equal(read(), 3)
     const once = looks
     assert.ok(once > 0)
