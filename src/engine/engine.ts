@@ -59,10 +59,13 @@ type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
 export class NotLeading extends Error {
   /** Where the node is that does; null: that is not known. */
   readonly leader: string | null
+  /** False: nothing was changed. True: a change was made and cannot be told of. */
+  readonly hasChanged: boolean
 
-  constructor({ cluster }: Pick<Log, 'cluster'>) {
+  constructor({ cluster }: Pick<Log, 'cluster'>, hasChanged = false) {
     super('this node does not lead its cluster, or is not sure to')
     this.leader = cluster?.leader ?? null
+    this.hasChanged = hasChanged
   }
 }
 
@@ -335,7 +338,10 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
 
   tell(): void {
     const decision = this.#decision
-    if (!this.#engine.log.mayAnswer) return this.#answer.refused(this.#notStored(new NotLeading(this.#engine.log))) // E6
+    const { log } = this.#engine
+    if (!log.mayAnswer) {
+      return this.#answer.refused(this.#notStored(new NotLeading(log, decision.kind === 'change'))) // E6
+    }
     if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision.kind === 'refuse') this.#answer.refused(decision.error)

@@ -58,6 +58,11 @@ export class ClusterPart {
     return this.#shared.leads && this.options.nowMs() < this.#shared.leaseUntilMs
   }
 
+  /** Epoch of the lead under which what the log holds may be told; null: it may not be told. */
+  get term(): number | null {
+    return this.mayAnswer ? this.#shared.frameEpoch : null
+  }
+
   /** Higher than that of every frame that was there when the log was opened. */
   get epoch(): number {
     return this.#shared.epoch

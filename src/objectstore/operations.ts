@@ -222,6 +222,15 @@ export interface ListedObject extends ObjectSummary {
 
 export interface ObjectStore {
   /**
+   * What the methods below say is true in the term in which this node leads its cluster. If the term is still the same when an answer is sent, it was
+   * the same when the answer was judged.
+   *
+   * @returns the term; in no cluster always the same number
+   * @throws S3Error SlowDown when this node does not lead, or is not sure to
+   */
+  demandTerm(): number
+
+  /**
    * Resolves when everything that was there to be seen is durable: for what is answered from what the methods below show without a promise (O2).
    *
    * @throws S3Error InternalError when some of it was lost

@@ -54,6 +54,10 @@ export class MemoryStore implements ObjectStore {
   #uploadsEver = 0
   #commitSequence = 0
 
+  demandTerm(): number {
+    return 0
+  }
+
   buckets(owner: string): readonly Bucket[] {
     return [...this.#buckets.values()]
       .filter((bucket) => bucket.owner === owner)

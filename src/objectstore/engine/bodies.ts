@@ -10,6 +10,7 @@
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
  * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
+ * B6  in a cluster a body ends with the lead in which it began: another leader does not know it, and may clean the segments of its extents
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -120,6 +121,13 @@ export class Bodies {
     let oldest = Infinity
     for (const body of this.#open) oldest = Math.min(oldest, body.oldestExtent)
     return oldest
+  }
+
+  /** B6. None of them takes memory that another one gives back. */
+  endAll(failure: Error): void {
+    this.#waiting.clear()
+    this.#stopped.clear()
+    for (const body of this.#open) body.fail(failure)
   }
 
   // For its bodies
@@ -236,7 +244,7 @@ export class LargeBody implements BodyWriter {
     this.#digest = bodies.core.digests.begin(plan, {
       updated: (payloadCrc) => this.#append(payloadCrc),
       finished: (digest) => this.#finished(digest),
-      failed: () => this.#fail(notKept()),
+      failed: () => this.fail(notKept()),
     })
   }
 
@@ -369,10 +377,10 @@ export class LargeBody implements BodyWriter {
       onTaken: (position) => void this.#extents.push({ position, bytes }),
     }
     try {
-      core.engine.append(frame, { settled: (stored) => stored || this.#fail(notStored(new FrameLost())) })
+      core.engine.append(frame, { settled: (stored) => stored || this.fail(notStored(new FrameLost())) })
     } catch (error) {
       this.#free(offset)
-      return this.#fail(notStored(error))
+      return this.fail(notStored(error))
     }
     this.#copies?.add(this.#extents.at(-1)!, core.arena.bytes.subarray(offset, offset + bytes))
     this.#bodies.freeWhenReleased(offset)
@@ -390,7 +398,8 @@ export class LargeBody implements BodyWriter {
     this.#onDrain?.()
   }
 
-  #fail(error: Error): void {
+  /** B3 */
+  fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#failure = error
     this.#copies?.drop()

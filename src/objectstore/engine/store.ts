@@ -30,7 +30,7 @@ import type {
   Upload,
   UploadedPart,
 } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, refuse } from '../refusals.ts'
 import { Bodies } from './bodies.ts'
 import type { Core } from './core.ts'
 import { FrameDropped } from './frame-reads.ts'
@@ -60,6 +60,14 @@ export class Store implements ObjectStore {
     this.#core = core
     this.objects = objects
     this.bodies = new Bodies(core, objects.runs)
+  }
+
+  demandTerm(): number {
+    const { cluster } = this.#core.log
+    if (cluster === null) return 0
+    const { term } = cluster
+    if (term === null) throw notLeading(cluster.leader)
+    return term
   }
 
   settled(): Promise<void> {
