@@ -30,7 +30,7 @@ import type {
   Upload,
   UploadedPart,
 } from '../../src/objectstore/operations.ts'
-import { refuse } from '../../src/objectstore/refusals.ts'
+import { notLeading, refuse } from '../../src/objectstore/refusals.ts'
 import { MemoryBody, MemorySource, MemoryWriter, OpenBodies } from './memory-bodies.ts'
 
 /** What an object is besides its body. */
@@ -54,8 +54,12 @@ export class MemoryStore implements ObjectStore {
   #uploadsEver = 0
   #commitSequence = 0
 
+  /** Null: its node does not lead. */
+  term: number | null = 0
+
   demandTerm(): number {
-    return 0
+    if (this.term === null) throw notLeading('http://10.0.0.2:9000')
+    return this.term
   }
 
   buckets(owner: string): readonly Bucket[] {

@@ -19,7 +19,7 @@ import type { Log } from '../../log/log.ts'
 import type { BodyDigest, DigestPlan } from '../bodies/body-digests.ts'
 import { WholeDigests } from '../bodies/whole-digests.ts'
 import type { BodyTarget, BodyWriter } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, refuse } from '../refusals.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import { FrameLost } from '../../engine/appender.ts'
 import { notStored } from './core.ts'
@@ -83,6 +83,8 @@ export class Bodies {
   large(plan: DigestPlan, target: BodyTarget, copies: WrittenRuns | null = null): LargeBody {
     const body = new LargeBody(this, plan, target, copies)
     this.#open.add(body)
+    const { log } = this.core
+    if (!log.mayAnswer) body.fail(notLeading(log.cluster?.leader ?? null)) // B6
     return body
   }
 
