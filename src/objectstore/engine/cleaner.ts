@@ -10,6 +10,7 @@
  * M5  where only the lack of a checkpoint keeps a segment from going, one is written
  * M6  in a cluster only the leader moves what lives, by frames as any other, and says in a frame up to where it has (state S4). Each node drops its
  *     segments by itself: when a checkpoint of its own stands for them, and no cut of its log can take that frame away
+ * M7  in a cluster a leader does not clean a segment that is damaged on its disk, nor any behind it: other nodes have it whole, and would drop it
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
@@ -114,8 +115,9 @@ export class Cleaner implements Upkeep {
     for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
       if (oldest.end > this.#parts.store.bodies.oldestExtent) return
       if (!oldest.sealed || oldest.end > checkpoints.position) return this.#demandCheckpoint()
+      if (this.#isWholeElsewhere(oldest)) return
       this.#cleaning.begin(core.state.liveBytes)
-      if (!(await this.#moveOut(oldest, signal))) return this.#cleaning.giveUp()
+      if (!(await this.#moveOut(oldest, signal)) || this.#isWholeElsewhere(oldest)) return this.#cleaning.giveUp()
       if (core.log.cluster === null) this.#movedTo = oldest.end
       else await this.#sayCleaned(oldest.end)
       this.#cleaning.movedTo(oldest.end)
@@ -129,6 +131,12 @@ export class Cleaner implements Upkeep {
     const { log, state } = this.#parts.core
     const movedTo = Math.max(this.#movedTo, state.cleaned.before)
     return log.segments.find(({ end }) => end > movedTo)
+  }
+
+  /** M7 */
+  #isWholeElsewhere({ base, end }: SegmentInfo): boolean {
+    const { log } = this.#parts.core
+    return log.cluster !== null && log.incidents.some(({ from, to }) => from < end && to > base)
   }
 
   /** M2 */

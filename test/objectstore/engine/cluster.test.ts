@@ -103,6 +103,31 @@ describe('a log that the leader cleans', () => {
     assert.ok((await after.get('small')).equals(BODY.subarray(0, 100)))
   })
 
+  it('keeps a segment that is damaged on its disk: the others have it whole', async () => {
+    const { leader, follower, client } = await cluster()
+    await client.put('small', BODY.subarray(0, 700))
+    await litter(leader, client)
+    await leader.flush()
+    const { recordsPath, base } = leader.log.segments[0]!
+    leader.files.damage(recordsPath, (content) => {
+      content[content.indexOf(BODY.subarray(100, 200))]! ^= 1
+      return content
+    })
+    for (let round = 0; round < 2; round += 1) {
+      await clean(leader)
+      await clean(follower)
+      await leader.flush()
+    }
+    assert.equal(leader.log.incidents.length, 1)
+    assert.deepEqual([begin(leader), begin(follower), leader.core.state.cleaned.before], [base, base, 0])
+    leader.follower = null
+    follower.lead(2)
+    const after = new StoreClient(follower, follower.store.bucket('photos')!)
+    await clean(follower)
+    assert.ok(follower.core.state.cleaned.before > 0)
+    assert.ok((await after.get('small')).equals(BODY.subarray(0, 700)))
+  })
+
   it('is known to be clean after a restart', async () => {
     const { leader, client } = await cluster()
     leader.follower = null
