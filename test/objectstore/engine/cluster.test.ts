@@ -145,6 +145,14 @@ describe('a log that the leader cleans', () => {
 })
 
 describe('a body on its way', () => {
+  it('never goes to the cluster as other bytes than those that were digested', async () => {
+    const { leader, client } = await cluster()
+    client.large('large').write(BODY)
+    await leader.step() // the lane of digests has answered, and the frames stand in the ring
+    leader.arena.bytes.fill(0)
+    await assert.rejects(leader.step(), { message: 'the arena keeps a frame until the lane has taken it' })
+  })
+
   it('ends with the lead, and what it had is free', async () => {
     const { leader, client } = await cluster()
     const body = client.large('large')
