@@ -8,26 +8,43 @@ import { finished } from '../../../src/objectstore/finished.ts'
 import { notLeading } from '../../../src/objectstore/refusals.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
+import { mulberry32 } from '../../support/sim-files.ts'
 import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld } from './world.ts'
+import type { StoreWorldOptions } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 const CLUSTER: ClusterOptions = { ack: 'cluster', logId: 77, keepUpTo: null, nowMs: () => 0, onSetAside: () => {} }
 
-/** A node whose lane confirms everything at once. */
+/** A node whose lane confirms everything at once, unless it is cut off. */
 class Node extends StoreWorld {
   follower: Node | null = null
   /** The anchor follows what is synced. */
   isAnchoring = true
+  isCutOff = false
+  #confirmed = 0
 
-  static override async open(): Promise<Node> {
-    const node = new Node()
+  static override async open(options: StoreWorldOptions = {}): Promise<Node> {
+    const node = new Node(options)
     await node.open({ cluster: CLUSTER })
     return node
   }
 
   lead(epoch: number): void {
+    this.#confirmed = this.core.appender.tail
     this.#shared.publishLease(1000)
     this.log.cluster!.lead(epoch)
+  }
+
+  /** As the membership does it. */
+  async stepDown(): Promise<void> {
+    this.#shared.publishLease(0)
+    this.log.cluster!.follow()
+    this.store.bodies.endAll(notLeading(null))
+    await this.log.cutTo(this.#confirmed)
+    const { ring } = this.log.cluster!
+    while (ring.next() >= 0);
+    ring.release()
+    this.isCutOff = false
   }
 
   get #shared(): LogShared {
@@ -35,10 +52,12 @@ class Node extends StoreWorld {
   }
 
   override async step(): Promise<void> {
-    const { ring } = this.log.cluster!
+    const { ring, leads } = this.log.cluster!
+    if (leads && this.isCutOff) return super.step()
     for (const { bytes, end } of new RingFrames(ring, this.arena.bytes).take(this.log.generation, Infinity)) {
       if (this.follower !== null) await this.follower.take(Buffer.from(bytes))
       this.#shared.publishLaneTaken(end.position)
+      this.#confirmed = end.position
     }
     ring.release()
     this.#confirm()
@@ -52,8 +71,9 @@ class Node extends StoreWorld {
   }
 
   #confirm(): void {
-    this.#shared.publishConfirmed(this.core.appender.tail)
-    if (this.isAnchoring) this.#shared.publishAnchored(this.#shared.syncedHere())
+    const confirmed = this.log.cluster!.leads ? this.#confirmed : this.core.appender.tail
+    this.#shared.publishConfirmed(confirmed)
+    if (this.isAnchoring) this.#shared.publishAnchored(Math.min(confirmed, this.#shared.syncedHere()))
     this.log.noteProgress()
   }
 }
@@ -65,6 +85,10 @@ async function cluster(): Promise<{ leader: Node; follower: Node; client: StoreC
   return { leader, follower, client: await StoreClient.open(leader) }
 }
 
+/** One of them found that a cut left the last segment ended on one node alone. */
+const SEEDS = [1, 3, 6]
+
+const clientOf = (node: Node): StoreClient => new StoreClient(node, node.store.bucket('photos')!)
 const clean = (node: Node): Promise<void> => settled(node, node.engine.cleaner.enforce())
 const begin = ({ log }: Node): number => log.segments[0]!.base
 
@@ -168,4 +192,47 @@ describe('a body on its way', () => {
     await assert.rejects(settled(leader, finished(client.large('other'))), { code: 'SlowDown' })
     assert.throws(() => leader.store.demandTerm(), { code: 'SlowDown' })
   })
+})
+
+describe('two nodes that lead in turn', () => {
+  for (const seed of SEEDS) {
+    it(`have what was acknowledged, and nothing that was lost: seed ${seed}`, async () => {
+      const random = mulberry32(seed)
+      const pick = (count: number): number => Math.floor(random() * count)
+      const nodes = [await Node.open({ seed }), await Node.open({ seed: seed + 1000 })] as const
+      const expected = new Map<string, Buffer>()
+      let [leader, follower] = nodes
+      for (let term = 1; term <= 6; term += 1) {
+        leader.follower = follower
+        leader.lead(term)
+        const client = term === 1 ? await StoreClient.open(leader) : clientOf(leader)
+        for (const [key, body] of expected) assert.ok((await client.get(key)).equals(body), `${key} in term ${term}`)
+        const upload = await client.begin('parted')
+        for (let n = 0; n < 40; n += 1) {
+          const key = `key-${pick(6)}`
+          const body = payloadOf(1000 * term + n, pick(4 * EXTENT_BYTES))
+          const what = pick(10)
+          if (what < 6) await client.put(key, body)
+          else if (what < 7) await client.putLarge(key, body)
+          else if (what < 8) await client.part(upload, 1 + pick(3), body)
+          else if (what < 9) await clean(random() < 0.5 ? leader : follower)
+          else await client.delete(key)
+          if (what < 7) expected.set(key, body)
+          if (what === 9) expected.delete(key)
+          follower.isAnchoring = random() < 0.8
+        }
+        follower.isAnchoring = true
+        leader.isCutOff = true
+        const lost = [client.putting('key-0', payloadOf(term, 500)), client.putting('key-1', BODY)]
+        for (const each of lost) each.catch(() => {})
+        for (let steps = pick(10); steps > 0; steps -= 1) await leader.step()
+        await leader.stepDown()
+        assert.deepEqual(leader.log.cluster!.end, follower.log.cluster!.end)
+        for (const each of lost) await assert.rejects(settled(leader, each), { retryable: true })
+        ;[leader, follower] = [follower, leader]
+        follower.follower = null
+      }
+      assert.ok(begin(leader) > 0 && begin(follower) > 0, 'both have dropped what was cleaned')
+    })
+  }
 })

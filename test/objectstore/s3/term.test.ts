@@ -55,20 +55,22 @@ describe('a request whose term is over when it is answered', () => {
   /** Another term has begun when the request was judged. */
   const asked = async (context: TestContext, method: string, target: string, body = ''): Promise<Reply> => {
     const gateway = await started(context)
-    const { settled } = gateway.store
-    const over = (): void => void (gateway.store.term = 7)
-    gateway.store.settled = () => {
+    const { store } = gateway
+    const over = (): void => void (store.term = 7)
+    const settled = store.settled.bind(store)
+    store.settled = () => {
       over()
-      return settled.call(gateway.store)
+      return settled()
     }
-    const { list, putObject } = gateway.store
-    gateway.store.list = (...asked) => {
+    const list = store.list.bind(store)
+    store.list = (...asked) => {
       over()
-      return list.call(gateway.store, ...asked)
+      return list(...asked)
     }
-    gateway.store.putObject = (answer, object) => {
+    const putObject = store.putObject.bind(store)
+    store.putObject = (answer, object) => {
       over()
-      putObject.call(gateway.store, answer, object)
+      putObject(answer, object)
     }
     return gateway.ask(method, target, { body })
   }
