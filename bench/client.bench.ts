@@ -1,18 +1,24 @@
 /**
  * What does the client library cost over a raw loop of the same requests: publishes of 200 bytes and empty claims, 16 in flight, by `node:http`
- * and by `fetch`? Raw and library take turns on one broker; shown are the medians of requests per second and of this process' processor time
- * for a request, and their ratios. `--smoke` runs each once, so that CI catches rot.
+ * and by `fetch`? Raw and library take turns on one broker, each in a process of its own, as a program has one or the other: in one process V8
+ * would optimise `node:http` for the callers of both. Shown are the medians of requests per second and of the process' own time for a request, and
+ * their ratios. `--smoke` runs each once, so that CI catches rot.
  */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
-import { HttpNativeClient, fetchTransport } from '../src/client/index.ts'
+import { HttpNativeClient, fetchTransport, nodeTransport } from '../src/client/index.ts'
+import type { HttpTransport } from '../src/client/index.ts'
 import { Service } from './support/service.ts'
 
 const smoke = process.argv.includes('--smoke')
 const IN_FLIGHT = 16
 const REQUESTS = smoke ? IN_FLIGHT : 8000
-const ROUNDS = smoke ? 1 : 7
+/** Before the measured ones: the code is compiled, connections are open. */
+const WARM_UP = smoke ? 0 : 8000
+const ROUNDS = smoke ? 1 : 5
 const STREAM = 'bench'
 const PAYLOAD = 'payload '.repeat(25)
 const RECORDS = `/v1/streams/${STREAM}/records`
@@ -21,18 +27,16 @@ const HEADERS = { 'content-type': 'application/json' }
 
 type Ask = (i: number) => Promise<unknown>
 
-const dataDirectory = mkdtempSync(`${tmpdir()}/trilog-bench-client-`)
-const service = await Service.start('broker', { MQ_DATA_DIR: dataDirectory, MQ_HTTP_BIND: '127.0.0.1:0' })
-const library = await HttpNativeClient.connect(service.url, { producerId: 'bench' })
-const overFetch = await HttpNativeClient.connect(service.url, { producerId: 'bench', transport: fetchTransport() })
-await library.createStream(STREAM, { default_durability: 'memory' })
+/** Of the broker: given to the processes that ask. */
+const asked = process.argv.indexOf('--ask')
+const url = asked < 0 ? '' : process.argv[asked + 2]!
 
 const agent = new Agent({ keepAlive: true })
 const rawHttp = (path: string, body: object): Promise<unknown> =>
   new Promise((resolve, reject) => {
     const text = JSON.stringify(body)
     const headers = { ...HEADERS, 'content-length': Buffer.byteLength(text) }
-    const sent = request(`${service.url}${path}`, { method: 'POST', agent, headers }, (response) => {
+    const sent = request(`${url}${path}`, { method: 'POST', agent, headers }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString())))
@@ -42,7 +46,7 @@ const rawHttp = (path: string, body: object): Promise<unknown> =>
     sent.end(text)
   })
 const rawFetch = async (path: string, body: object): Promise<unknown> => {
-  const response = await fetch(`${service.url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method: 'POST',
     headers: HEADERS,
     body: JSON.stringify(body),
@@ -54,44 +58,76 @@ const recordOf = (i: number) => ({ message_id: `m-${i}`, payload: PAYLOAD })
 const rawRecordOf = (i: number) => ({ ...recordOf(i), headers: { 'x-producer-id': 'bench' }, durability_mode: null })
 const NOTHING = { start_offset: 0, max_messages: 1 }
 
-const CASES: readonly (readonly [what: string, raw: Ask, library: Ask])[] = [
-  ['publish, node:http', (i) => rawHttp(RECORDS, rawRecordOf(i)), (i) => library.publish(STREAM, recordOf(i))],
-  ['publish, fetch', (i) => rawFetch(RECORDS, rawRecordOf(i)), (i) => overFetch.publish(STREAM, recordOf(i))],
-  ['claim, node:http', () => rawHttp(CLAIMS, NOTHING), () => library.claimQueue(STREAM, 'g', NOTHING)],
-  ['claim, fetch', () => rawFetch(CLAIMS, NOTHING), () => overFetch.claimQueue(STREAM, 'g', NOTHING)],
-]
+/** Both sides of a case, made where they are asked. */
+const SIDES = {
+  raw: {
+    'publish, node:http': async () => (i: number) => rawHttp(RECORDS, rawRecordOf(i)),
+    'publish, fetch': async () => (i: number) => rawFetch(RECORDS, rawRecordOf(i)),
+    'claim, node:http': async () => () => rawHttp(CLAIMS, NOTHING),
+    'claim, fetch': async () => () => rawFetch(CLAIMS, NOTHING),
+  },
+  library: {
+    'publish, node:http': async () => publishing(await connect(nodeTransport())),
+    'publish, fetch': async () => publishing(await connect(fetchTransport())),
+    'claim, node:http': async () => claiming(await connect(nodeTransport())),
+    'claim, fetch': async () => claiming(await connect(fetchTransport())),
+  },
+} satisfies Record<string, Record<string, () => Promise<Ask>>>
+
+type Side = keyof typeof SIDES
+type Case = keyof (typeof SIDES)['raw']
+
+const connect = (transport: HttpTransport): Promise<HttpNativeClient> =>
+  HttpNativeClient.connect(url, { producerId: 'bench', transport })
+const publishing =
+  (client: HttpNativeClient): Ask =>
+  (i) =>
+    client.publish(STREAM, recordOf(i))
+const claiming =
+  (client: HttpNativeClient): Ask =>
+  () =>
+    client.claimQueue(STREAM, 'g', NOTHING)
 
 interface Run {
   readonly perSecond: number
   readonly cpuMicros: number
 }
 
-async function run(ask: Ask): Promise<Run> {
-  const begunMs = performance.now()
-  const begun = process.cpuUsage()
+async function repeat(ask: Ask, requests: number): Promise<void> {
   let next = 0
   const loop = async (): Promise<void> => {
-    while (next < REQUESTS) await ask(next++)
+    while (next < requests) await ask(next++)
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, loop))
+}
+
+async function measure(ask: Ask): Promise<Run> {
+  await repeat(ask, WARM_UP)
+  const begunMs = performance.now()
+  const begun = process.cpuUsage()
+  await repeat(ask, REQUESTS)
   const { user, system } = process.cpuUsage(begun)
   return { perSecond: (1000 * REQUESTS) / (performance.now() - begunMs), cpuMicros: (user + system) / REQUESTS }
+}
+
+/** In a process of its own. */
+async function run(what: Case, side: Side, address: string): Promise<Run> {
+  const child = fork(import.meta.filename, [...process.argv.slice(2), '--ask', `${side}: ${what}`, address])
+  const [[measured]] = (await Promise.all([once(child, 'message'), once(child, 'exit')])) as [[Run], unknown]
+  return measured
 }
 
 const medianOf = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
 const rounded = (value: number): number => Number(value.toPrecision(3))
 
-const rows: object[] = []
-for (const [what, raw, ours] of CASES) {
+async function compare(what: Case, address: string): Promise<object> {
   const pairs: (readonly [raw: Run, ours: Run])[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    if (round % 2 === 0) pairs.push([await run(raw), await run(ours)])
-    else {
-      const second = await run(ours)
-      pairs.push([await run(raw), second])
-    }
+    const first = round % 2 === 0 ? await run(what, 'raw', address) : null
+    const ours = await run(what, 'library', address)
+    pairs.push([first ?? (await run(what, 'raw', address)), ours])
   }
-  rows.push({
+  return {
     what,
     'raw/s': Math.round(medianOf(pairs.map(([each]) => each.perSecond))),
     'library/s': Math.round(medianOf(pairs.map(([, each]) => each.perSecond))),
@@ -99,12 +135,21 @@ for (const [what, raw, ours] of CASES) {
     'raw CPU µs': rounded(medianOf(pairs.map(([each]) => each.cpuMicros))),
     'library CPU µs': rounded(medianOf(pairs.map(([, each]) => each.cpuMicros))),
     'CPU ratio': rounded(medianOf(pairs.map(([a, b]) => b.cpuMicros / a.cpuMicros))),
-  })
+  }
 }
-console.table(rows)
-console.log({ node: process.version })
-await library.close()
-await overFetch.close()
-agent.destroy()
-await service.stop()
-rmSync(dataDirectory, { recursive: true })
+
+if (asked < 0) {
+  const dataDirectory = mkdtempSync(`${tmpdir()}/trilog-bench-client-`)
+  const service = await Service.start('broker', { MQ_DATA_DIR: dataDirectory, MQ_HTTP_BIND: '127.0.0.1:0' })
+  await service.send('PUT', `/v1/streams/${STREAM}`, JSON.stringify({ default_durability: 'memory' }))
+  const rows: object[] = []
+  for (const what of Object.keys(SIDES.raw) as Case[]) rows.push(await compare(what, service.url))
+  console.table(rows)
+  console.log({ node: process.version })
+  await service.stop()
+  rmSync(dataDirectory, { recursive: true })
+} else {
+  const [side, what] = process.argv[asked + 1]!.split(': ') as [Side, Case] // as `run` says it
+  process.send!(await measure(await SIDES[side][what]()))
+  process.exit()
+}

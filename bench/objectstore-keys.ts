@@ -110,7 +110,7 @@ async function preload(): Promise<void> {
         const key = nameOf(at + i)
         const writer = store.receive(0, { checksums: [], sha256: false }, { bucket, key, upload: null })
         const body = await finished(writer)
-        await storeObject(store, { bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => {} })
+        await storeObject(store, { bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => null })
       })
       await Promise.all(puts)
     }

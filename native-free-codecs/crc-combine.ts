@@ -20,7 +20,7 @@ export class CrcCombiner {
   readonly #generator: Remainder
   /** x^(2^k), as far as was needed. */
   readonly #squares = [X]
-  /** Of the last call: parts of an upload have the same length, all but one. */
+  /** Length of the last call. Its power is kept, because all parts of an upload but one have the same length. */
   #bytes = 0
   #power = ONE
 

@@ -66,7 +66,7 @@ interface Container {
   /** Name under which it stands; that of its array for an item. */
   readonly name: string
   count: number
-  /** Of the member that is read. */
+  /** Name of the member that is being read. */
   memberName: string
 }
 
@@ -110,7 +110,7 @@ export class JsonReader {
     return this.#at
   }
 
-  /** Of a text that was read to its end. */
+  /** The value of the text, once it was read to its end. */
   get value(): unknown {
     return this.#root
   }
@@ -386,7 +386,7 @@ export class JsonReader {
     return end
   }
 
-  /** Of four hex digits; negative when they are none. */
+  /** The code unit that four hex digits name; negative when they are no hex digits. */
   #codeUnit(at: number): number {
     const bytes = this.#bytes
     if (at + 4 > bytes.byteLength) return -1

@@ -51,7 +51,7 @@ import {
 import type { Code, Local } from './wasm-assembler.ts'
 
 const WIDTH = 4
-/** Of vectors, which take turns. */
+/** How many sets of vectors take turns, so that the steps of one overlap with those of the other. */
 const REGISTERS = 2
 /** Messages at a time. */
 export const MD5_LANES = REGISTERS * WIDTH
@@ -60,7 +60,7 @@ const BLOCK_BYTES = 64
 const DIGEST_BYTES = 16
 const STEPS = 64
 
-/** Of each message: all of them should stay in the second-level cache. */
+/** How much of each message is copied in at a time: the pieces of all messages together should fit the second-level cache. */
 const PIECE_BYTES = 16 * 1024
 const GAP_BYTES = 192
 
@@ -95,7 +95,7 @@ const ONE: Local = 4 // 4 words, a to d of lane 0
 const BEFORE: Local = 8 // 4 words: as they were before the block
 const ROW: Local = 12 // 4 vectors: 16 bytes of each block
 const PAIR: Local = 16 // 4 vectors: half-way from rows to words
-/** Of a register. */
+/** The locals of one set of vectors. */
 interface Vectors {
   readonly register: number
   /** 4 vectors, a to d of its lanes. */
@@ -147,7 +147,7 @@ const steps: readonly Step[] = Array.from({ length: STEPS }, (_, step) => {
   }
 })
 
-/** Of the lanes of a register. */
+/** One step for all lanes of a set of vectors. */
 const vectorStep = (
   { all, message }: Vectors,
   { round, word, bits, parts: [a, b, c, d] }: Step,
@@ -161,7 +161,7 @@ const vectorStep = (
   ]
 }
 
-/** Of lane 0. */
+/** One step for lane 0 alone. */
 const wordStep = ({ round, word, bits, parts: [a, b, c, d] }: Step, step: number): Code => {
   const known = i32Add(i32Add(get(ONE + a), i32(constants[step]!)), i32Load(get(AT), 4 * word))
   const terms = WORD_TERMS[round]!(get(ONE + b), get(ONE + c), get(ONE + d))

@@ -68,7 +68,7 @@ export class OtlpBatch {
   readonly groupSchemaUrlStart: Uint32Array
   readonly groupSchemaUrlEnd: Uint32Array
 
-  /** Of groups and resources together: those that are present. */
+  /** How many groups and resources have a schema URL. */
   schemaUrlCount = 0
 
   resourceCount = 0

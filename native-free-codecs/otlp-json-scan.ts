@@ -105,7 +105,7 @@ const SPAN_ID_AT = 4
 /** Where the severity number of the log record read last is; empty when absent. */
 let severityStart = 0
 let severityEnd = 0
-/** Of the schema URL read last; 0 and 0: absent or empty. */
+/** Where the schema URL that was read last stands; 0 and 0: it is absent or empty. */
 let urlStart = 0
 let urlEnd = 0
 

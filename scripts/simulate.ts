@@ -1,5 +1,5 @@
 /**
- * Lives of the broker and of the object store in a simulated world, each from a seed: test/simulation. `--help` says how.
+ * Lives of the broker, of the object store and of sites that replicate to each other in a simulated world, each from a seed: test/simulation. `--help` says how.
  *
  * Exits with 0 when every law held, 1 when one was broken (the message says which, the seed how to do it again), 2 for bad usage.
  */

@@ -26,3 +26,6 @@ export class StoreError extends Error {
 
 /** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Any thrown value as an error. */
+export const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -1,7 +1,7 @@
 /**
  * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
  */
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
@@ -18,6 +18,7 @@ const PORT_AT = 2
 const RWF_NOWAIT = 8
 const SYS_CACHESTAT = 451
 const PAGE_BYTES = 4096
+const MADV_DONTNEED = 4
 const ENOSYS = 38
 const EOPNOTSUPP = 95
 const RLIMIT_NOFILE = 7
@@ -45,6 +46,7 @@ const syscall = libc.func('int64_t syscall(int64_t, int, const uint64_t *, _Out_
 const cachestatRange = new BigUint64Array(2)
 /** struct cachestat: pages in the cache, and four other counts. */
 const cachestat = new BigUint64Array(5)
+const madvise = libc.func('int madvise(uint64_t, size_t, int)')
 const memcpyToAddress = libc.func('uint64_t memcpy(void *, void *, size_t)')
 const getrlimit = libc.func('int getrlimit(int, _Out_ uint64_t *)')
 const fcntl = libc.func('int fcntl(int, int, int)')
@@ -87,6 +89,18 @@ export function alignedMemory(byteLength: number, alignment: number): Buffer<Arr
   const address = addressOf(memory)
   const from = Number((BigInt(alignment) - (address % BigInt(alignment))) % BigInt(alignment))
   return memory.subarray(from, from + byteLength)
+}
+
+/** Fills memory that may be shared with zeros. The system takes its whole pages back, and gives new ones when they are written to again. */
+export function clearMemory(memory: Buffer): void {
+  const address = addressOf(memory)
+  const pageBytes = BigInt(PAGE_BYTES)
+  const from = Math.min(memory.byteLength, Number((pageBytes - (address % pageBytes)) % pageBytes))
+  const to = from + Math.floor((memory.byteLength - from) / PAGE_BYTES) * PAGE_BYTES
+  const isTakenBack = to > from && madvise(address + BigInt(from), to - from, MADV_DONTNEED) === 0
+  if (!isTakenBack) return void memory.fill(0)
+  memory.fill(0, 0, from)
+  memory.fill(0, to)
 }
 
 /** memcpy returns the first pointer. */

@@ -35,7 +35,7 @@ function refine(schema: TSchema, check: unknown, error: unknown): object {
   return hide(copyOf(schema), '~refine', [...before, { check, error }])
 }
 
-/** Of an object made here, without options. */
+/** Makes every field optional. It takes only objects that were made here without options. */
 function partial({ properties }: Made): object {
   return object(
     Object.fromEntries(Object.entries(properties!).map(([name, each]) => [name, optional(each) as TSchema])),

@@ -296,6 +296,37 @@ test('inside a service, folders import downward', () => {
   assert.deepEqual(folders.toSorted(), seen.map((path) => path.replace(/\/$/, '')).toSorted())
 })
 
+test('what the broker stores and knows takes nothing from its answers: only operations fill them', () => {
+  const folders = ['frames', 'records', 'state', 'engine'].map((folder) => `src/broker/${folder}`)
+  assert.deepEqual(
+    violations(folders, ({ to }) => !under(to, ['src/broker/wire'])),
+    [],
+  )
+})
+
+test('decisions refuse by what they return: in operations only promises are rejected', () => {
+  const control = /^\s*(?:\}\s*)?(?:if|else|for|while|do|switch|case|default|try|catch|finally)\b/
+  const thrown = [...sources.values()]
+    .filter(({ path }) => under(path, ['src/broker/operations', 'src/objectstore/engine/store.ts']))
+    .flatMap(({ path, code }) => {
+      const lines = code.split('\n')
+      const indentOf = (line: string): number => line.search(/\S/)
+      return lines.flatMap((line, number) => {
+        if (!/\bthrow\b/.test(line)) return []
+        let indent = indentOf(line)
+        for (let at = number - 1; at >= 0; at--) {
+          const before = lines[at]!
+          if (before.trim() === '' || indentOf(before) >= indent) continue
+          indent = indentOf(before)
+          if (/[{(]$/.test(before) && !control.test(before))
+            return /\basync\b|Promise</.test(before) ? [] : [`${path}: ${line}`]
+        }
+        return [`${path}: ${line}`]
+      })
+    })
+  assert.deepEqual(thrown, [])
+})
+
 test('services never import each other', () => {
   for (const service of SERVICES) {
     const others = SERVICES.filter((each) => each !== service)

@@ -7,5 +7,9 @@ import type { IndexSegmentTask, IndexedSegmentFacts } from '../src/logstore/inde
 const builder = new IndexBuilder()
 
 export default function run(task: IndexSegmentTask): IndexedSegmentFacts {
-  return indexSegment(nodeFiles, builder, task)
+  try {
+    return indexSegment(nodeFiles, builder, task)
+  } finally {
+    builder.discard()
+  }
 }

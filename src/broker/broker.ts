@@ -7,7 +7,6 @@
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'
-import { refused, replied } from '../engine/decision.ts'
 import type { Decision } from '../engine/decision.ts'
 import { FrameLost } from '../engine/appender.ts'
 import { Claims } from './operations/claims.ts'
@@ -27,10 +26,11 @@ import { Storage } from './operations/storage.ts'
 import { Streams } from './operations/streams.ts'
 import type { ReplicationGauges } from './counters.ts'
 import type { Change } from './frames/change.ts'
-import type { BrokerOperations, StreamingOperations } from './operations.ts'
+import type { Operations } from './operations.ts'
 import type { TenantQuotas } from './quotas.ts'
 
-export interface Broker extends BrokerOperations, StreamingOperations {
+export interface Broker {
+  readonly operations: Operations
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
   /** Replication goes by these from now on, where the node has a binding. */
@@ -40,7 +40,6 @@ export interface Broker extends BrokerOperations, StreamingOperations {
 }
 
 type Decides<Call extends unknown[], Reply> = (...call: Call) => Decision<Reply, Change>
-type Looks<Call extends unknown[], Reply> = (...call: Call) => Promise<Reply>
 
 /** @param shipping null: the node has no replication binding */
 export function createBroker(
@@ -62,27 +61,19 @@ export function createBroker(
   const redriving = new Redriving(core)
   const storage = new Storage(core)
   const target = new ReplicaTarget(core, streams)
-  const deciding =
+  const refusingWith =
     (failure: keyof typeof NOT_STORED) =>
     <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> =>
     (answer, ...call) =>
       engine.run(() => decide(...call), answer, NOT_STORED[failure])
-  const changing = deciding('internal_error')
+  const deciding = refusingWith('internal_error')
   /** What it is called with is there for the first decision only: payloads may lie in memory of the connection. */
   const once = <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> => {
-    const again = refused(NOT_STORED.internal_error(new FrameLost()))
+    const again = new FrameLost()
     return (answer, ...call) =>
       engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
   }
-  const queueing = deciding('queue_state_persistence_failed')
-  const looking = <Call extends unknown[], Reply>(look: Looks<Call, Reply>): Operation<Call, Reply> =>
-    changing((...call: Call) => ({
-      kind: 'read',
-      async read() {
-        const reply = await look(...call)
-        return () => replied(reply)
-      },
-    }))
+  const queueing = refusingWith('queue_state_persistence_failed')
   return {
     get waitingClaims() {
       return engine.parked.count
@@ -97,55 +88,57 @@ export function createBroker(
       engine.parked.close()
     },
 
-    createStream: changing((...call) => streams.create(...call)),
-    listStreams: looking((...call) => streams.list(...call)),
-    describeStream: changing((...call) => streams.describe(...call)),
-    updateStream: changing((...call) => lifeCycle.update(...call)),
-    deleteStream: changing((...call) => lifeCycle.delete(...call)),
-    purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
-    redrive: changing((...call) => redriving.redrive(...call)),
-    publish: once((...call) => streams.publish(...call)),
-    publishBatch: once((...call) => streams.publishBatch(...call)),
-    replay: (...call) => reading.replay(...call),
+    operations: {
+      createStream: deciding((...call) => streams.create(...call)),
+      listStreams: deciding((...call) => streams.list(...call)),
+      describeStream: deciding((...call) => streams.describe(...call)),
+      updateStream: deciding((...call) => lifeCycle.update(...call)),
+      deleteStream: deciding((...call) => lifeCycle.delete(...call)),
+      purgeStream: (answer, ...call) => engine.run(lifeCycle.purging(...call), answer, NOT_STORED.internal_error),
+      redrive: deciding((...call) => redriving.redrive(...call)),
+      publish: once((...call) => streams.publish(...call)),
+      publishBatch: once((...call) => streams.publishBatch(...call)),
+      replay: (...call) => reading.replay(...call),
 
-    claim: (...call) => claims.claim(...call),
-    ack: queueing((...call) => queue.ack(...call)),
-    batchAck: queueing((...call) => queue.batchAck(...call)),
-    nack: queueing((...call) => queue.nack(...call)),
-    renew: queueing((...call) => queue.renew(...call)),
-    retry: queueing((...call) => queue.retry(...call)),
-    deadLetter: queueing((...call) => queue.deadLetter(...call)),
+      claim: (...call) => claims.claim(...call),
+      ack: queueing((...call) => queue.ack(...call)),
+      batchAck: queueing((...call) => queue.batchAck(...call)),
+      nack: queueing((...call) => queue.nack(...call)),
+      renew: queueing((...call) => queue.renew(...call)),
+      retry: queueing((...call) => queue.retry(...call)),
+      deadLetter: queueing((...call) => queue.deadLetter(...call)),
 
-    publishRecords: once((...call) => streams.publishRecords(...call)),
-    push: (...call) => claims.push(...call),
-    ackPairs: queueing((...call) => queue.ackPairs(...call)),
-    giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
+      publishRecords: once((...call) => streams.publishRecords(...call)),
+      push: (...call) => claims.push(...call),
+      ackPairs: queueing((...call) => queue.ackPairs(...call)),
+      giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
 
-    listGroups: looking((...call) => inspection.groups(...call)),
-    deleteGroup: changing((...call) => lifeCycle.deleteGroup(...call)),
-    seekGroup: changing((...call) => lifeCycle.seek(...call)),
-    deleteCursor: changing((...call) => lifeCycle.deleteCursor(...call)),
-    describeGroup: changing((...call) => inspection.describeGroup(...call)),
-    leases: looking((...call) => inspection.leases(...call)),
-    delayed: changing((...call) => inspection.delayed(...call)),
-    replayConsumers: changing((...call) => inspection.replayConsumers(...call)),
-    cursors: changing((...call) => inspection.cursors(...call)),
-    commitCursor: changing((...call) => cursors.commit(...call)),
-    rewindCursor: changing((...call) => cursors.rewind(...call)),
+      listGroups: deciding((...call) => inspection.groups(...call)),
+      deleteGroup: deciding((...call) => lifeCycle.deleteGroup(...call)),
+      seekGroup: deciding((...call) => lifeCycle.seek(...call)),
+      deleteCursor: deciding((...call) => lifeCycle.deleteCursor(...call)),
+      describeGroup: deciding((...call) => inspection.describeGroup(...call)),
+      leases: deciding((...call) => inspection.leases(...call)),
+      delayed: deciding((...call) => inspection.delayed(...call)),
+      replayConsumers: deciding((...call) => inspection.replayConsumers(...call)),
+      cursors: deciding((...call) => inspection.cursors(...call)),
+      commitCursor: deciding((...call) => cursors.commit(...call)),
+      rewindCursor: deciding((...call) => cursors.rewind(...call)),
 
-    audit: changing((...call) => reading.audit(...call)),
+      audit: deciding((...call) => reading.audit(...call)),
 
-    retentionPlan: looking((...call) => storage.retentionPlan(...call)),
-    tieringReadiness: looking((...call) => storage.tieringReadiness(...call)),
-    archiveManifest: looking((...call) => storage.archiveManifest(...call)),
-    quarantine: changing((...call) => storage.quarantine(...call)),
-    acknowledgeQuarantine: changing((...call) => storage.acknowledgeQuarantine(...call)),
+      retentionPlan: deciding((...call) => storage.retentionPlan(...call)),
+      tieringReadiness: deciding((...call) => storage.tieringReadiness(...call)),
+      archiveManifest: deciding((...call) => storage.archiveManifest(...call)),
+      quarantine: deciding((...call) => storage.quarantine(...call)),
+      acknowledgeQuarantine: deciding((...call) => storage.acknowledgeQuarantine(...call)),
 
-    replicationStatus: changing((...call) => replication.status(...call)),
-    pollReplication: looking((...call) => replication.poll(...call)),
-    pauseReplication: changing((...call) => replication.pause(...call)),
-    resumeReplication: changing((...call) => replication.resume(...call)),
-    applyReplica: (answer, ...call) =>
-      engine.run((turn) => target.apply(...call, turn !== 'last'), answer, NOT_STORED.replica_apply_failed),
+      replicationStatus: deciding((...call) => replication.status(...call)),
+      pollReplication: deciding((...call) => replication.poll(...call)),
+      pauseReplication: deciding((...call) => replication.pause(...call)),
+      resumeReplication: deciding((...call) => replication.resume(...call)),
+      applyReplica: (answer, ...call) =>
+        engine.run((turn) => target.apply(...call, turn !== 'last'), answer, NOT_STORED.replica_apply_failed),
+    },
   }
 }

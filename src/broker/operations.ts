@@ -4,7 +4,6 @@
  * Every answer is given when what it says is durable in its class. A refusal is a StoreError whose code is the specification's:
  * see `refusals.ts`. Shapes are those of `wire/`; pages come as finished JSON, because reader threads render them.
  */
-import { ask } from '../engine/asked.ts'
 import type { Asked, Operation } from '../engine/asked.ts'
 import type { Acknowledgement, RecordDurability } from './durability.ts'
 import type { EncodedRecords } from './frames/records-frame.ts'
@@ -260,47 +259,7 @@ export interface BrokerOperations {
   readonly applyReplica: Operation<[caller: Caller, body: ReplicaApply], ReplicaApplyReply>
 }
 
-/** The operations, for those who wait for promises. */
-export type AskedBroker = Asked<BrokerOperations>
+export type Operations = BrokerOperations & StreamingOperations
 
-export const askedBroker = (operations: BrokerOperations): AskedBroker => ({
-  createStream: ask(operations.createStream),
-  listStreams: ask(operations.listStreams),
-  describeStream: ask(operations.describeStream),
-  updateStream: ask(operations.updateStream),
-  deleteStream: ask(operations.deleteStream),
-  purgeStream: ask(operations.purgeStream),
-  redrive: ask(operations.redrive),
-  publish: ask(operations.publish),
-  publishBatch: ask(operations.publishBatch),
-  replay: ask(operations.replay),
-  claim: ask(operations.claim),
-  ack: ask(operations.ack),
-  batchAck: ask(operations.batchAck),
-  nack: ask(operations.nack),
-  renew: ask(operations.renew),
-  retry: ask(operations.retry),
-  deadLetter: ask(operations.deadLetter),
-  listGroups: ask(operations.listGroups),
-  deleteGroup: ask(operations.deleteGroup),
-  seekGroup: ask(operations.seekGroup),
-  deleteCursor: ask(operations.deleteCursor),
-  describeGroup: ask(operations.describeGroup),
-  leases: ask(operations.leases),
-  delayed: ask(operations.delayed),
-  replayConsumers: ask(operations.replayConsumers),
-  cursors: ask(operations.cursors),
-  commitCursor: ask(operations.commitCursor),
-  rewindCursor: ask(operations.rewindCursor),
-  audit: ask(operations.audit),
-  retentionPlan: ask(operations.retentionPlan),
-  tieringReadiness: ask(operations.tieringReadiness),
-  archiveManifest: ask(operations.archiveManifest),
-  quarantine: ask(operations.quarantine),
-  acknowledgeQuarantine: ask(operations.acknowledgeQuarantine),
-  replicationStatus: ask(operations.replicationStatus),
-  pollReplication: ask(operations.pollReplication),
-  pauseReplication: ask(operations.pauseReplication),
-  resumeReplication: ask(operations.resumeReplication),
-  applyReplica: ask(operations.applyReplica),
-})
+/** The operations, for callers that wait for promises. */
+export type AskedBroker = Asked<BrokerOperations>

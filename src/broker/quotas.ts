@@ -1,6 +1,7 @@
 /** What tenants may do at most, enforced: token buckets that hold one second's worth. Source: specification "Limits", contract "Broker". */
 import type { Quotas } from '../config/quotas.ts'
 import { refuse } from './refusals.ts'
+import type { BrokerError } from './refusals.ts'
 
 export type { Quotas } from '../config/quotas.ts'
 
@@ -52,19 +53,20 @@ export class TenantQuotas {
     this.#egress.clear()
   }
 
-  /** @throws BrokerError quota_exceeded; nothing is used up then */
-  takePublish(tenant: string, records: number, bytes: number): void {
+  /** @returns quota_exceeded: nothing is used up then; null: they are taken */
+  takePublish(tenant: string, records: number, bytes: number): BrokerError | null {
     const quota = this.#quotas.tenants.get(tenant)
-    if (quota === undefined) return
+    if (quota === undefined) return null
     const nowMs = this.#nowMs()
     const ofRecords = bucketOf(this.#records, tenant, quota.publishRecordsPerSecond, nowMs)
     const ofBytes = bucketOf(this.#bytes, tenant, quota.publishBytesPerSecond, nowMs)
     const seconds = Math.max(ofRecords?.wait(records, nowMs) ?? 0, ofBytes?.wait(bytes, nowMs) ?? 0)
     if (seconds > 0) {
-      throw refuse('quota_exceeded', 'the tenant publishes more than its quota', { retryAfterSeconds: seconds })
+      return refuse('quota_exceeded', 'the tenant publishes more than its quota', { retryAfterSeconds: seconds })
     }
     ofRecords?.take(records)
     ofBytes?.take(bytes)
+    return null
   }
 
   /** Bytes to another site. @returns seconds until they may go; 0: they are taken */
@@ -77,15 +79,11 @@ export class TenantQuotas {
     return seconds
   }
 
-  /**
-   * Before a claim, which makes one more consumer.
-   *
-   * @throws BrokerError quota_exceeded
-   */
-  checkConsumers(tenant: string, activeClaims: () => number): void {
+  /** Before a claim, which makes one more consumer. @returns quota_exceeded; null: there may be one more */
+  checkConsumers(tenant: string, activeClaims: () => number): BrokerError | null {
     const max = this.#quotas.tenants.get(tenant)?.consumersPerGroup ?? null
-    if (max === null || activeClaims() < max) return
-    throw refuse('quota_exceeded', `the group has ${max} consumers with an active lease, as many as the quota allows`)
+    if (max === null || activeClaims() < max) return null
+    return refuse('quota_exceeded', `the group has ${max} consumers with an active lease, as many as the quota allows`)
   }
 }
 

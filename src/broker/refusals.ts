@@ -69,7 +69,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly action?: string
   /** Only for `replica_apply_gap`. */
   readonly nextExpectedOffset?: number
-  /** Of `not_leading`: where the node is that leads. */
+  /** Where the leading node is; only `not_leading` has it. */
   readonly leader?: string | null
 }
 
@@ -88,7 +88,7 @@ export class BrokerError extends StoreError {
   readonly action: string
   /** Only for `replica_apply_gap`: the offset where the source continues. */
   readonly nextExpectedOffset: number | null
-  /** Of `not_leading`: where the node is that leads; null: that is not known. */
+  /** Where the leading node is; only `not_leading` has it. Null: that is not known. */
   readonly leader: string | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {

@@ -195,7 +195,7 @@ async function openFront(
   const audit = new AccessAudit(core, () => clock.nowMs(), LOCAL_CALLER.tenant)
   const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)
   const connections = new Connections({
-    operations: broker,
+    operations: broker.operations,
     onDenied,
     onFailure: (err) => logger.error({ err }, 'an operation of a streaming connection failed'),
     counters,
@@ -204,7 +204,7 @@ async function openFront(
     defer,
   })
   const service = brokerService({
-    operations: broker,
+    operations: broker.operations,
     connections,
     storage: () => storageHealth(core, health),
     health,

@@ -63,7 +63,7 @@ export async function openEmbeddedBroker(config: EmbeddedBrokerConfig): Promise<
       random: randomFillSync,
     })
     const connection = new NativeConnection({
-      operations: broker,
+      operations: broker.operations,
       caller: LOCAL_CALLER,
       logger,
       timers: systemClock,

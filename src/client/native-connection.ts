@@ -5,7 +5,7 @@
  * N2  when `close` was called, waits that may take long are ended and subscriptions give back what they hold; then nothing is called any
  *     more, and what was called before is waited for
  */
-import { askedBroker } from '../broker/operations.ts'
+import { asked } from '../engine/asked.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../broker/operations.ts'
 import { isFailure, refusalOf } from '../broker/refusals.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -36,7 +36,7 @@ export class NativeConnection implements Waiting {
 
   constructor(parts: NativeConnectionParts) {
     this.#parts = parts
-    this.#broker = askedBroker(parts.operations)
+    this.#broker = asked(parts.operations)
     this.timers = parts.timers
     this.pause = pauseOn(parts.timers)
     this.random = parts.random

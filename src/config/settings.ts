@@ -237,7 +237,6 @@ type IdentityPart = (typeof IDENTITY_PARTS)[number]
 const IDENTITY_PARTS = ['tenant', 'principal', 'permissions'] as const
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 
-/** Of a comma-separated list. */
 export const entriesOf = (list: string): readonly string[] =>
   list
     .split(',')

@@ -148,12 +148,12 @@ export class Appender {
     return this.#waiting.length - this.#head
   }
 
-  /** @throws FrameNotTaken: then the waiter is not called */
-  append(frame: FrameToAppend, waiter: Waiter): void {
+  /** @returns why the frame was not taken, then the waiter is not called; null: it was */
+  append(frame: FrameToAppend, waiter: Waiter): FrameNotTaken | null {
     const writer = this.#writer
     const { type, payloadBytes: inlineBytes, external, durability, purpose } = frame
     const begun = writer.tryBegin(type, inlineBytes, external?.offset ?? -1, external?.bytes ?? 0, durability, purpose)
-    if (begun !== 'ok') throw new FrameNotTaken(begun)
+    if (begun !== 'ok') return new FrameNotTaken(begun)
     if (writer.opensSegment) this.#listener.segmentEnding(writer.tail)
     const at = writer.inlineOffset
     frame.encode(writer.bytes, at)
@@ -163,6 +163,7 @@ export class Appender {
     this.#wakeFor(inlineBytes + (external?.bytes ?? 0))
     this.#recent?.note(writer.position, at - FRAME_HEADER_BYTES, writer.generation)
     this.#waiting.push({ end: writer.end, generation: writer.generation, durability, waiter })
+    return null
   }
 
   /**

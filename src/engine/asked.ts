@@ -11,8 +11,12 @@ export type Asked<Operations> = {
     : never
 }
 
-/** Rejects with what the answer is refused with. */
-export const ask =
-  <Call extends unknown[], Reply>(operation: Operation<Call, Reply>): ((...call: Call) => Promise<Reply>) =>
-  (...call) =>
-    new Promise((answered, refused) => operation({ answered, refused }, ...call))
+/** Each rejects with what its answer is refused with. */
+export function asked<Operations extends object>(operations: Operations): Asked<Operations> {
+  const ask =
+    (operation: Operation<unknown[], unknown>) =>
+    (...call: unknown[]) =>
+      new Promise((answered, refused) => operation({ answered, refused }, ...call))
+  const all = Object.entries(operations).map(([name, operation]) => [name, ask(operation)] as const)
+  return Object.fromEntries(all) as Asked<Operations> // the same names
+}

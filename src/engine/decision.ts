@@ -1,4 +1,5 @@
 /** What an operation decides about the current state, and which answer its caller gets. */
+import type { ErrorKind } from '../errors.ts'
 import type { FrameToAppend } from './appender.ts'
 
 /** Hears once what became of an operation, when that may be told. Must not throw. */
@@ -24,10 +25,11 @@ export interface WaitingPlace {
 }
 
 /**
- * An operation looks at the state and decides; it changes nothing itself.
+ * An operation looks at the state and decides; it changes nothing itself. Nothing in it throws: what it refuses, and what the look-ups that it
+ * makes refuse, are values. A promise refuses by rejecting.
  *
- *   reply    what the state says. Decided again when some of that state is lost
- *   refuse   likewise: what an operation throws is a refusal or a failure
+ *   an Error why the operation is refused, in the words of the service. Decided again when some of that state is lost
+ *   reply    what the state says. Likewise
  *   change   one frame. The reply is given when it is stored, or at once where the caller wanted no more
  *   read     something has to be read first, or takes several turns: then the operation decides, on the state as it is then. When some of the
  *            state was lost meanwhile, it begins anew
@@ -35,12 +37,15 @@ export interface WaitingPlace {
  *   wait     decided again when its place is woken, and for the last time when the time is over
  */
 export type Decision<Reply, Change> =
+  | Refused
   | Replying<Reply>
-  | { readonly kind: 'refuse'; readonly error: unknown }
   | Changing<Reply, Change>
   | { readonly kind: 'read'; readonly read: () => Promise<() => Decision<Reply, Change>> }
   | { readonly kind: 'later' }
   | Waiting
+
+/** What is not allowed, or failed. Where an error has a kind, it is none of a decision. */
+type Refused = Error & { readonly kind?: ErrorKind }
 
 interface Replying<Reply> {
   readonly kind: 'reply'
@@ -72,9 +77,13 @@ export interface Waiting {
 
 export const LATER = { kind: 'later' } as const
 
-export const refused = (error: unknown): { readonly kind: 'refuse'; readonly error: unknown } => ({
-  kind: 'refuse',
-  error,
+/** Replies with what takes several turns to find. */
+export const found = <Reply, Change>(find: () => Promise<Reply>): Decision<Reply, Change> => ({
+  kind: 'read',
+  async read() {
+    const reply = await find()
+    return () => replied(reply)
+  },
 })
 
 export const replied = <Reply>(reply: Reply): Replying<Reply> => ({ kind: 'reply', reply })

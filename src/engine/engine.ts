@@ -16,11 +16,12 @@
  *     `notStored` makes of NotLeading
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
+import { asError } from '../errors.ts'
 import { FrameLost, FrameNotTaken } from './appender.ts'
 import type { Appender, Waiter } from './appender.ts'
 import type { Log } from '../log/log.ts'
 import type { BeginSpan } from '../spans.ts'
-import { LATER, refused } from './decision.ts'
+import { LATER } from './decision.ts'
 import type { Answer, Decision, NewFrame, Waiting } from './decision.ts'
 import { Parked } from './parked.ts'
 import type { Parkable, ParkedOptions } from './parked.ts'
@@ -70,7 +71,7 @@ export class NotLeading extends Error {
 }
 
 /** What the caller hears when the log did not take the frame, or lost it: a FrameNotTaken, FrameLost or NotLeading in the words of the service. */
-export type NotStored = (cause: unknown) => Error
+export type NotStored = (cause: Error) => Error
 
 export interface EngineParts<State, Change> extends ParkedOptions {
   readonly log: Log
@@ -155,14 +156,15 @@ export class Engine<State, Change> {
     return this.#room === null || this.#room.letsIn(entrant, payloadBytes)
   }
 
-  /** E1. @throws FrameNotTaken: nothing has changed, and `waiter` is not told */
-  append(frame: NewFrame<Change>, waiter: Waiter): void {
+  /** E1. @returns why the frame was not taken: nothing has changed then, and `waiter` is not told */
+  append(frame: NewFrame<Change>, waiter: Waiter): FrameNotTaken | null {
     const { appender } = this
     const room = this.#room
     const { type, payloadBytes, change, external } = frame
     const waiting = this.#beginSpan === null || waiter === NOBODY ? waiter : untilStored(waiter, this.#beginSpan)
     const told = frame.onStored === undefined && room === null ? waiting : new OnItsWay(frame, waiting, room)
-    appender.append(frame, told)
+    const notTaken = appender.append(frame, told)
+    if (notTaken !== null) return notTaken
     room?.taken(payloadBytes)
     const { position, segmentBase, place, payload } = appender
     const wholeBytes = frameBytes(payloadBytes + (external?.bytes ?? 0))
@@ -172,25 +174,27 @@ export class Engine<State, Change> {
       { position, segmentBase, place, frameBytes: wholeBytes },
     )
     frame.onTaken?.(position)
+    return null
   }
 
-  /** A frame without a waiter: operations that build on it learn if it is lost. @throws FrameNotTaken: nothing has changed */
-  appendSilently(frame: NewFrame<Change>): void {
-    this.append(frame, NOBODY)
+  /** Frames without a waiter: operations that build on them learn if they are lost. @returns why one was not taken; those behind it are not, either */
+  appendSilently(frames: readonly NewFrame<Change>[]): FrameNotTaken | null {
+    for (const frame of frames) {
+      const notTaken = this.append(frame, NOBODY)
+      if (notTaken !== null) return notTaken
+    }
+    return null
   }
 
-  /** A step of a longer work. Resolves when the frame is stored. @throws what `notStored` makes of it, at once when it is not taken */
+  /** A step of a longer work. Resolves when the frame is stored. Rejects with what `notStored` makes of it when it is not taken, or lost */
   store(frame: NewFrame<Change>, notStored: NotStored): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const settled = (stored: boolean): void => {
       if (stored) resolve()
       else reject(notStored(new FrameLost()))
     }
-    try {
-      this.append(frame, { settled })
-    } catch (error) {
-      throw notStored(error)
-    }
+    const notTaken = this.append(frame, { settled })
+    if (notTaken !== null) reject(notStored(notTaken))
     return promise
   }
 }
@@ -272,23 +276,18 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
     if (decision.kind === 'later') return this.decide('again')
     if (stored) return this.tell()
     const isLost = decision.kind === 'change' || this.#engine.state === this.#state
-    if (isLost) this.#answer.refused(this.#notStored(new FrameLost()))
+    if (isLost) this.#refuse(new FrameLost())
     else this.decide('again')
   }
 
   #judge(turn: Turn): void {
     this.#state = this.#engine.state
+    const { log } = this.#engine
     try {
-      if (!this.#engine.log.mayAnswer) throw new NotLeading(this.#engine.log)
-      this.#decision = this.#decide(turn)
+      this.#decision = log.mayAnswer ? this.#decide(turn) : new NotLeading(log)
     } catch (error) {
-      this.#refuse(error)
+      this.#decision = asError(error) // our own bug
     }
-  }
-
-  #refuse(error: unknown): void {
-    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost || error instanceof NotLeading
-    this.#decision = refused(isOfFrame ? this.#notStored(error) : error)
   }
 
   #perform(): void {
@@ -310,17 +309,15 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
 
   #change(decision: Extract<Decision<Reply, Change>, { readonly kind: 'change' }>): void {
     const { before = NOTHING, frame, isToldAtOnce = false } = decision
+    const engine = this.#engine
     let bytes = frame.payloadBytes
     for (const { payloadBytes } of before) bytes += payloadBytes
-    if (!this.#engine.hasRoom(this, bytes)) return
-    try {
-      for (const each of before) this.#engine.append(each, NOBODY)
-      this.#engine.append(frame, isToldAtOnce ? NOBODY : this)
-    } catch (error) {
-      this.#refuse(error)
-      return this.#engine.appender.behind(this)
-    }
-    if (isToldAtOnce) this.#engine.tellSoon(this)
+    if (!engine.hasRoom(this, bytes)) return
+    const notTaken = engine.appendSilently(before) ?? engine.append(frame, isToldAtOnce ? NOBODY : this)
+    if (notTaken !== null) {
+      this.#decision = notTaken
+      engine.appender.behind(this)
+    } else if (isToldAtOnce) engine.tellSoon(this)
   }
 
   /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
@@ -331,7 +328,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
       this.#decision = decide()
     } catch (error) {
       if (this.#engine.state !== this.#state) return this.decide('again')
-      this.#refuse(error)
+      this.#decision = asError(error)
     }
     this.#perform()
   }
@@ -339,12 +336,15 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   tell(): void {
     const decision = this.#decision
     const { log } = this.#engine
-    if (!log.mayAnswer) {
-      return this.#answer.refused(this.#notStored(new NotLeading(log, decision.kind === 'change'))) // E6
-    }
-    if (decision.kind === 'change') this.#answer.answered(decision.reply())
+    if (!log.mayAnswer) this.#refuse(new NotLeading(log, decision.kind === 'change')) // E6
+    else if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
-    else if (decision.kind === 'refuse') this.#answer.refused(decision.error)
+    else if (decision instanceof Error) this.#refuse(decision)
+  }
+
+  #refuse(error: Error): void {
+    const isOfFrame = error instanceof FrameNotTaken || error instanceof FrameLost || error instanceof NotLeading
+    this.#answer.refused(isOfFrame ? this.#notStored(error) : error)
   }
 }
 

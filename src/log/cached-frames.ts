@@ -34,7 +34,7 @@ export interface CachedFramesOptions {
   readonly spareMax: number
 }
 
-/** What it shows stands in memory that is used again after `giveBack`. */
+/** A frame in cached memory. The memory is used again after `giveBack`. */
 export interface CachedFrame {
   readonly type: number
   readonly payload: Buffer<ArrayBuffer>

@@ -17,7 +17,7 @@ export interface CaretakerOptions {
   readonly environment: LogEnvironment
   readonly shared: LogShared
   readonly rings: readonly SpscRing[]
-  /** By replica: where its segments are. */
+  /** The directory of each replica's segments. */
   readonly segmentsDirectories: readonly string[]
   readonly segmentBytes: number
   /** Free space below which nothing is written in advance. */
@@ -31,7 +31,7 @@ export interface CaretakerOptions {
 export class Caretaker {
   readonly #options: CaretakerOptions
   readonly #stopTimers: (() => void)[] = []
-  /** By directory, at the last look. */
+  /** How much each replica had written at the last look. */
   readonly #written: number[] = []
   readonly #stalledLooks: number[] = []
   #appendedAt = 0
@@ -71,7 +71,7 @@ export class Caretaker {
     }
   }
 
-  /** Since the last look. */
+  /** True when the replica has frames in its ring, and has written none since the last look. */
   #isStalled(replica: number): boolean {
     const { rings, shared } = this.#options
     const before = this.#written[replica]

@@ -62,7 +62,7 @@ function copySegment(files: Files, task: CatchUpTask, base: number, end: number,
   return copied
 }
 
-/** Of a segment that was compacted; nothing when it was dropped. */
+/** Copies the stand-in of a compacted segment. A segment that was dropped meanwhile has none, so nothing is copied. */
 function copyStandIn(files: Files, task: CatchUpTask, base: number, rest: () => void): number {
   const name = `${task.segmentsName}/${segmentName(base)}`
   const standIn = readStandIn(files, `${task.primary}/${name}`, task.logId, base)

@@ -35,7 +35,7 @@ const READING = 'reading the checkpoint'
 /** A checkpoint that was found whole. Its content is read only when it is asked for, so that it takes no memory without need. */
 export class Checkpoint {
   readonly position: number
-  /** Of the one before it, on which a start falls back (K2); 0: there is none. */
+  /** The position of the checkpoint before this one, to which a start falls back (K2); 0: there is none. */
   readonly positionBefore: number
   readonly contentBytes: number
   readonly #files: Files
@@ -193,7 +193,7 @@ function* newestIn(
   return null
 }
 
-/** By its header and its length: to read it whole would cost a start as much again. */
+/** Judges a checkpoint by its header and its length, because reading all of it twice would slow a start down. */
 function isPublished(files: Files, directory: string, position: number): boolean {
   const file = files.open(`${directory}/${checkpointName(position)}`, 'read')
   try {
@@ -220,7 +220,7 @@ export function newestCheckpointPosition(files: Files, directory: string): numbe
   return checkpointPositions(files, directory)[0] ?? 0
 }
 
-/** Of the checkpoints that have their names, newest first. */
+/** The positions of all checkpoints that were published under their names, newest first. */
 export function checkpointPositions(files: Files, directory: string): number[] {
   return (files.list(directory) ?? [])
     .map(positionOf)

@@ -20,7 +20,7 @@ const READ_BYTES_MAX = (1 << 20) + 4 * BLOCK_BYTES
 const OPEN_FILES_MAX = 32
 
 export interface Range {
-  /** Of the segment whose file it is in. */
+  /** The base of the segment whose file holds the range. */
   readonly base: number
   readonly at: number
   readonly bytes: number
@@ -38,7 +38,7 @@ interface Descriptors {
   readonly direct: number
 }
 
-/** Of the system; a test has others. */
+/** The calls of the operating system; tests pass in others. */
 export interface FileCalls extends Pick<typeof fs, 'openSync' | 'closeSync'> {
   /** Resolves with the bytes read. */
   read(descriptor: number, into: Buffer, at: number): Promise<number>

@@ -21,10 +21,10 @@ const BLOCK_BYTES = 4096
 const DIRECT_BYTES_MIN = 1 << 20
 const PIECE_BYTES = 1 << 20
 
-/** Of the system; a test has others. */
+/** The calls of the operating system; tests pass in others. */
 type FileCalls = Pick<typeof fs, 'openSync' | 'writeSync' | 'closeSync'>
 
-/** Of this thread: a write is done before the next begins. Made when it is first needed. */
+/** Aligned memory, made when the first write needs it. All writes of this thread share it, because each ends before the next begins. */
 let piece: Buffer | null = null
 
 export class DirectWrites {

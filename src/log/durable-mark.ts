@@ -58,7 +58,7 @@ export class DurableMark {
     return new DurableMark(file, logId)
   }
 
-  /** Durable when this returns, of a log that nobody writes to. */
+  /** Writes the mark of a log that no lane writes to. It is durable when this returns. */
   static set(files: Files, directory: string, logId: number, to: Mark): void {
     const mark = DurableMark.open(files, directory, logId)
     mark.write(to)

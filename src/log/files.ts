@@ -34,7 +34,7 @@ export interface Files {
   open(path: string, access: 'read' | 'write', cache?: PageCache): OpenFile
   /** A new, empty file; throws EEXIST. */
   create(path: string, cache?: PageCache): OpenFile
-  /** With its parents; no error when it is there. Names become durable by `syncDirectory` of each parent. */
+  /** Also makes its parents, and is content when it exists. Names become durable by `syncDirectory` of each parent. */
   makeDirectory(path: string): void
   /** Names in the directory, sorted; null when there is no such directory. */
   list(path: string): string[] | null
@@ -42,7 +42,7 @@ export interface Files {
   /** Replaces a file at `to`. */
   rename(from: string, to: string): void
   removeFile(path: string): void
-  /** With everything in it; no error when absent. */
+  /** Also removes everything in it, and is content when it does not exist. */
   removeDirectory(path: string): void
   syncDirectory(path: string): void
   /** Bytes an unprivileged process can still write to the file system of `path`. */

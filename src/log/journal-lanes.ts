@@ -11,7 +11,7 @@ export class JournalLanes {
     this.#lanes = rings.map(() => null)
   }
 
-  /** By replica. */
+  /** The replicas whose lane runs. */
   get running(): readonly number[] {
     return [...this.#lanes.keys()].filter((replica) => this.#lanes[replica] !== null)
   }
@@ -24,7 +24,7 @@ export class JournalLanes {
     this.#lanes[replica] = null
   }
 
-  /** To all of them. */
+  /** Sends the request to every lane that runs. */
   post(request: JournalRequest): void {
     for (const [replica, lane] of this.#lanes.entries()) {
       lane?.post(request)
@@ -39,7 +39,7 @@ export class JournalLanes {
     if (!lane) return
     const stopped = lane.stop()
     this.#rings[replica]!.wake()
-    await stopped.catch(() => undefined) // what it had not published did not happen
+    await stopped.catch(() => undefined) // the caller goes by what the lane has published
   }
 
   /** The same for all of them. */

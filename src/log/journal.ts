@@ -80,7 +80,7 @@ export class Journal {
   readonly #words: Uint32Array
   readonly #mark: DurableMark
   readonly #space: FreeSpace
-  /** Of the group before. */
+  /** How many frames the last group had. */
   groupFrames = 0
   #failed = false
   #isSyncing = false

@@ -22,7 +22,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   return take(directory, 'exclusive')
 }
 
-/** With other readers, and without writing anything. @throws as `lockDirectory` */
+/** Takes a lock that readers share. It writes nothing. @throws as `lockDirectory` */
 export const lockToRead = async (directory: string): Promise<DirectoryLock> => take(directory, 'shared')
 
 function take(directory: string, kind: 'exclusive' | 'shared'): DirectoryLock {

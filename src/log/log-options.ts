@@ -15,7 +15,7 @@ export interface LogOptions {
   readonly segmentsName?: string
   /** A segment is closed before it grows beyond. */
   readonly segmentBytes?: number
-  /** Of each journal lane; a power of two. The longest inline part is a little less than half of it. */
+  /** Size of the ring of each journal lane, a power of two. The longest inline part is a little less than half of it. */
   readonly ringBytes?: number
   /** External payload parts live here. */
   readonly arena?: SharedArrayBuffer
@@ -34,7 +34,7 @@ export interface LogOptions {
   /** The log is also kept by a cluster. */
   readonly cluster?: ClusterOptions
   readonly environment?: LogEnvironment
-  /** Of what is read and copied before it is open, and in a restart in place. Default: at once. */
+  /** Paces the reading and copying of a start, and of a restart in place. Default: all at once. */
   readonly pace?: Pace
   onIncident?(incident: QuarantineIncident): void
   /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */

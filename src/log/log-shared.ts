@@ -175,7 +175,7 @@ export class LogShared {
     return Atomics.load(this.#words, PRODUCER_STATE)
   }
 
-  /** From ok only; the first reason stays (W4). */
+  /** Stops a producer that is still ok, so that the first reason stays (W4). */
   stopProducer(state: number): void {
     Atomics.compareExchange(this.#words, PRODUCER_STATE, PRODUCER_OK, state)
   }
@@ -187,7 +187,7 @@ export class LogShared {
 
   // Progress
 
-  /** Changes whenever a position, a limit or a status did: a reader keeps what it computed until then. */
+  /** A number that changes with every position, limit and status. Until then a reader may use what it has computed. */
   get progress(): number {
     return Atomics.load(this.#words, PROGRESS)
   }
@@ -227,7 +227,7 @@ export class LogShared {
     return Math.min(written, Math.max(this.#loadBig(LED_FROM), Math.min(this.confirmed, stored)))
   }
 
-  /** By the primary and a write quorum, whatever a cluster says. */
+  /** The position that the primary and a write quorum have synced, whether or not a cluster has confirmed it. */
   syncedHere(): number {
     return this.#reached(SYNCED)
   }
@@ -269,7 +269,7 @@ export class LogShared {
     return Math.max(0, this.#reached(ADMIT_LIMIT) - Number(Atomics.load(this.#big, KEPT_FREE)))
   }
 
-  /** Besides the reserve, for what the service writes beside the log. By main. */
+  /** Main keeps these bytes free besides the reserve, for what the service writes beside the log. */
   keepFree(bytes: number): void {
     Atomics.store(this.#big, KEPT_FREE, BigInt(bytes))
     Atomics.add(this.#words, PROGRESS, 1)
@@ -284,14 +284,14 @@ export class LogShared {
     return Math.max(0, (purpose === 'admit' ? this.admitLimit() : this.finishLimit()) - this.written(0))
   }
 
-  // Of a cluster. Main says whether this node leads, the lane everything else
+  // Words for a cluster. Main says whether this node leads, and the lane says everything else.
 
   /** Frames are given to the lane, and are of the leader's epoch. */
   get leads(): boolean {
     return Atomics.load(this.#words, LEADS) === 1
   }
 
-  /** Of the frames that this node builds. */
+  /** The epoch that this node writes into the frames it builds. */
   get frameEpoch(): number {
     return Atomics.load(this.#words, FRAME_EPOCH) >>> 0
   }
@@ -330,7 +330,7 @@ export class LogShared {
     this.#storeBig(ANCHORED, position)
   }
 
-  /** Until then the leader may answer, by the clock that all threads share. */
+  /** When the lease ends within which the leader may answer, on the clock that all threads share. */
   get leaseUntilMs(): number {
     return this.#loadBig(LEASE_UNTIL) / US_PER_MS
   }
@@ -393,7 +393,7 @@ export class LogShared {
 
   // Producer state (W3)
 
-  /** By main, while no journal lane runs: what recovery found, for the producer and for the lanes to come. */
+  /** Main calls it while no journal lane runs. It hands what recovery found to the producer and to the next lanes. */
   beginGeneration(state: ProducerState, epoch: number): void {
     const generation = this.generation + 1
     storeBlock(this.#resetWords, this.#resetPositions, state, generation)
@@ -454,7 +454,7 @@ export class LogShared {
     Atomics.add(this.#big, replica * WORDS_PER_REPLICA + word, BigInt(value))
   }
 
-  /** By the primary and a write quorum. */
+  /** The lowest value of this word that the primary and a write quorum have reached. */
   #reached(word: number): number {
     return Math.min(this.#load(0, word), this.#ofQuorum(word))
   }

@@ -41,19 +41,19 @@ export type BeginResult = 'ok' | 'full' | 'read-only' | 'no-space'
 /** What `LogWriter.attach` takes; can be sent to another thread. */
 export interface LogWriterHandle {
   readonly shared: SharedArrayBuffer
-  /** Of the journals, by directory; behind them the one of the cluster's lane, where there is one. */
+  /** The rings of the journals, by directory. In a cluster the ring of its lane follows them. */
   readonly rings: readonly SharedArrayBuffer[]
   readonly segmentBytes: number
 }
 
 export class LogWriter {
-  // Of the frame begun last, valid until the next `tryBegin`.
+  // These fields describe the frame that was begun last, until the next `tryBegin`.
   /** Where the frame begins. */
   position: Position = 0
   /** Where the frame ends: it is stored once `committed` reached this. */
   end: Position = 0
   segmentBase: Position = 0
-  /** Of the frame header in its file. */
+  /** Where the header of the frame stands in the file of its segment. */
   segmentOffset = 0
   opensSegment = false
   /** The inline part is written to `bytes` from `inlineOffset` on. */
@@ -276,7 +276,7 @@ export class LogWriter {
     return this.#shared.producerState !== PRODUCER_OK || (this.#isClustered && !this.#shared.leads)
   }
 
-  /** Behind the frame that was begun. */
+  /** Moves the tail behind the frame that was begun. */
   #advance(): void {
     const state = this.#state
     state.tail = this.end

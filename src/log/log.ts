@@ -239,7 +239,7 @@ export class Log extends LogEvents {
     this.#shared.keepFree(bytes)
   }
 
-  /** Of the journal of one directory (0: the primary). */
+  /** @param replica the directory whose journal is asked for; 0: the primary */
   counters(replica = 0): JournalCounters {
     return this.#shared.counters(replica)
   }

@@ -22,7 +22,7 @@ export class LostDirectories {
   readonly #writeQuorum: number
   readonly #failed: Map<number, string>
   readonly #lost = new Map<number, string>()
-  /** By replica, what it had synced when a write or a sync was refused. */
+  /** Up to where each replica had synced when a write or a sync of it failed. */
   readonly #syncedUpTo = new Map<number, Position>()
 
   /** @param unusable by replica, why it could not be used from the start */
@@ -54,7 +54,7 @@ export class LostDirectories {
     return this.#lost.has(replica)
   }
 
-  /** By replica, those that no restart in place takes in again. */
+  /** Why a replica failed for good, by replica. No restart in place takes it in again. */
   get failed(): ReadonlyMap<number, string> {
     return this.#failed
   }

@@ -35,7 +35,7 @@ export interface ReadmissionParts {
   readonly directories: readonly string[]
   readonly lost: LostDirectories
   readonly lanes: JournalLanes
-  /** By replica; those of the log, which gives back what is in it. */
+  /** The list of locks that the log holds, by replica. The log releases every lock that is put into it. */
   readonly locks: (DirectoryLock | null)[]
   /** The log restarts in place, with what is not lost any more. */
   restart(reason: string): Promise<void>
@@ -47,7 +47,7 @@ export class Readmission {
   readonly #parts: ReadmissionParts
   readonly #stopTimer: () => void
   readonly #stopping = new AbortController()
-  /** By replica: when it is tried again, and how long is waited after that. */
+  /** When each replica is tried again, and how long the wait after that try is. */
   readonly #tries = new Map<number, { atMs: number; waitMs: number }>()
   #isRunning = false
   #onSealed = (): void => {}

@@ -47,8 +47,8 @@ export interface RecoverOptions {
   /** Frames that end behind it are given up: of a journal lane that died in a process that lives. */
   readonly keepUpTo?: number
   /**
-   * Of a log of a cluster: what its frames say was durable was so where they were built, not here. So only this directory's own mark, footers and
-   * checkpoints count, and what was durable up to this position.
+   * Set for a log of a cluster. Its frames say what was durable on the node that built them, which need not be durable here. So recovery trusts only
+   * this directory's own mark, footers and checkpoints, and this position, up to which everything was durable here.
    */
   readonly durableHere?: number
   /** Only says what it would find: changes no file. */
@@ -417,7 +417,7 @@ class Recovery {
 
 const MISSING = 'the segments of this range are missing'
 
-/** Up to some point of a segment: what its frames say. */
+/** What the frames before some point of a segment add up to. */
 interface Before {
   readonly frameCount: number
   readonly epoch: number

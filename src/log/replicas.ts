@@ -58,7 +58,7 @@ export interface RecoveredDirectories {
   readonly primary: RecoveredLog
   /** The highest epoch seen in any directory. */
   readonly epoch: number
-  /** By directory: equal to the primary, and fit to be written to. */
+  /** By directory: true when it is equal to the primary and can be written to. */
   readonly usable: readonly boolean[]
   readonly problems: readonly DirectoryProblem[]
   /** Directories that held no log that could be read, while others did. */
@@ -306,7 +306,7 @@ class Replicas {
     return recoverDirectory({ ...this.#options, directory, logId: this.#logId, dryRun: true })
   }
 
-  /** For every usable directory; null where it is not, or fails now. */
+  /** Runs the steps for every usable directory. The result is null for a directory that is not usable, or that fails now. */
   *#each<Result>(run: (directory: string, replica: number) => Steps<Result>): Steps<(Result | null)[]> {
     const results: (Result | null)[] = []
     for (const [replica, directory] of this.#options.directories.entries()) {

@@ -1,7 +1,7 @@
 /** Times at which a log was restarted in place because a lane had died. More than a few within a minute mean that restarting does not help. */
 const RESTARTS_MAX = 5
 const WINDOW_MS = 60_000
-/** Until a restart in place is tried again that found no room on the disk. */
+/** How long the log waits after a restart in place that found no room on the disk, before it tries again. */
 export const RESTART_AGAIN_MS = 5000
 
 /** Why a log is restarted in place; only deaths are counted. */

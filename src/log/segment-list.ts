@@ -11,7 +11,7 @@ export interface SegmentInfo {
   readonly recordsPath: string
 }
 
-/** Of all of them; what was removed at the beginning does not count. */
+/** The size of all segments together, without those that were removed at the beginning. */
 export const bytesIn = (segments: readonly SegmentInfo[]): number =>
   (segments.at(-1)?.end ?? 0) - (segments[0]?.base ?? 0)
 

@@ -65,7 +65,7 @@ interface LogInCluster {
   readonly pace?: Pace
 }
 
-/** Of a log in a cluster: `onSetAside` hears of what stands behind the position. */
+/** Sets aside what stands behind the position. In a cluster, `onSetAside` is told of it. */
 export async function setAsideBehind(
   from: number,
   { directory, segmentsName = 'segments', cluster, pace = withoutPauses }: LogInCluster,

@@ -37,7 +37,7 @@ const MAGIC = Buffer.from('TLSTANDN')
 const CRC_AT = 60
 const PIECE_BYTES = 1 << 20
 
-/** Of which segment it is: what the footer of the segment says. */
+/** The header of a stand-in. It repeats the footer of the segment, which names the segment. */
 export interface StandIn extends SegmentFooter {
   readonly contentCrc: number
   readonly fileBytes: number

@@ -4,9 +4,9 @@ import type { DirectoryLock, LogEnvironment } from './environment.ts'
 import { makeDurableDirectory } from './files.ts'
 
 export interface TakenDirectories {
-  /** By replica; null of one that cannot be used. */
+  /** The lock of each replica; null: its directory cannot be used. */
   readonly locks: readonly (DirectoryLock | null)[]
-  /** By replica, why it cannot be used: a log that is kept in several directories can do without one. */
+  /** Why a directory cannot be used, by replica. A log with several directories can do without some of them. */
   readonly unusable: ReadonlyMap<number, string>
 }
 

@@ -27,7 +27,7 @@ export class WriteAhead {
     this.#zeros = Buffer.alloc(pieceBytes)
   }
 
-  /** Of a file with so many bytes. */
+  /** @param fileBytes how far the file reaches already */
   begin(file: OpenFile, fileBytes: number): void {
     this.#file = this.#zeros.byteLength === 0 ? null : file
     this.#reach = fileBytes

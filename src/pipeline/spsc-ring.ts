@@ -35,6 +35,12 @@ const PRODUCER_WAITS = 64
 const CONTROL_BYTES = 80 * 4
 const HEADER_BYTES = 8
 const SKIP = -1
+/**
+ * From here on the producer goes on at the start while little is on its way, so that a large ring takes the memory of what was in it at once, and not
+ * all of its own in the end. The price: until the consumer releases what is on its way, the ring takes only so many bytes more.
+ */
+const EARLY_WRAP_BYTES = 8 * 1024 * 1024
+const EARLY_WRAP_USED_SHARE = 1 / 8
 /** Looks between two readings of the clock: one reading costs as much as some looks. */
 const LOOKS_PER_CLOCK = 32
 const CAPACITY_BYTES_MAX = 2 ** 30 // tail - head stays unambiguous in 32 bits, offsets stay small integers
@@ -107,7 +113,8 @@ export class SpscRing {
     assert(messageBytes >= 0 && messageBytes <= this.messageBytesMax, 'message longer than messageBytesMax')
     const needBytes = needOf(messageBytes)
     const at = this.#tail & this.#mask
-    const skipBytes = at + needBytes > this.capacityBytes ? this.capacityBytes - at : 0
+    const isPastEnd = at + needBytes > this.capacityBytes
+    const skipBytes = isPastEnd || this.#wrapsEarly(at, needBytes) ? this.capacityBytes - at : 0
     if (!this.#fits(skipBytes + needBytes)) return -1 // R1
     if (skipBytes > 0) this.#data[at >>> 2] = SKIP
     const start = skipBytes > 0 ? 0 : at
@@ -234,6 +241,14 @@ export class SpscRing {
 
   #hasMessage(): boolean {
     return Atomics.load(this.#control, TAIL) !== this.#taken
+  }
+
+  /** Only if the message fits at the start; nearly all of what lies before `at` is free then. */
+  #wrapsEarly(at: number, needBytes: number): boolean {
+    if (at < EARLY_WRAP_BYTES) return false
+    this.#seenHead = Atomics.load(this.#control, HEAD)
+    const usedBytes = (this.#tail - this.#seenHead) >>> 0
+    return usedBytes <= at * EARLY_WRAP_USED_SHARE && needBytes <= at - usedBytes
   }
 
   #fits(totalBytes: number): boolean {

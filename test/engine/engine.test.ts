@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { LATER, refused, replied } from '../../src/engine/decision.ts'
+import { LATER, replied } from '../../src/engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../src/engine/decision.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import type { Turn } from '../../src/engine/engine.ts'
@@ -110,7 +110,7 @@ describe('the engine', () => {
     assert.deepEqual(rig.taken(), ['before: '], 'at once, when nothing is on its way')
     rig.add('a')
     rig.run('reply', () => replied(rig.letters))
-    rig.run('refusal', () => refused(new Error('no')))
+    rig.run('refusal', () => new Error('no'))
     rig.run('thrown', () => {
       throw new Error('no, too')
     })
@@ -178,7 +178,7 @@ describe('the engine', () => {
     rig.add('b')
     rig.run('reply', () => replied(rig.letters))
     rig.run('other reply', () => replied(rig.letters))
-    rig.run('refusal', () => (rig.letters === 'a' ? replied('right') : refused(new Error('too many'))))
+    rig.run('refusal', () => (rig.letters === 'a' ? replied('right') : new Error('too many')))
     rig.run('read', () => found(Promise.resolve(rig.letters)))
     await turn()
     assert.deepEqual(rig.taken(), ['a: added'])
@@ -211,9 +211,7 @@ describe('the engine', () => {
     const rig = await opened()
     rig.add('a')
     rig.run('second', () =>
-      rig.letters === ''
-        ? { kind: 'change', frame: frameOf('z'), reply: () => 'added' }
-        : refused(new Error('there is one')),
+      rig.letters === '' ? { kind: 'change', frame: frameOf('z'), reply: () => 'added' } : new Error('there is one'),
     )
     await rig.die()
     for (let steps = 0; steps < 5; steps += 1) await rig.step()
@@ -257,7 +255,7 @@ describe('the engine', () => {
     const rig = await new Rig().open(1)
     rig.add('a')
     rig.add('b')
-    rig.run('c', () => (rig.letters === 'ab' ? refused(new Error('too late')) : replied('in time')))
+    rig.run('c', () => (rig.letters === 'ab' ? new Error('too late') : replied('in time')))
     rig.run('d', () => ({ kind: 'change', frame: frameOf('d'), reply: () => `behind ${rig.letters}` }))
     assert.equal(rig.letters, 'a', 'one fills the room')
     for (let steps = 0; steps < 3; steps += 1) await rig.step()
@@ -296,7 +294,7 @@ describe('the engine', () => {
     await rig.die()
     await failed
     await rig.engine.log.close()
-    assert.throws(() => void rig.engine.store(frameOf('c'), WORDS), { message: 'not taken: read-only' })
+    await assert.rejects(rig.engine.store(frameOf('c'), WORDS), { message: 'not taken: read-only' })
   })
 
   it('begins anew with a read that failed in a state that is another one now (E3)', async () => {

@@ -150,6 +150,70 @@ test('a ring behaves as a bounded queue under any interleaving, across its end a
   )
 })
 
+const MIB = 1024 * 1024
+
+describe('a large ring', () => {
+  const deliver = (ring: SpscRing, bytes: number): number => {
+    const at = ring.tryReserve(bytes)
+    ring.publish()
+    assert.equal(ring.next(), at)
+    ring.release()
+    return at
+  }
+
+  it('uses its beginning alone while little is on its way', () => {
+    const ring = SpscRing.create(64 * MIB)
+    const ends = Array.from({ length: 1000 }, () => deliver(ring, 100_000) + 100_000)
+    assert(Math.max(...ends) < 8 * MIB + 200_000, `it went up to ${Math.max(...ends)}`)
+    assert(Math.min(...ends.slice(500)) < 200_000, 'it went back to the start')
+  })
+
+  it('goes on to its end while more is on its way, and refuses nothing for which there is room', () => {
+    const ring = SpscRing.create(64 * MIB)
+    let sent = 0
+    for (; ring.tryReserve(MIB) >= 0; sent++) ring.publish()
+    assert(sent >= 63, `${sent} messages of a MiB`)
+  })
+
+  it('loses, repeats and mixes up nothing, whatever is on its way', () => {
+    const steps = fc.array(fc.integer({ min: -40, max: 900 }), { maxLength: 150 })
+    fc.assert(
+      fc.property(steps, (sizes) => {
+        const ring = SpscRing.create(32 * MIB)
+        const consumer = SpscRing.attach(ring.shared)
+        const onTheWay: { readonly mark: number; readonly at: number; readonly end: number }[] = []
+        let mark = 0
+        for (const size of sizes) {
+          if (size >= 0) {
+            const bytes = 8 + size * 1024
+            const at = ring.tryReserve(bytes)
+            const used = onTheWay.reduce((sum, { at, end }) => sum + end - at + 16, 0)
+            if (at < 0) assert(used + 2 * bytes > 7 * MIB, 'refused though there was room')
+            else {
+              for (const other of onTheWay) assert(at >= other.end || at + bytes <= other.at, 'lies over another one')
+              ring.bytes.writeUInt32LE(++mark, at)
+              ring.bytes.writeUInt32LE(mark, at + bytes - 4)
+              ring.publish()
+              onTheWay.push({ mark, at, end: at + bytes })
+            }
+          } else {
+            for (let left = -size; left > 0 && onTheWay.length > 0; left--) {
+              const at = consumer.next()
+              const expected = onTheWay.shift()!
+              assert.equal(at, expected.at)
+              assert.equal(at + consumer.messageBytes, expected.end)
+              assert.equal(consumer.bytes.readUInt32LE(at), expected.mark)
+              assert.equal(consumer.bytes.readUInt32LE(expected.end - 4), expected.mark)
+            }
+            consumer.release()
+          }
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
 describe('a consumer that spins', () => {
   const clock = (): { looks: number; nowMs: () => number } => {
     const made = { looks: 0, nowMs: () => (made.looks += 1) }

@@ -12,8 +12,8 @@ import type { Core } from '../../src/broker/engine/core.ts'
 import { openEngine } from '../../src/broker/engine/engine.ts'
 import type { BrokerEngine } from '../../src/broker/engine/engine.ts'
 import { Retainer } from '../../src/broker/engine/retainer.ts'
-import { askedBroker } from '../../src/broker/operations.ts'
-import type { AskedBroker, Caller, Patience } from '../../src/broker/operations.ts'
+import { asked } from '../../src/engine/asked.ts'
+import type { AskedBroker, Caller, Operations, Patience } from '../../src/broker/operations.ts'
 import { TenantQuotas } from '../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
 import { RecordReader } from '../../src/broker/records/reader.ts'
@@ -65,9 +65,9 @@ export class BrokerWorld extends EngineWorld {
   core!: Core
   engine!: BrokerEngine
   retainer!: Retainer
-  broker!: AskedBroker & Pick<Broker, 'waitingClaims' | 'close'>
+  broker!: AskedBroker & Omit<Broker, 'operations'>
   /** The same, for those who do not wait for promises. */
-  operations!: Broker
+  operations!: Operations
   holdsReads = false
   holdsWrites = false
   failsWrites = false
@@ -130,10 +130,14 @@ export class BrokerWorld extends EngineWorld {
       'node-1',
       options.shipping ?? null,
     )
-    this.operations = broker
+    this.operations = broker.operations
     this.broker = {
-      ...askedBroker(broker),
+      ...asked(broker.operations),
       close: () => broker.close(),
+      replacePolicies: (policies) => broker.replacePolicies(policies),
+      get replicationGauges() {
+        return broker.replicationGauges
+      },
       get waitingClaims() {
         return broker.waitingClaims
       },

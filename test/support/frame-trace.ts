@@ -159,7 +159,7 @@ export abstract class FrameTrace<About, Reference> {
         waiter.settled(stored)
       }
       const encode = (target: Buffer, at: number): void => frame.encode(target, at)
-      append({ ...frame, encode, onTaken, onStored }, { settled }) // methods of a class are not copied with it
+      return append({ ...frame, encode, onTaken, onStored }, { settled }) // methods of a class are not copied with it
     }
     const replaceState = engine.replaceState.bind(engine)
     engine.replaceState = (state) => {

@@ -31,6 +31,7 @@ import type {
   UploadedPart,
 } from '../../src/objectstore/operations.ts'
 import { notLeading, refuse } from '../../src/objectstore/refusals.ts'
+import type { S3Error } from '../../src/objectstore/refusals.ts'
 import { MemoryBody, MemorySource, MemoryWriter, OpenBodies } from './memory-bodies.ts'
 
 /** What an object is besides its body. */
@@ -55,11 +56,10 @@ export class MemoryStore implements ObjectStore {
   #commitSequence = 0
 
   /** Null: its node does not lead. */
-  term: number | null = 0
+  termNow: number | null = 0
 
-  demandTerm(): number {
-    if (this.term === null) throw notLeading('http://10.0.0.2:9000')
-    return this.term
+  term(): number | S3Error {
+    return this.termNow ?? notLeading('http://10.0.0.2:9000')
   }
 
   buckets(owner: string): readonly Bucket[] {
@@ -264,7 +264,8 @@ export class MemoryStore implements ObjectStore {
 
   #judge(bucket: Bucket, key: string, precondition: Precondition): void {
     this.#existing(bucket)
-    precondition(this.peek(bucket, key))
+    const refused = precondition(this.peek(bucket, key))
+    if (refused !== null) throw refused
   }
 
   #keep(

@@ -21,6 +21,7 @@ import type {
 } from '../../src/objectstore/s3/handler.ts'
 import { putObject } from '../../src/objectstore/s3/objects/put-object.ts'
 import { Pace } from '../../src/objectstore/s3/pace.ts'
+import { UNCONDITIONAL } from '../../src/objectstore/operations.ts'
 import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
 import { S3Error, refuse } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'
@@ -191,7 +192,7 @@ export class TestGateway {
       parts: store.upload(bucket, key, upload.uploadId)!.parts,
       etag: '0'.repeat(32),
       checksums: [{ algorithm: 'SHA256', type: 'COMPOSITE', value: `whole-${bodies.length}` }],
-      precondition: () => {},
+      precondition: UNCONDITIONAL,
     })
   }
 

@@ -97,7 +97,7 @@ export class StateCopy implements GroupCopier {
   readonly #redriven = new Map<StreamState, ReturnType<Redriven['encode']>>()
   readonly #holes = new Map<StreamState, readonly number[]>()
   readonly #replicated = new Map<StreamState, ReplicationContent>()
-  /** By number. Below `#next` they had their turn; of the others, copies of those that changed before it. */
+  /** All groups by number. Those below `#next` are encoded; a later one that changes first is copied into `#copied`. */
   readonly #groups: readonly (Group | undefined)[]
   #next = 0
   readonly #copied = new Map<number, GroupCopy>()

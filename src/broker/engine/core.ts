@@ -19,6 +19,7 @@ import type { Caller } from '../operations.ts'
 import type { RecordReads } from '../records/record-reads.ts'
 import type { Unreadable } from '../records/rendered-records.ts'
 import { notLeading, refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import { Tokens } from '../tokens.ts'
 import type { Acknowledgement } from '../durability.ts'
 import type { RecordDurability } from '../durability.ts'
@@ -50,8 +51,16 @@ export interface CoreParts {
   readonly hasReplicas: boolean
   /** Events that are older go. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
-  /** By which streams go to other sites. */
+  /** They decide which streams are shipped to other sites. */
   readonly policies: ReplicationPolicies
+}
+
+/** What every change that the audit stream shows says of itself. */
+export interface EventOfChange {
+  readonly tenant: string
+  readonly principal: string
+  readonly audit_offset: number
+  readonly at_ms: number
 }
 
 export type PersistFailure = 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
@@ -112,11 +121,18 @@ export class Core {
 
   // Streams
 
-  /** @throws BrokerError with the code the route has for a stream that is not there for the caller */
-  stream(caller: Caller, name: string, missing: 'stream_not_found' | 'missing_stream'): StreamState {
-    const stream = this.state.stream(caller.tenant, name)
-    if (stream === undefined) throw refuse(missing, 'there is no stream of this name')
-    return stream
+  /** @param missing the code that the route has for a stream that is not there for the caller */
+  stream(caller: Caller, name: string, missing: 'stream_not_found' | 'missing_stream'): StreamState | BrokerError {
+    return this.state.stream(caller.tenant, name) ?? refuse(missing, 'there is no stream of this name')
+  }
+
+  /** Likewise, or the audit stream, which is always there. */
+  anyStream(
+    caller: Caller,
+    name: string,
+    missing: 'stream_not_found' | 'missing_stream' = 'stream_not_found',
+  ): StreamState | Error {
+    return name === AUDIT_STREAM ? this.auditStream(caller.tenant) : this.stream(caller, name, missing)
   }
 
   /** C1 */
@@ -125,10 +141,9 @@ export class Core {
   }
 
   /** Made when it is asked for first. */
-  auditStream(tenant: string): StreamState {
+  auditStream(tenant: string): StreamState | FrameNotTaken {
     const { before } = this.auditOf(tenant)
-    for (const frame of before) this.engine.appendSilently(frame)
-    return this.state.stream(tenant, AUDIT_STREAM)!
+    return this.engine.appendSilently(before) ?? this.state.stream(tenant, AUDIT_STREAM)!
   }
 
   /** Where the next event of a tenant goes, and the frame that has to come before it when the tenant has no audit stream yet. */
@@ -147,6 +162,24 @@ export class Core {
       audit_offset: null,
     } as const
     return { nextOffset: state.eventsLost, before: [this.changeFrame(created, 'admit')] }
+  }
+
+  /**
+   * A change that the audit stream shows.
+   *
+   * @param change made of what it says of itself as an event; told how many frames come before it
+   * @returns its frame, those that it builds on, and when it happens
+   */
+  audited(
+    { tenant, principal }: Caller,
+    purpose: NewFrame<Change>['purpose'],
+    change: (event: EventOfChange, before: number) => Change,
+    onStored?: () => void,
+  ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change>; readonly atMs: number } {
+    const { nextOffset, before } = this.auditOf(tenant)
+    const atMs = this.time.wallMs()
+    const event = { tenant, principal, audit_offset: nextOffset, at_ms: atMs }
+    return { before, frame: this.changeFrame(change(event, before.length), purpose, onStored), atMs }
   }
 
   onVisible(listener: (stream: StreamState) => void): void {
@@ -169,7 +202,7 @@ export class Core {
 
   // Frames
 
-  /** A step of a longer work. Resolves when the frame is stored. @throws BrokerError, at once when it is not taken */
+  /** A step of a longer work. Resolves when the frame is stored. Rejects with a BrokerError when it is not taken, or lost */
   store(frame: NewFrame<Change>, failure: PersistFailure): Promise<void> {
     return this.engine.store(frame, NOT_STORED[failure])
   }
@@ -256,7 +289,7 @@ export class Core {
   }
 }
 
-/** For frames that release records, with any flush policy: after a power cut no frame may need a segment that was dropped. */
+/** The durability of frames that release records, whatever the flush policy: after a power cut no frame may need a segment that was dropped. */
 export const SYNCED = { durability: 'sync' } as const
 const ACKNOWLEDGED_SYNCED: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
 const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, replicas: 1 }
@@ -268,13 +301,13 @@ const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
   'no-space': 'the disk is full: free space, then repeat the request',
 }
 
-function notStored(code: PersistFailure, cause: unknown): Error {
+function notStored(code: PersistFailure, cause: Error): Error {
   if (cause instanceof NotLeading) return notLeading(cause.leader)
   if (cause instanceof FrameNotTaken) return refuse(code, NOT_TAKEN[cause.reason], { retryable: true })
   if (cause instanceof FrameLost) {
     return refuse(code, 'the change could not be stored: inspect the state before repeating it', { retryable: true })
   }
-  return cause instanceof Error ? cause : new Error(String(cause))
+  return cause
 }
 
 /** What the callers of an operation are told when the log does not take or loses its frame. */

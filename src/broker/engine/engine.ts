@@ -22,7 +22,7 @@ import { BrokerTime } from '../state/broker-time.ts'
 import type { Clocks } from '../state/broker-time.ts'
 import { CLOCK_OFFSET_MS_MAX } from './clock-watch.ts'
 import { StateCopy } from './checkpoint-content.ts'
-import { Core } from './core.ts'
+import { Core, NOT_STORED } from './core.ts'
 import type { Timers } from './core.ts'
 import { ReplicationPolicies } from './replication-policies.ts'
 import { recoverState } from './recovery.ts'
@@ -64,7 +64,7 @@ export interface EngineParts {
   readonly tenants: readonly string[]
   /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
-  /** By which streams go to other sites. */
+  /** They decide which streams are shipped to other sites. */
   readonly policies: readonly ReplicationPolicy[]
 }
 
@@ -153,10 +153,12 @@ function copyOf(state: BrokerState, turn: () => Promise<void>): CheckpointCopy {
 async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: number): Promise<void> {
   const [tenant] = tenants
   if (tenant === undefined) return
-  const offset = core.auditStream(tenant).nextOffset
-  const atMs = core.time.wallMs()
-  const set = { set_to_ms: atMs, shift_ms: shiftMs, at_ms: atMs, tenant, principal: 'operator', audit_offset: offset }
-  const frame = core.changeFrame({ kind: 'clock_set', ...set }, 'finish')
+  const by = { tenant, principal: 'operator' }
+  const { before, frame } = core.audited(by, 'finish', (event) => {
+    return { kind: 'clock_set', set_to_ms: event.at_ms, shift_ms: shiftMs, ...event }
+  })
+  const notTaken = core.engine.appendSilently(before)
+  if (notTaken !== null) throw NOT_STORED.internal_error(notTaken)
   await core.store({ ...frame, durability: 'sync' }, 'internal_error')
   logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
 }
@@ -169,7 +171,10 @@ async function begin(core: Core, { random, tenants }: EngineParts): Promise<void
     const init = { kind: 'init', secret: Buffer.from(secret).toString('hex'), at_ms: core.time.wallMs() } as const
     await core.store(core.changeFrame(init, 'admit'), 'internal_error')
   }
-  for (const tenant of tenants) core.auditStream(tenant)
+  for (const tenant of tenants) {
+    const audit = core.auditStream(tenant)
+    if (audit instanceof Error) throw NOT_STORED.internal_error(audit)
+  }
   await core.appender.settled()
 }
 

@@ -1,6 +1,6 @@
 /**
- * The members of an object in JSON, one by one, and the elements of its long arrays: parsed as a whole, a text of some MiB would hold the thread.
- * Of texts that JSON.stringify wrote: without white space, and valid.
+ * Gives the members of an object in JSON one by one, and the elements of its long arrays. Parsed as a whole, a text of some MiB would hold the thread.
+ * It reads only what JSON.stringify wrote: valid texts without white space.
  */
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -12,7 +12,7 @@ const CLOSE_BRACE = 0x7d
 
 export interface JsonMember {
   readonly name: string
-  /** Of an array among `arrays`: an element. */
+  /** An element, if the member is one of `arrays`. */
   readonly value: unknown
   /** Behind it in the text. */
   readonly end: number

@@ -25,7 +25,7 @@ export interface RetentionPlan {
 export const hasLimits = (core: Core, stream: StreamState): boolean =>
   maxAgeMsOf(core, stream) !== null || stream.config.retention.max_bytes !== null
 
-/** For events it is a setting of the node. */
+/** The age limit of a stream. That of the audit stream is a setting of the node. */
 const maxAgeMsOf = (core: Core, { name, config: { retention } }: StreamState): number | null =>
   name === AUDIT_STREAM ? core.auditMaxAgeMs : retention.max_age_millis
 

@@ -6,7 +6,6 @@
  *     they were. Requests that bring no credentials at all are none of it
  * U3  an event that the log does not take is lost, and nobody is refused or served another way for it
  */
-import { FrameNotTaken } from '../../engine/appender.ts'
 import type { Core } from '../engine/core.ts'
 import type { Caller } from '../operations.ts'
 
@@ -84,17 +83,11 @@ export class AccessAudit {
   }
 
   /** U3 */
-  #append({ tenant, principal }: Caller, kind: string, stream: string | null, detail: Record<string, unknown>): void {
+  #append(caller: Caller, kind: string, stream: string | null, detail: Record<string, unknown>): void {
     const core = this.#core
-    const { nextOffset, before } = core.auditOf(tenant)
-    const at_ms = core.time.wallMs()
-    const event = { event_kind: kind, event_id: null, at_ms, tenant, principal, stream, detail }
-    try {
-      for (const frame of before) core.engine.appendSilently(frame)
-      const change = { kind: 'audit', ...event, audit_offset: nextOffset } as const
-      core.engine.appendSilently(core.changeFrame(change, 'finish'))
-    } catch (error) {
-      if (!(error instanceof FrameNotTaken)) throw error
-    }
+    const { before, frame } = core.audited(caller, 'finish', (event) => {
+      return { kind: 'audit', event_kind: kind, event_id: null, ...event, stream, detail }
+    })
+    core.engine.appendSilently([...before, frame])
   }
 }

@@ -9,6 +9,7 @@
 import { LATER, replied } from '../../engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
 import type { Turn } from '../../engine/engine.ts'
+import { asError } from '../../errors.ts'
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
@@ -17,6 +18,7 @@ import type { TenantQuotas } from '../quotas.ts'
 import { PayloadBound } from '../records/payload-bound.ts'
 import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
 import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import { planWithin } from '../state/claim-plan.ts'
 import { livingOf } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
@@ -26,7 +28,7 @@ import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { Endings } from './endings.ts'
-import { groupOf } from './groups.ts'
+import { behindEnd, groupOf } from './groups.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -118,16 +120,17 @@ export class Claims {
     const giving = new Giving(this.#parts, answer, form)
     const decide = (turn: Turn): Decision<Lease | null, Change> => {
       const stream = this.#stream(request)
+      if (stream instanceof Error) return stream
       streamNumber ??= stream.number
-      if (stream.number !== streamNumber) throw refuse('missing_stream', 'the stream was deleted')
+      if (stream.number !== streamNumber) return refuse('missing_stream', 'the stream was deleted')
       return this.#decide(turn, stream, request, giving)
     }
     this.#parts.core.engine.run(decide, giving, NOT_STORED[FAILURE])
   }
 
-  #stream({ caller, path }: ClaimRequest): StreamState {
+  #stream({ caller, path }: ClaimRequest): StreamState | BrokerError {
     if (path.stream === AUDIT_STREAM) {
-      throw refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
+      return refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
     }
     return this.#parts.core.stream(caller, path.stream, 'missing_stream')
   }
@@ -137,9 +140,7 @@ export class Claims {
     const { path, startOffset, waitMs, patience, id } = request
     if (turn === 'last') return replied(null)
     if (turn === 'first') {
-      if (startOffset > stream.nextOffset) {
-        throw refuse('invalid_request', `start_offset must not exceed the stream's next offset, ${stream.nextOffset}`)
-      }
+      if (startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
       if (!core.isReadable(stream)) return LATER
     }
     const group = stream.groups.get(path.group)
@@ -152,7 +153,7 @@ export class Claims {
     const leasing = mayServe ? this.#lease(stream, request, giving) : null
     if (leasing !== null) return leasing
     if (waitMs === 0) return replied(null)
-    if (turn === 'first' && core.engine.parked.isFull) throw refuse('quota_exceeded', 'too many claims are waiting')
+    if (turn === 'first' && core.engine.parked.isFull) return refuse('quota_exceeded', 'too many claims are waiting')
     const onAbandoned = (listener: () => void): void => patience.onAbandoned(listener)
     return { kind: 'wait', place, waitMs, takesAny: startOffset === 0, onAbandoned }
   }
@@ -181,7 +182,10 @@ export class Claims {
         return () => {
           const isCurrent = core.state.groups[groupNumber] === group
           const still = isCurrent ? Array.from(livingOf(group.queue, claim, core.time.nowMs())).length : 0
-          if (still < living.length) return this.#decide('again', this.#stream(request), request, giving)
+          if (still < living.length) {
+            const present = this.#stream(request)
+            return present instanceof Error ? present : this.#decide('again', present, request, giving)
+          }
           const { leasedAtMs, expiresAtMs } = first
           return replied({ groupNumber, claimNumber, leasedAtMs, expiresAtMs })
         }
@@ -199,7 +203,8 @@ export class Claims {
     const bound = new PayloadBound(stream.index, (segmentBase) => this.#segmentBytes(segmentBase))
     const runs = planWithin(available, bytesMax, (offset) => bound.add(offset)) // L3
     const leasedAtMs = core.time.nowMs()
-    quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
+    const tooMany = quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
+    if (tooMany !== null) return tooMany
     const { number: groupNumber, before } = groupOf(core, stream, path.group)
     const claimNumber = core.state.groups[groupNumber]?.nextClaimNumber ?? core.state.claimNumbersUsed
     const expiresAtMs = leasedAtMs + timeoutMs
@@ -346,9 +351,7 @@ class Giving<Reply> implements Answer<Lease | null> {
       this.#deliveries.map(({ offset }) => offset),
     )
     const isRead = !(read instanceof Promise)
-    this.#records = isRead
-      ? read
-      : read.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
+    this.#records = isRead ? read : read.catch(asError)
   }
 
   answered(lease: Lease | null): void {

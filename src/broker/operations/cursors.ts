@@ -18,9 +18,10 @@ export class Cursors {
   commit(caller: Caller, path: GroupPath, cursor: string, offset: number): Decision<CursorCommitReply, Change> {
     const core = this.#core
     const stream = settableStream(core, caller, path, offset)
+    if (stream instanceof Error) return stream
     const present = stream.groups.get(path.group)?.cursors.get(cursor)
     if (present && offset < present.offset) {
-      throw refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
+      return refuse('write_not_allowed', `the cursor is at ${present.offset}: rewind it to go back`)
     }
     const { number, before } = groupOf(core, stream, path.group)
     const atMs = core.time.wallMs()
@@ -49,29 +50,24 @@ export class Cursors {
   ): Decision<CursorRewindReply, Change> {
     const core = this.#core
     const stream = settableStream(core, caller, path, offset)
-    const { tenant, principal } = caller
+    if (stream instanceof Error) return stream
     const group = groupOf(core, stream, path.group)
-    const audit = core.auditOf(tenant)
     const previous = stream.groups.get(path.group)?.cursors.get(cursor)?.offset ?? null
-    const atMs = core.time.wallMs()
-    const change = {
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: 'cursor_rewound',
       group_number: group.number,
       cursor,
       offset,
-      at_ms: atMs,
       previous_offset: previous,
       reason,
-      principal,
-      tenant,
-      stream: stream.name,
+      ...event,
+      stream: path.stream,
       group: path.group,
-      audit_offset: audit.nextOffset,
-    } as const
+    }))
     return {
       kind: 'change',
-      before: [...group.before, ...audit.before],
-      frame: core.changeFrame(change, 'finish'),
+      before: [...group.before, ...before],
+      frame,
       reply: () => ({
         api_version: 'v1',
         stream: path.stream,

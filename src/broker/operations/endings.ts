@@ -22,7 +22,7 @@ import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { RawRecord } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
-import type { Core } from '../engine/core.ts'
+import type { Core, EventOfChange } from '../engine/core.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group } from '../state/state.ts'
 
@@ -114,7 +114,7 @@ export class Endings {
   /** What the stream's failure policy has for it. @param again as for `deadLetter` @param onStored see `NewFrame` */
   applyPolicy<Reply>(
     active: Failed,
-    again: () => Failed,
+    again: () => Failed | Error,
     failed: PolicyOrder,
     replyOf: (outcome: PolicyOutcome) => Reply,
     onStored: () => void,
@@ -134,7 +134,10 @@ export class Endings {
     if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
       return this.#stop(active, failed, replyOf, onStored)
     }
-    const stop = (): Decision<Reply, Change> => this.#stop(again(), failed, replyOf, onStored)
+    const stop = (): Decision<Reply, Change> => {
+      const present = again()
+      return present instanceof Error ? present : this.#stop(present, failed, replyOf, onStored)
+    }
     const outcomes: CopyOutcomes<Reply> = {
       copied: (offset) => replyOf({ action: 'dead_lettered', target, offset }),
       unreadable: stop,
@@ -151,41 +154,43 @@ export class Endings {
     onStored: () => void,
   ): Decision<Reply, Change> {
     const core = this.#core
-    const { tenant } = group.stream
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const stopped = {
+    const { tenant, name: stream } = group.stream
+    const stopped = ({ at_ms: wall_ms, ...event }: EventOfChange): Change => ({
       kind: 'delivery_stopped',
-      wall_ms: core.time.wallMs(),
+      wall_ms,
       group_number: group.number,
       offset,
       attempt,
       at_ms: core.time.nowMs(),
       reason,
-      principal,
-      tenant,
-      stream: group.stream.name,
+      ...event,
+      stream,
       group: group.name,
-      audit_offset: auditOffset,
-    } as const
-    const frame = core.changeFrame(stopped, 'finish', onStored)
+    })
+    const { before, frame } = core.audited({ tenant, principal }, 'finish', stopped, onStored)
     return { kind: 'change', before, frame, reply: () => replyOf({ action: 'stopped' }) }
   }
 
   /**
    * E1, E2
    *
-   * @param again the delivery, or throws when it is no longer what it was: reading the record takes time
+   * @param again the delivery, or why it is no longer what it was: reading the record takes time
    */
   deadLetter<Reply>(
-    again: () => Failed,
+    again: () => Failed | Error,
     order: DeadLetterOrder,
     outcomes: CopyOutcomes<Reply>,
   ): Decision<Reply, Change> {
     return {
       kind: 'read',
       read: async () => {
-        const record = await this.#recordOf(again())
-        return () => this.#copy(again(), record, order, outcomes)
+        const failed = again()
+        if (failed instanceof Error) return () => failed
+        const record = await this.#recordOf(failed)
+        return () => {
+          const present = again()
+          return present instanceof Error ? present : this.#copy(present, record, order, outcomes)
+        }
       },
     }
   }
@@ -203,7 +208,7 @@ export class Endings {
     const source = group.stream
     const { tenant } = source
     const target = core.state.stream(tenant, order.target)
-    if (target === undefined) throw refuse('missing_stream', 'the dead-letter stream does not exist')
+    if (target === undefined) return refuse('missing_stream', 'the dead-letter stream does not exist')
     const { nextOffset: auditOffset, before } = core.auditOf(tenant)
     const targetOffset = target.nextOffset
     const deadLetter = {

@@ -3,6 +3,7 @@ import type { NewFrame } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import type { Caller, GroupPath } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import type { Core } from '../engine/core.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { StreamState } from '../state/state.ts'
@@ -28,24 +29,20 @@ export function groupOf(
 
 const NONE: readonly never[] = []
 
-/** The stream of a route about a group, for inspection. The audit stream has no groups of its own, and is there nevertheless. */
-export function streamOfGroup(core: Core, caller: Caller, { stream }: GroupPath): StreamState {
-  return stream === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, stream, 'stream_not_found')
+/** The stream of a group whose place is to be set. Refused unless records from `offset` on can be there. */
+export function settableStream(core: Core, caller: Caller, path: GroupPath, offset: number): StreamState | BrokerError {
+  const stream = ownStream(core, caller, path.stream)
+  if (stream instanceof Error) return stream
+  if (offset > stream.nextOffset) return behindEnd('offset', stream)
+  if (offset >= stream.floor) return stream
+  return refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
 }
 
-/** The stream of a group whose place is to be set. @throws BrokerError unless records from `offset` on can be there */
-export function settableStream(core: Core, caller: Caller, path: GroupPath, offset: number): StreamState {
-  refuseAuditStream(path.stream)
-  const stream = core.stream(caller, path.stream, 'stream_not_found')
-  if (offset > stream.nextOffset) {
-    throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
-  }
-  if (offset < stream.floor) {
-    throw refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
-  }
-  return stream
-}
+/** One that callers may change: not the audit stream. */
+export const ownStream = (core: Core, caller: Caller, name: string): StreamState | BrokerError =>
+  name === AUDIT_STREAM
+    ? refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
+    : core.stream(caller, name, 'stream_not_found')
 
-export function refuseAuditStream(name: string): void {
-  if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
-}
+export const behindEnd = (field: string, { nextOffset }: StreamState): BrokerError =>
+  refuse('invalid_request', `${field} must not exceed the stream's next offset, ${nextOffset}`)

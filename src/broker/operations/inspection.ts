@@ -1,5 +1,5 @@
 /** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
-import { replied } from '../../engine/decision.ts'
+import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX, SLICE_ENTRIES } from '../limits.ts'
@@ -16,9 +16,7 @@ import type {
   ReplayConsumerListReply,
 } from '../wire/group-answers.ts'
 import type { Core } from '../engine/core.ts'
-import { streamOfGroup } from './groups.ts'
 import { finishedOf, progressOf } from '../state/group-progress.ts'
-import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 export class Inspection {
@@ -29,23 +27,25 @@ export class Inspection {
   }
 
   /** Made in slices: a group that comes into being meanwhile may be in the list or not. */
-  async groups(caller: Caller, name: string): Promise<GroupListReply> {
+  groups(caller: Caller, name: string): Decision<GroupListReply, Change> {
     const core = this.#core
-    const stream =
-      name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
-    const groups = Array.from(stream.groups.values())
-    const listed: GroupListReply['consumer_groups'] = []
-    for (let from = 0; from < groups.length; from += SLICE_ENTRIES) {
-      if (from > 0) await core.turn()
-      for (const group of groups.slice(from, from + SLICE_ENTRIES)) {
-        listed.push({
-          consumer_group: group.name,
-          ...this.#progressOf(stream, group.queue),
-          cursor_count: group.cursors.size,
-        })
+    const stream = core.anyStream(caller, name)
+    if (stream instanceof Error) return stream
+    return found(async () => {
+      const groups = Array.from(stream.groups.values())
+      const listed: GroupListReply['consumer_groups'] = []
+      for (let from = 0; from < groups.length; from += SLICE_ENTRIES) {
+        if (from > 0) await core.turn()
+        for (const group of groups.slice(from, from + SLICE_ENTRIES)) {
+          listed.push({
+            consumer_group: group.name,
+            ...this.#progressOf(stream, group.queue),
+            cursor_count: group.cursors.size,
+          })
+        }
       }
-    }
-    return { api_version: 'v1', stream: name, group_count: listed.length, consumer_groups: listed }
+      return { api_version: 'v1', stream: name, group_count: listed.length, consumer_groups: listed }
+    })
   }
 
   #progressOf(stream: StreamState, queue: GroupState) {
@@ -71,17 +71,22 @@ export class Inspection {
   }
 
   /** Made in slices. */
-  async leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Promise<LeaseListReply> {
-    const group = streamOfGroup(this.#core, caller, path).groups.get(path.group)
+  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Decision<LeaseListReply, Change> {
+    const { time, turn } = this.#core
+    const stream = this.#core.anyStream(caller, path.stream)
+    if (stream instanceof Error) return stream
+    const group = stream.groups.get(path.group)
     const named = { api_version: 'v1', stream: path.stream, consumer_group: path.group } as const
-    if (group === undefined) return { ...named, lease_count: 0, leases: [], truncated: false }
-    const { entries, truncated } = group.queue.leases(this.#core.time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
-    const leases: LeaseListReply['leases'] = []
-    for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
-      if (from > 0) await this.#core.turn()
-      leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
-    }
-    return { ...named, lease_count: leases.length, leases, truncated }
+    if (group === undefined) return replied({ ...named, lease_count: 0, leases: [], truncated: false })
+    return found(async () => {
+      const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
+      const leases: LeaseListReply['leases'] = []
+      for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
+        if (from > 0) await turn()
+        leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
+      }
+      return { ...named, lease_count: leases.length, leases, truncated }
+    })
   }
 
   #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
@@ -132,9 +137,10 @@ export class Inspection {
   }
 
   #of<T extends object>(caller: Caller, path: GroupPath, look: (stream: StreamState, group?: Group) => T) {
-    const stream = streamOfGroup(this.#core, caller, path)
-    const found = look(stream, stream.groups.get(path.group))
-    return replied({ api_version: 'v1', stream: path.stream, consumer_group: path.group, ...found } as const)
+    const stream = this.#core.anyStream(caller, path.stream)
+    if (stream instanceof Error) return stream
+    const seen = look(stream, stream.groups.get(path.group))
+    return replied({ api_version: 'v1', stream: path.stream, consumer_group: path.group, ...seen } as const)
   }
 }
 

@@ -16,9 +16,9 @@ import type { CursorDeleteReply, GroupDeleteReply, GroupSeekReply } from '../wir
 import type { DeleteStreamReply, PurgeStreamReply, UpdateStreamReply } from '../wire/record-answers.ts'
 import type { PurgeStreamBody, SeekBody, UpdateStreamBody } from '../wire/requests.ts'
 import { SYNCED } from '../engine/core.ts'
-import type { Core } from '../engine/core.ts'
+import type { Core, EventOfChange } from '../engine/core.ts'
 import { cursorFloorOf } from '../engine/retention-plan.ts'
-import { groupOf, refuseAuditStream, settableStream } from './groups.ts'
+import { behindEnd, groupOf, ownStream, settableStream } from './groups.ts'
 import { configOf } from './stream-config.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -38,24 +38,20 @@ export class LifeCycle {
 
   update(caller: Caller, name: string, body: UpdateStreamBody, force: boolean): Decision<UpdateStreamReply, Change> {
     const core = this.#core
-    refuseAuditStream(name)
-    const stream = core.stream(caller, name, 'stream_not_found')
+    const stream = ownStream(core, caller, name)
+    if (stream instanceof Error) return stream
     const config = configOf(name, body, stream.config)
+    if (config instanceof Error) return config
     const kept = stream.config.retention.min_cursor_name
-    if (!force && kept !== config.retention.min_cursor_name) refuseIfHeld(stream, stream.nextOffset)
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
-    const change = {
-      kind: 'stream_updated',
-      ...eventOf(caller, auditOffset, atMs),
-      stream_number: stream.number,
-      stream: name,
-      ...config,
-    } as const
+    const held = force || kept === config.retention.min_cursor_name ? null : heldBy(stream, stream.nextOffset)
+    if (held !== null) return held
+    const { before, frame, atMs } = core.audited(caller, 'admit', (event) => {
+      return { kind: 'stream_updated', ...event, stream_number: stream.number, stream: name, ...config }
+    })
     return {
       kind: 'change',
       before,
-      frame: core.changeFrame(change, 'admit'),
+      frame,
       reply: () => ({
         api_version: 'v1',
         stream: name,
@@ -69,33 +65,29 @@ export class LifeCycle {
 
   delete(caller: Caller, name: string, force: boolean): Decision<DeleteStreamReply, Change> {
     const core = this.#core
-    refuseAuditStream(name)
-    const stream = core.stream(caller, name, 'stream_not_found')
-    if (!force) {
-      this.#refuseIfTarget(stream)
-      refuseIfHeld(stream, stream.nextOffset, false)
-    }
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
+    const stream = ownStream(core, caller, name)
+    if (stream instanceof Error) return stream
+    const held = force ? null : (this.#targetOf(stream) ?? heldBy(stream, stream.nextOffset, false))
+    if (held !== null) return held
     const removed = {
       removed_records: stream.readableBetween(stream.floor, stream.nextOffset),
       removed_bytes: stream.payloadBytes,
     }
-    const change = {
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: 'stream_deleted',
-      ...eventOf(caller, auditOffset, atMs),
+      ...event,
       stream_number: stream.number,
       stream: name,
       next_offset: stream.nextOffset,
       ...removed,
       forced: force,
-    } as const
+    }))
     // Those who wait for its records hear at once that there will be none: a stream of its name may come back.
     const onTaken = (): void => core.engine.parked.wake(stream.number)
     return {
       kind: 'change',
       before,
-      frame: { ...core.changeFrame(change, 'finish'), ...SYNCED, onTaken },
+      frame: { ...frame, ...SYNCED, onTaken },
       reply: () => ({
         api_version: 'v1',
         stream: name,
@@ -116,10 +108,10 @@ export class LifeCycle {
   ): () => Decision<PurgeStreamReply, Change> {
     let number: number | null = null
     return () => {
-      refuseAuditStream(name)
-      const stream = this.#core.stream(caller, name, 'stream_not_found')
+      const stream = ownStream(this.#core, caller, name)
+      if (stream instanceof Error) return stream
       number ??= stream.number
-      if (stream.number !== number) throw refuse('stream_not_found', 'the stream was deleted meanwhile')
+      if (stream.number !== number) return refuse('stream_not_found', 'the stream was deleted meanwhile')
       return this.#purgeWhenRead(caller, stream, body, force)
     }
   }
@@ -131,7 +123,8 @@ export class LifeCycle {
     force: boolean,
   ): Decision<PurgeStreamReply, Change> {
     const core = this.#core
-    checkPurge(stream, body.offset, force)
+    const refused = purgeRefusal(stream, body.offset, force)
+    if (refused !== null) return refused
     if (body.offset > stream.visibleNext) return LATER
     return {
       kind: 'read',
@@ -140,10 +133,9 @@ export class LifeCycle {
         const { floor } = stream
         const removedBytes = await readingNow(core.reads.payloadBytesBetween(stream.index, floor, body.offset))
         return () => {
-          if (!core.isCurrent(stream)) throw refuse('stream_not_found', 'the stream was deleted meanwhile')
+          if (!core.isCurrent(stream)) return refuse('stream_not_found', 'the stream was deleted meanwhile')
           if (stream.floor !== floor) return this.#purgeWhenRead(caller, stream, body, force) // another one came before
-          checkPurge(stream, body.offset, force)
-          return this.#purge(caller, stream, body, removedBytes, force)
+          return purgeRefusal(stream, body.offset, force) ?? this.#purge(caller, stream, body, removedBytes, force)
         }
       },
     }
@@ -158,13 +150,11 @@ export class LifeCycle {
   ): Decision<PurgeStreamReply, Change> {
     const core = this.#core
     const { floor, name } = stream
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
     const removedRecords = stream.readableBetween(floor, offset)
     const purged = Math.max(floor, offset)
-    const change = {
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: 'stream_purged',
-      ...eventOf(caller, auditOffset, atMs),
+      ...event,
       stream_number: stream.number,
       stream: name,
       floor: purged,
@@ -172,11 +162,11 @@ export class LifeCycle {
       removed_bytes: removedBytes,
       reason: reason ?? null,
       forced: force,
-    } as const
+    }))
     return {
       kind: 'change',
       before,
-      frame: { ...core.changeFrame(change, 'finish'), ...SYNCED, onTaken: () => core.tellLater(stream) },
+      frame: { ...frame, ...SYNCED, onTaken: () => core.tellLater(stream) },
       reply: () => ({
         api_version: 'v1',
         stream: name,
@@ -190,14 +180,14 @@ export class LifeCycle {
     }
   }
 
-  /** Y1 */
-  #refuseIfTarget(stream: StreamState): void {
+  /** Y1. Null: it is no dead-letter stream of another one. */
+  #targetOf(stream: StreamState): BrokerError | null {
     const users: string[] = []
     for (const { name, config } of this.#core.state.streamsOf(stream.tenant)) {
       if (config.failure_policy?.dead_letter_stream === stream.name) users.push(name)
     }
-    if (users.length === 0) return
-    throw refuse('write_not_allowed', `the stream is the dead-letter stream of ${named(users)}`, BY_FORCE)
+    if (users.length === 0) return null
+    return refuse('write_not_allowed', `the stream is the dead-letter stream of ${named(users)}`, BY_FORCE)
   }
 
   // Groups and cursors
@@ -205,23 +195,26 @@ export class LifeCycle {
   deleteGroup(caller: Caller, path: GroupPath, force: boolean): Decision<GroupDeleteReply, Change> {
     const core = this.#core
     const group = this.#group(caller, path)
+    if (group instanceof Error) return group
     const kept = group.stream.config.retention.min_cursor_name
-    if (!force && kept !== null && group.cursors.has(kept)) throw holdsRetention([path.group], kept)
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
-    const change = {
-      kind: 'group_deleted',
-      ...eventOf(caller, auditOffset, atMs),
-      group_number: group.number,
-      stream: path.stream,
-      group: path.group,
-      forced: force,
-    } as const
+    if (!force && kept !== null && group.cursors.has(kept)) return holdsRetention([path.group], kept)
+    // What it had leased can be had again, by claims that wait under its name.
+    const onStored = (): void => core.engine.parked.wake(group.stream.number, path.group)
+    const deleted = (event: EventOfChange): Change => {
+      return {
+        kind: 'group_deleted',
+        ...event,
+        group_number: group.number,
+        stream: path.stream,
+        group: path.group,
+        forced: force,
+      }
+    }
+    const { before, frame, atMs } = core.audited(caller, 'finish', deleted, onStored)
     return {
       kind: 'change',
       before,
-      // What it had leased can be had again, by whoever waits under its name.
-      frame: core.changeFrame(change, 'finish', () => core.engine.parked.wake(group.stream.number, path.group)),
+      frame,
       reply: () => ({
         api_version: 'v1',
         stream: path.stream,
@@ -236,26 +229,25 @@ export class LifeCycle {
   deleteCursor(caller: Caller, path: GroupPath, cursor: string, force: boolean): Decision<CursorDeleteReply, Change> {
     const core = this.#core
     const group = this.#group(caller, path)
+    if (group instanceof Error) return group
     const present = group.cursors.get(cursor)
-    if (present === undefined) throw refuse('not_found', 'the group has no cursor of this name', LIST_FIRST)
+    if (present === undefined) return refuse('not_found', 'the group has no cursor of this name', LIST_FIRST)
     const kept = group.stream.config.retention.min_cursor_name
-    if (!force && kept === cursor) throw holdsRetention([path.group], kept)
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
-    const change = {
+    if (!force && kept === cursor) return holdsRetention([path.group], kept)
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: 'cursor_deleted',
-      ...eventOf(caller, auditOffset, atMs),
+      ...event,
       group_number: group.number,
       stream: path.stream,
       group: path.group,
       cursor,
       offset: present.offset,
       forced: force,
-    } as const
+    }))
     return {
       kind: 'change',
       before,
-      frame: core.changeFrame(change, 'finish'),
+      frame,
       reply: () => ({
         api_version: 'v1',
         stream: path.stream,
@@ -273,9 +265,10 @@ export class LifeCycle {
   seek(caller: Caller, path: GroupPath, body: SeekBody): Decision<GroupSeekReply, Change> {
     const core = this.#core
     const to = seekTo(body)
+    if (to instanceof Error) return to
     if ('offset' in to) return this.#seek(caller, path, to.offset, body.reason)
-    refuseAuditStream(path.stream)
-    const stream = core.stream(caller, path.stream, 'stream_not_found')
+    const stream = ownStream(core, caller, path.stream)
+    if (stream instanceof Error) return stream
     return {
       kind: 'read',
       read: async () => {
@@ -293,24 +286,25 @@ export class LifeCycle {
   #seek(caller: Caller, path: GroupPath, offset: number, reason: string): Decision<GroupSeekReply, Change> {
     const core = this.#core
     const stream = settableStream(core, caller, path, offset)
+    if (stream instanceof Error) return stream
     const group = groupOf(core, stream, path.group)
-    const audit = core.auditOf(caller.tenant)
-    const atMs = core.time.wallMs()
     const previous = Math.max(stream.floor, stream.groups.get(path.group)?.queue.progressOffset() ?? 0)
-    const change = {
+    const sought = (event: EventOfChange): Change => ({
       kind: 'group_sought',
-      ...eventOf(caller, audit.nextOffset, atMs),
+      ...event,
       group_number: group.number,
       stream: path.stream,
       group: path.group,
       offset,
       previous_offset: previous,
       reason,
-    } as const
+    })
+    const onStored = (): void => core.engine.parked.wake(stream.number, path.group)
+    const { before, frame, atMs } = core.audited(caller, 'finish', sought, onStored)
     return {
       kind: 'change',
-      before: [...group.before, ...audit.before],
-      frame: core.changeFrame(change, 'finish', () => core.engine.parked.wake(stream.number, path.group)),
+      before: [...group.before, ...before],
+      frame,
       reply: () => ({
         api_version: 'v1',
         stream: path.stream,
@@ -324,55 +318,48 @@ export class LifeCycle {
     }
   }
 
-  #group(caller: Caller, path: GroupPath): Group {
-    refuseAuditStream(path.stream)
-    const group = this.#core.stream(caller, path.stream, 'stream_not_found').groups.get(path.group)
-    if (group === undefined) throw refuse('not_found', 'the stream has no consumer group of this name', LIST_FIRST)
-    return group
+  #group(caller: Caller, path: GroupPath): Group | BrokerError {
+    const stream = ownStream(this.#core, caller, path.stream)
+    if (stream instanceof Error) return stream
+    const missing = 'the stream has no consumer group of this name'
+    return stream.groups.get(path.group) ?? refuse('not_found', missing, LIST_FIRST)
   }
 }
 
 const LIST_FIRST = { action: 'List the consumer groups of the stream and their cursors.' }
 
-const eventOf = ({ tenant, principal }: Caller, audit_offset: number, at_ms: number) =>
-  ({ tenant, principal, audit_offset, at_ms }) as const
-
-function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: SeekBody): SeekTo {
+function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: SeekBody): SeekTo | BrokerError {
   if ([offset, event_time_ms, ingest_time_ms].filter((given) => given !== null).length !== 1) {
-    throw refuse('invalid_request', 'one of offset, event_time_ms and ingest_time_ms must be given')
+    return refuse('invalid_request', 'one of offset, event_time_ms and ingest_time_ms must be given')
   }
   if (offset !== null) return { offset }
   if (event_time_ms !== null) return { by: 'event', timeMs: event_time_ms }
   return { by: 'ingest', timeMs: ingest_time_ms! } // the one that is left
 }
 
-/** @throws BrokerError */
-function checkPurge(stream: StreamState, offset: number, force: boolean): void {
-  if (offset > stream.nextOffset) {
-    throw refuse('invalid_request', `offset must not exceed the stream's next offset, ${stream.nextOffset}`)
-  }
-  if (!force && offset > stream.floor) refuseIfHeld(stream, offset)
+/** Null: it may be purged. */
+function purgeRefusal(stream: StreamState, offset: number, force: boolean): BrokerError | null {
+  if (offset > stream.nextOffset) return behindEnd('offset', stream)
+  return force || offset <= stream.floor ? null : heldBy(stream, offset)
 }
 
 /**
- * Y1
+ * Y1. What keeps records; null: nothing.
  *
  * @param end               what is below is to go
  * @param holdsWithoutCursor whether a stream whose rule no group has a cursor for keeps everything, as retention does
  */
-function refuseIfHeld(stream: StreamState, end: number, holdsWithoutCursor = true): void {
+function heldBy(stream: StreamState, end: number, holdsWithoutCursor = true): BrokerError | null {
   const name = stream.config.retention.min_cursor_name
-  if (name === null || stream.floor >= end || cursorFloorOf(stream)! >= end) return
-  const holders = Array.from(stream.groups.values()).filter(({ cursors }) => (cursors.get(name)?.offset ?? end) < end)
-  if (holders.length > 0)
-    throw holdsRetention(
-      holders.map((group) => group.name),
-      name,
-    )
-  if (holdsWithoutCursor) {
-    const message = `retention.min_cursor_name keeps the records, as no consumer group has a cursor named ${quoted(name)}`
-    throw refuse('write_not_allowed', message, BY_FORCE)
+  if (name === null || stream.floor >= end || cursorFloorOf(stream)! >= end) return null
+  const holders: string[] = []
+  for (const group of stream.groups.values()) {
+    if ((group.cursors.get(name)?.offset ?? end) < end) holders.push(group.name)
   }
+  if (holders.length > 0) return holdsRetention(holders, name)
+  if (!holdsWithoutCursor) return null
+  const message = `retention.min_cursor_name keeps the records, as no consumer group has a cursor named ${quoted(name)}`
+  return refuse('write_not_allowed', message, BY_FORCE)
 }
 
 const holdsRetention = (groups: readonly string[], cursor: string): BrokerError =>

@@ -4,11 +4,11 @@
  *
  * Q1  a delivery has one resolution: it is judged on the state after everything appended before it
  */
-import { refused, replied } from '../../engine/decision.ts'
+import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
-import type { Acked, AckedPairs, Caller, DeliveryPath } from '../operations.ts'
+import type { AckedPairs, Caller, DeliveryPath } from '../operations.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
 import type { DeliveryName, SubscriptionName } from '../tokens.ts'
@@ -40,6 +40,14 @@ interface Active extends Failed {
   readonly expiresAtMs: number
 }
 
+/** A delivery as a request names it; the ids may be no ids at all. */
+interface Named {
+  readonly subscription: SubscriptionName | null
+  readonly delivery: DeliveryName | null
+  /** Two with the same one name the same delivery. */
+  readonly key: string | null
+}
+
 export class Queue {
   readonly #core: Core
   readonly #endings: Endings
@@ -63,6 +71,7 @@ export class Queue {
   ack(caller: Caller, path: DeliveryPath): Decision<AckReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
+    if (active instanceof Error) return active
     const { group, offset, attempt } = active
     const atMs = core.time.nowMs()
     return {
@@ -78,71 +87,62 @@ export class Queue {
     }
   }
 
-  /** The good ones in one frame; each bad one has its error in its result. */
   batchAck(
     caller: Caller,
     stream: string,
     subscriptionId: string,
     body: BatchAckBody,
   ): Decision<BatchAckReply, Change> {
-    const core = this.#core
-    const named = core.stream(caller, stream, 'missing_stream')
-    const atMs = core.time.nowMs()
-    const { subscription, deliveries } = core.tokens.open(subscriptionId, body.delivery_ids)
-    const seen = new Set<string>()
-    const found = body.delivery_ids.map((deliveryId, i) => {
-      try {
-        if (seen.has(deliveryId)) throw refuse('lease_not_active', 'the delivery is named twice')
-        seen.add(deliveryId)
-        return this.#leased(named, subscription, deliveries[i]!)
-      } catch (error) {
-        if (error instanceof BrokerError) return error
-        throw error
-      }
-    })
-    const good = found.filter((each): each is Active => !(each instanceof BrokerError))
-    const results = found.map((each, i) => {
-      const deliveryId = body.delivery_ids[i]!
-      if (each instanceof BrokerError) return { delivery_id: deliveryId, error: each.detail }
-      return { delivery_id: deliveryId, offset: each.offset, attempt: each.attempt }
-    })
-    const reply: BatchAckReply = {
+    const { delivery_ids: ids } = body
+    const { subscription, deliveries } = this.#core.tokens.open(subscriptionId, ids)
+    const named = deliveries.map((delivery, i) => ({ subscription, delivery, key: ids[i]! }))
+    return this.#ackAll(caller, stream, named, ({ acknowledgedAtMs, acknowledgement, results }) => ({
       api_version: 'v1',
       stream,
       subscription_id: subscriptionId,
-      acknowledged_count: good.length,
-      acknowledged_at_ms: atMs,
-      results,
-      acknowledgement: core.acknowledgement,
-    }
-    if (good.length === 0) return replied(reply)
-    return { kind: 'change', frame: this.#acknowledgement(good, atMs), reply: () => reply }
+      acknowledged_count: results.filter((each) => !(each instanceof BrokerError)).length,
+      acknowledged_at_ms: acknowledgedAtMs,
+      results: results.map((each, i) => {
+        const delivery_id = ids[i]!
+        if (each instanceof BrokerError) return { delivery_id, error: each.detail }
+        return { delivery_id, offset: each.offset, attempt: each.attempt }
+      }),
+      acknowledgement,
+    }))
   }
 
   /** As `batchAck`, for deliveries of any claims, named by bytes. */
   ackPairs(caller: Caller, stream: string, ids: Uint8Array): Decision<AckedPairs, Change> {
+    const named = this.#core.tokens.openPairs(ids).map(({ subscription, delivery }) => {
+      return { subscription, delivery, key: delivery && `${delivery.groupNumber}/${delivery.offset}` }
+    })
+    return this.#ackAll(caller, stream, named, (acked) => acked)
+  }
+
+  /** The good ones in one frame; each bad one is refused by itself. */
+  #ackAll<Reply>(
+    caller: Caller,
+    stream: string,
+    named: readonly Named[],
+    replyOf: (acked: AckedPairs) => Reply,
+  ): Decision<Reply, Change> {
     const core = this.#core
-    const named = core.stream(caller, stream, 'missing_stream')
-    const atMs = core.time.nowMs()
-    const results: (Acked | BrokerError)[] = []
+    const from = core.stream(caller, stream, 'missing_stream')
+    if (from instanceof Error) return from
+    const acknowledgedAtMs = core.time.nowMs()
     const good: Active[] = []
     const seen = new Set<string>()
-    for (const { subscription, delivery } of core.tokens.openPairs(ids)) {
-      try {
-        const key = delivery ? `${delivery.groupNumber}/${delivery.offset}` : ''
-        if (seen.has(key) && delivery) throw refuse('lease_not_active', 'the delivery is named twice')
-        seen.add(key)
-        const active = this.#leased(named, subscription, delivery)
-        good.push(active)
-        results.push({ group: active.group.name, offset: active.offset, attempt: active.attempt })
-      } catch (error) {
-        if (!(error instanceof BrokerError)) throw error
-        results.push(error)
-      }
-    }
-    const reply: AckedPairs = { acknowledgedAtMs: atMs, acknowledgement: core.acknowledgement, results }
+    const results = named.map(({ subscription, delivery, key }) => {
+      if (key !== null && seen.has(key)) return refuse('lease_not_active', 'the delivery is named twice')
+      if (key !== null) seen.add(key)
+      const active = this.#leased(from, subscription, delivery)
+      if (active instanceof Error) return active
+      good.push(active)
+      return { group: active.group.name, offset: active.offset, attempt: active.attempt }
+    })
+    const reply = replyOf({ acknowledgedAtMs, acknowledgement: core.acknowledgement, results })
     if (good.length === 0) return replied(reply)
-    return { kind: 'change', frame: this.#acknowledgement(good, atMs), reply: () => reply }
+    return { kind: 'change', frame: this.#acknowledgement(good, acknowledgedAtMs), reply: () => reply }
   }
 
   /** All in one frame; each is counted when it is stored. */
@@ -164,6 +164,7 @@ export class Queue {
   nack(caller: Caller, path: DeliveryPath, body: NackBody): Decision<NackReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
+    if (active instanceof Error) return active
     const { group, offset, attempt } = active
     const identity = { ...identityOf(path, group), offset, attempt, acknowledgement: core.acknowledgement }
     const nacked = (): void => core.counters.nacked()
@@ -176,17 +177,19 @@ export class Queue {
       }
     }
     const order = { reason: body.reason, cause: 'policy', ...caller } as const
-    const again = (): Active => this.#active(caller, path)
+    const again = (): Active | Error => this.#active(caller, path)
     const replyOf = (outcome: PolicyOutcome): NackReply => ({ ...identity, ...policyReply(outcome) })
     return this.#endings.applyPolicy(active, again, order, replyOf, nacked)
   }
 
   renew(caller: Caller, path: DeliveryPath, body: RenewBody): Decision<RenewReply, Change> {
     const core = this.#core
-    const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = this.#active(caller, path)
+    const active = this.#active(caller, path)
+    if (active instanceof Error) return active
+    const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = active
     const expiresAtMs = before + body.extend_by_millis
     if (expiresAtMs > Number.MAX_SAFE_INTEGER) {
-      throw refuse('invalid_request', 'extend_by_millis leads to an expiry behind 2^53 - 1 ms')
+      return refuse('invalid_request', 'extend_by_millis leads to an expiry behind 2^53 - 1 ms')
     }
     const atMs = core.time.nowMs()
     const resolution = { group, verb: 'renew', offset, attempt, atMs, valueMs: expiresAtMs } as const
@@ -212,6 +215,7 @@ export class Queue {
   retry(caller: Caller, path: DeliveryPath, body: RetryBody): Decision<RetryReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
+    if (active instanceof Error) return active
     const { group, offset, attempt } = active
     const { frame, availableAtMs } = this.#endings.release(active, body.delay_millis, body.reason, () =>
       core.counters.retried(),
@@ -232,10 +236,12 @@ export class Queue {
   deadLetter(caller: Caller, path: DeliveryPath, body: DeadLetterBody): Decision<DeadLetterReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
+    if (active instanceof Error) return active
     const target = body.dead_letter_stream
-    if (target === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
-    core.stream(caller, target, 'missing_stream')
-    if (target === path.stream) throw refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
+    if (target === AUDIT_STREAM) return refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+    const copyTo = core.stream(caller, target, 'missing_stream')
+    if (copyTo instanceof Error) return copyTo
+    if (target === path.stream) return refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
     return this.#endings.deadLetter<DeadLetterReply>(() => this.#active(caller, path), order, {
@@ -248,45 +254,46 @@ export class Queue {
         acknowledgement: core.acknowledgement,
       }),
       unreadable: () =>
-        refused(
-          refuse(FAILURE, 'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents'),
-        ),
+        refuse(FAILURE, 'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents'),
       tooManyHops: () =>
-        refused(
-          refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
-            action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
-          }),
-        ),
+        refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
+          action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',
+        }),
       onStored: () => {},
     })
   }
 
-  /** @throws BrokerError unless the delivery of the path has an active lease */
-  #active(caller: Caller, { stream, subscriptionId, deliveryId }: DeliveryPath): Active {
+  /** Refused unless the delivery of the path has an active lease. */
+  #active(caller: Caller, { stream, subscriptionId, deliveryId }: DeliveryPath): Active | BrokerError {
     const core = this.#core
     const named = core.stream(caller, stream, 'missing_stream')
+    if (named instanceof Error) return named
     const { subscription, deliveries } = core.tokens.open(subscriptionId, [deliveryId])
     return this.#leased(named, subscription, deliveries[0]!)
   }
 
-  /** @throws BrokerError unless the delivery has an active lease */
-  #leased(stream: StreamState, subscription: SubscriptionName | null, delivery: DeliveryName | null): Active {
+  /** Refused unless the delivery has an active lease. */
+  #leased(
+    stream: StreamState,
+    subscription: SubscriptionName | null,
+    delivery: DeliveryName | null,
+  ): Active | BrokerError {
     const { state, time } = this.#core
     const group = delivery ? state.groups[delivery.groupNumber] : undefined
-    if (!delivery || !subscription || group?.stream !== stream) throw unknownDelivery()
-    if (subscription.groupNumber !== group.number) throw unknownDelivery()
+    if (!delivery || !subscription || group?.stream !== stream) return unknownDelivery()
+    if (subscription.groupNumber !== group.number) return unknownDelivery()
     const { offset, attempt } = delivery
     const found = group.queue.find(offset, attempt, time.nowMs())
     switch (found.kind) {
       case 'active':
-        if (found.claimNumber !== subscription.claimNumber) throw unknownDelivery()
+        if (found.claimNumber !== subscription.claimNumber) return unknownDelivery()
         return { group, offset, attempt, leasedAtMs: found.leasedAtMs, expiresAtMs: found.expiresAtMs }
       case 'expired':
-        throw refuse('lease_expired', 'the lease of the delivery has expired')
+        return refuse('lease_expired', 'the lease of the delivery has expired')
       case 'resolved':
-        throw refuse('lease_not_active', 'the delivery was resolved before')
+        return refuse('lease_not_active', 'the delivery was resolved before')
       case 'unknown':
-        throw unknownDelivery()
+        return unknownDelivery()
     }
   }
 
@@ -325,15 +332,12 @@ export class Queue {
   /** The failure policy of a stream that has it applied when a lease expires. */
   async #onExpired(expired: Failed): Promise<void> {
     const order = { reason: 'the lease expired', cause: 'expiry', principal: 'broker' } as const
-    const again = (): Failed => this.#stillExpired(expired)
-    const decide = (): Decision<null, Change> =>
-      this.#endings.applyPolicy(
-        again(),
-        again,
-        order,
-        () => null,
-        () => {},
-      )
+    const again = (): Failed | Error => this.#stillExpired(expired)
+    const nothing = (): null => null
+    const decide = (): Decision<null, Change> => {
+      const failed = again()
+      return failed instanceof Error ? failed : this.#endings.applyPolicy(failed, again, order, nothing, nothing)
+    }
     try {
       await this.#core.engine.ask(decide, NOT_STORED[FAILURE])
     } catch (error) {
@@ -344,13 +348,13 @@ export class Queue {
     }
   }
 
-  /** @throws BrokerError lease_not_active when there is nothing left to do: retention removed it, or a new state has it reported again */
-  #stillExpired(expired: Failed): Failed {
+  /** Refused, lease_not_active, when there is nothing left to do: retention removed it, or a new state has it reported again. */
+  #stillExpired(expired: Failed): Failed | BrokerError {
     const { group, offset, attempt } = expired
     const { state, time } = this.#core
     const isSame = state.groups[group.number] === group // C1 of core.ts
     if (isSame && group.queue.find(offset, attempt, time.nowMs()).kind === 'expired') return expired
-    throw refuse('lease_not_active', 'the delivery was resolved before')
+    return refuse('lease_not_active', 'the delivery was resolved before')
   }
 }
 

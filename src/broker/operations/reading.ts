@@ -7,7 +7,6 @@
 import type { Answer, Decision, Waiting } from '../../engine/decision.ts'
 import type { Turn } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
-import { FrameNotTaken } from '../../engine/appender.ts'
 import type { Change } from '../frames/change.ts'
 import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
@@ -67,10 +66,12 @@ export class Reading {
     const from = request.start.by === 'offset' ? request.start.offset : 0
     const known = isAgain && waitFor ? core.state.stream(caller.tenant, name) : undefined
     if (waitFor && known && request.start.by === 'offset' && from >= known.visibleNext) return waitFor(known)
+    const stream = core.anyStream(caller, name)
+    if (stream instanceof Error) return stream
     return {
       kind: 'read',
       read: async () => {
-        const { body, seen, stream } = await this.#replay(caller, name, request)
+        const { body, seen } = await this.#replay(stream, request)
         return () => {
           if (waitFor && seen.returnedRecords === 0 && seen.endOfStream && core.isCurrent(stream)) {
             const isMore = stream.visibleNext > Math.max(seen.nextOffset, from)
@@ -85,13 +86,10 @@ export class Reading {
   }
 
   async #replay(
-    caller: Caller,
-    name: string,
+    stream: StreamState,
     request: ReplayRequest,
-  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen; readonly stream: StreamState }> {
+  ): Promise<{ readonly body: RenderedJson; readonly seen: Seen }> {
     const core = this.#core
-    const stream =
-      name === AUDIT_STREAM ? core.auditStream(caller.tenant) : core.stream(caller, name, 'stream_not_found')
     await core.readable(stream)
     const end = stream.visibleNext
     const asked = await this.#startOf(stream, request.start, end)
@@ -113,7 +111,7 @@ export class Reading {
     }
     const head = request.legacy ? '{' : '{"api_version":"v1",'
     const body = Buffer.concat([
-      Buffer.from(`${head}"stream":${JSON.stringify(name)},"records":[`),
+      Buffer.from(`${head}"stream":${JSON.stringify(stream.name)},"records":[`),
       page.bytes,
       Buffer.from(
         `],"next_offset":${nextOffset},"end_of_stream":${endOfStream},"diagnostics":${JSON.stringify(diagnostics)}}`,
@@ -121,22 +119,23 @@ export class Reading {
     ])
     page.bytesDone()
     await core.tellable(stream)
-    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream }, stream }
+    return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
   }
 
   audit(caller: Caller, request: AuditRequest): Decision<RenderedJson, Change> {
+    const stream = this.#core.auditStream(caller.tenant)
+    if (stream instanceof Error) return stream
     return {
       kind: 'read',
       read: async () => {
-        const body = await this.#audit(caller, request)
+        const body = await this.#audit(stream, request)
         return () => shown(body)
       },
     }
   }
 
-  async #audit(caller: Caller, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
+  async #audit(stream: StreamState, { startOffset, maxRecords, format }: AuditRequest): Promise<RenderedJson> {
     const core = this.#core
-    const stream = core.auditStream(caller.tenant)
     const end = stream.visibleNext
     const start = Math.max(startOffset, stream.floor)
     await core.readable(stream)
@@ -212,12 +211,7 @@ export class Reading {
       end_of_stream: seen.endOfStream,
       at_ms: core.time.wallMs(),
     } as const
-    const observation = { ...core.changeFrame(change, 'admit'), durability: 'append' } as const
-    try {
-      for (const frame of [...before, observation]) core.engine.appendSilently(frame)
-    } catch (error) {
-      if (!(error instanceof FrameNotTaken)) throw error
-    }
+    core.engine.appendSilently([...before, { ...core.changeFrame(change, 'admit'), durability: 'append' }])
   }
 }
 

@@ -47,7 +47,9 @@ export class Redriving {
 
   redrive(caller: Caller, name: string, body: RedriveBody): Decision<RedriveReply, Change> {
     const core = this.#core
-    const stream = this.#stream(caller, name)
+    if (name === AUDIT_STREAM) return refuse('write_not_allowed', `${AUDIT_STREAM} has no dead letters`)
+    const stream = core.stream(caller, name, 'stream_not_found')
+    if (stream instanceof Error) return stream
     if (stream.toldNext > stream.visibleNext) return LATER
     return {
       kind: 'read',
@@ -58,11 +60,6 @@ export class Redriving {
           core.isCurrent(stream) ? this.#decide(caller, stream, body, copies) : this.redrive(caller, name, body)
       },
     }
-  }
-
-  #stream(caller: Caller, name: string): StreamState {
-    if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `${AUDIT_STREAM} has no dead letters`)
-    return this.#core.stream(caller, name, 'stream_not_found')
   }
 
   async #read(stream: StreamState, body: RedriveBody): Promise<Copies> {
@@ -151,9 +148,12 @@ export class Redriving {
     }
     if (count === 0) return replied(reply)
     const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
-    const frames = Array.from(loads.values(), (load, i) =>
-      this.#frameOf(caller, stream, load, body.reason ?? null, auditOffset + i),
-    )
+    const frames: NewFrame<Change>[] = []
+    for (const load of loads.values()) {
+      const frame = this.#frameOf(caller, stream, load, body.reason ?? null, auditOffset + frames.length)
+      if (frame instanceof Error) return frame
+      frames.push(frame)
+    }
     const last = frames.pop()!
     return { kind: 'change', before: [...before, ...frames], frame: last, reply: () => reply }
   }
@@ -221,7 +221,7 @@ export class Redriving {
     { stream, offsets, records }: Load,
     reason: string | null,
     auditOffset: number,
-  ): NewFrame<Change> {
+  ): NewFrame<Change> | BrokerError {
     const core = this.#core
     const firstOffset = stream.nextOffset
     const payload = encodeRedrive({
@@ -239,7 +239,7 @@ export class Redriving {
       records,
     })
     if (payload.byteLength > core.appender.payloadBytesMax) {
-      throw refuse('payload_too_large', 'the dead letters are too large for one request: ask for fewer at a time')
+      return refuse('payload_too_large', 'the dead letters are too large for one request: ask for fewer at a time')
     }
     return {
       type: FRAME_REDRIVE,

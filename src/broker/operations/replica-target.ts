@@ -16,6 +16,7 @@ import type { Change } from '../frames/change.ts'
 import { REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_FRAME_PAYLOAD_BYTES } from '../limits.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import type { ReplicaApplyReply } from '../wire/node-answers.ts'
 import type { ReplicaApply } from '../wire/requests.ts'
 import type { Core } from '../engine/core.ts'
@@ -57,7 +58,9 @@ export class ReplicaTarget {
   apply(caller: Caller, body: ReplicaApply, mayWait: boolean): Decision<ReplicaApplyReply, Change> {
     const { engine, state } = this.#core
     const batch = batchOf(caller, body)
+    if (batch instanceof Error) return batch
     const expected = this.#expected(batch)
+    if (expected instanceof Error) return expected
     if (batch.from > Math.max(expected, batch.originFirst)) {
       const stream = state.stream(caller.tenant, body.stream)
       const waitMs = body.wait_millis ?? 0
@@ -65,7 +68,7 @@ export class ReplicaTarget {
         const place = { number: stream.number, queue: BATCHES }
         return { kind: 'wait', place, waitMs, onAbandoned: () => {}, takesAny: false }
       }
-      throw refuse('replica_apply_gap', `the next expected origin offset is ${expected}`, {
+      return refuse('replica_apply_gap', `the next expected origin offset is ${expected}`, {
         nextExpectedOffset: expected,
       })
     }
@@ -73,14 +76,13 @@ export class ReplicaTarget {
   }
 
   /** L1. Of a link that brought nothing yet, 0. */
-  #expected({ caller, name, link, createdAtMs }: Batch): number {
+  #expected({ caller, name, link, createdAtMs }: Batch): number | BrokerError {
     const { state } = this.#core
     const stream = state.stream(caller.tenant, name)
     const known = stream?.replicated?.link(link)
     const isOlder = createdAtMs !== null && createdAtMs < (known?.createdAtMs ?? 0)
-    if (isOlder)
-      throw refuse('replica_apply_invalid', 'origin_created_at_ms is of a stream that was replaced by a later one')
-    return expectedOf(known, createdAtMs)
+    if (!isOlder) return expectedOf(known, createdAtMs)
+    return refuse('replica_apply_invalid', 'origin_created_at_ms is of a stream that was replaced by a later one')
   }
 
   /**
@@ -93,6 +95,7 @@ export class ReplicaTarget {
     const core = this.#core
     const { caller, name, records, end } = batch
     const expected = this.#expected(batch)
+    if (expected instanceof Error) return expected
     const fresh = records.slice(records.findIndex(({ origin_offset }) => origin_offset >= expected))
     const isNew = records.length > 0 && records.at(-1)!.origin_offset >= expected
     const bodies = isNew ? ofOneFrame(fresh) : []
@@ -112,14 +115,17 @@ export class ReplicaTarget {
     if (bodies.length === 0 && end <= brought) return replied(reply())
     const frames = this.#creationFor(batch)
     const number = this.#streamNumber(batch, frames.length)
-    if (bodies.length > 0) frames.push(this.#recordsFrame(batch, number, bodies))
+    const ofRecords = bodies.length > 0 ? this.#recordsFrame(batch, number, bodies) : null
+    if (ofRecords instanceof Error) return ofRecords
+    if (ofRecords !== null) frames.push(ofRecords)
     if (isAll && end > brought) frames.push(this.#skippedFrame(batch, number))
     const frame = frames.pop()!
     if (isAll) return { kind: 'change', before: frames, frame, reply }
     return {
       kind: 'read',
       read: async () => {
-        for (const each of frames) core.engine.appendSilently(each)
+        const notTaken = core.engine.appendSilently(frames)
+        if (notTaken !== null) throw notTaken
         await core.store(frame, FAILURE)
         return () => this.#append(batch, appended)
       },
@@ -139,7 +145,7 @@ export class ReplicaTarget {
     return state.stream(caller.tenant, name)?.number ?? state.streams.length + before - 1
   }
 
-  #recordsFrame(batch: Batch, streamNumber: number, bodies: ReplicatedRecords): NewFrame<Change> {
+  #recordsFrame(batch: Batch, streamNumber: number, bodies: ReplicatedRecords): NewFrame<Change> | BrokerError {
     const core = this.#core
     const { caller, name, link, source } = batch
     const firstOffset = core.state.stream(caller.tenant, name)?.nextOffset ?? 0
@@ -164,7 +170,7 @@ export class ReplicaTarget {
     }
     const payloadBytes = replicatedRecordsBytes(replicated)
     if (payloadBytes > core.appender.payloadBytesMax) {
-      throw refuse(
+      return refuse(
         'replica_apply_too_large',
         `a single record must not exceed ${core.appender.payloadBytesMax} bytes`,
         {
@@ -203,20 +209,21 @@ export class ReplicaTarget {
   }
 }
 
-/** @throws BrokerError when it makes no sense */
-function batchOf(caller: Caller, body: ReplicaApply): Batch {
+/** Refused when it makes no sense. */
+function batchOf(caller: Caller, body: ReplicaApply): Batch | BrokerError {
   const { stream: name, source_site, target_site, policy, records } = body
-  if (name === AUDIT_STREAM) throw refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
+  if (name === AUDIT_STREAM) return refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
   if ((body.tenant ?? caller.tenant) !== caller.tenant) {
-    throw refuse('replica_apply_invalid', 'tenant must be the tenant of the caller')
+    return refuse('replica_apply_invalid', 'tenant must be the tenant of the caller')
   }
   const via = body.via_sites ?? []
-  if (via.includes(target_site)) throw refuse('replica_apply_invalid', 'via_sites must not name the target site') // L3
+  if (via.includes(target_site)) return refuse('replica_apply_invalid', 'via_sites must not name the target site') // L3
   const originFirst = body.origin_first_offset ?? 0
-  const { from, end } = extentOf(records, body.skipped_ranges ?? [], originFirst)
+  const extent = extentOf(records, body.skipped_ranges ?? [], originFirst)
+  if (extent instanceof Error) return extent
   const bytes = records.reduce((sum, record) => sum + payloadBytesOf(record), 0)
   if (bytes > REPLICA_APPLY_PAYLOAD_BYTES_MAX) {
-    throw refuse('replica_apply_too_large', `payloads must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
+    return refuse('replica_apply_too_large', `payloads must not exceed ${REPLICA_APPLY_PAYLOAD_BYTES_MAX} bytes`)
   }
   const createdAtMs = body.origin_created_at_ms ?? null
   const saysMore = via.length > 0 || createdAtMs !== null
@@ -226,8 +233,7 @@ function batchOf(caller: Caller, body: ReplicaApply): Batch {
     name,
     link: { sourceSite: source_site, targetSite: target_site, policy },
     records,
-    from,
-    end,
+    ...extent,
     originFirst,
     createdAtMs,
     source: saysMore ? source : null,
@@ -239,17 +245,17 @@ function extentOf(
   records: ReplicatedRecords,
   ranges: readonly (readonly number[])[],
   originFirst: number,
-): { readonly from: number; readonly end: number } {
+): { readonly from: number; readonly end: number } | BrokerError {
   const offsets = records.map(({ origin_offset }) => origin_offset)
   if (offsets.some((offset, i) => i > 0 && offset <= offsets[i - 1]!)) {
-    throw refuse('replica_apply_invalid', 'records must have ascending origin offsets')
+    return refuse('replica_apply_invalid', 'records must have ascending origin offsets')
   }
   const pieces = [...offsets.map((offset) => [offset, offset + 1]), ...ranges].toSorted((a, b) => a[0]! - b[0]!) // pairs, says the schema
   const from = pieces[0]?.[0] ?? originFirst
   let end = from
   for (const [begin, to] of pieces) {
     if (begin !== end) {
-      throw refuse(
+      return refuse(
         'replica_apply_invalid',
         'records and skipped_ranges must follow on each other, without gap or overlap',
       )
@@ -257,7 +263,7 @@ function extentOf(
     end = to!
   }
   if (records.length > 0 && offsets[0]! < originFirst) {
-    throw refuse('replica_apply_invalid', 'records must not be below origin_first_offset')
+    return refuse('replica_apply_invalid', 'records must not be below origin_first_offset')
   }
   return { from, end }
 }

@@ -27,6 +27,14 @@ export interface PlannedBatch {
   readonly via: readonly string[]
 }
 
+export interface BatchLimits {
+  readonly recordsMax: number
+  /** What is below is gone for good: a target that expects it goes on behind. */
+  readonly floor: number
+  /** That the target waits for batches before it. */
+  readonly waitMs: number
+}
+
 export interface Batch {
   readonly body: Buffer
   readonly records: number
@@ -77,14 +85,13 @@ function durableEnd({ log }: Core, { index }: StreamState, first: number, end: n
   return low
 }
 
-/** @param waitMs that the target waits for batches before it. Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
+/** Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
 export async function readBatch(
   core: Core,
   stream: StreamState,
   policy: ReplicationPolicy,
   { next, first, end, passed, via }: PlannedBatch,
-  recordsMax: number,
-  waitMs: number,
+  { recordsMax, floor, waitMs }: BatchLimits,
 ): Promise<Batch | null> {
   const limits = { maxRecords: recordsMax, maxPayloadBytes: REPLICATION_BATCH_BYTES_MAX }
   const page = await core.reads.originsPage(stream.index, first, end, limits, passed)
@@ -100,7 +107,7 @@ export async function readBatch(
       policy: policy.name,
       tenant: stream.tenant,
       stream: stream.name,
-      origin_first_offset: Math.min(stream.floor, first),
+      origin_first_offset: Math.min(floor, first),
       origin_created_at_ms: stream.createdAtMs,
       ...(via.length > 0 && { via_sites: via }),
       ...(waitMs > 0 && { wait_millis: waitMs }),

@@ -3,13 +3,14 @@
  * start, and found out again.
  *
  * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
- * W2  the log tells of records that went before they were sent, once
+ * W2  the log tells of records that went before they were sent, once, also where nothing is left to send
  * W3  batches are sent in the order of their offsets, and may arrive in another: the target has those that came too early wait, and refuses them in
  *     the end. They are sent again when none is on its way any more
- * W4  publishes that wait for the target hear of the first batch that brings their records, or of the first failure
+ * W4  publishes that wait for the target hear of the first batch that brings their records, of the first failure, or that their records were removed
+ *     before they are known to have arrived: the target then expects later ones, and may not have them
+ * W5  a target is told that records are gone only when no power cut can bring them back: it would never take them again
  */
 import { StoreError } from '../../errors.ts'
-import { FrameNotTaken } from '../../engine/appender.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { Change } from '../frames/change.ts'
@@ -27,7 +28,7 @@ import type { Link } from '../state/replication-state.ts'
 import type { StreamState } from '../state/state.ts'
 import type { ReplicationReceipt } from '../wire/record-answers.ts'
 import { planBatch, readBatch } from './replication-batch.ts'
-import type { Batch } from './replication-batch.ts'
+import type { Batch, BatchLimits } from './replication-batch.ts'
 
 /** What a target answered. */
 export interface ApplyAnswer {
@@ -66,6 +67,7 @@ export interface WorkerFailure {
 }
 
 interface WaitingPublish {
+  readonly first: number
   readonly end: number
   readonly untilMs: number
   readonly arrived: (receipt: ReplicationReceipt) => void
@@ -97,6 +99,12 @@ export class ReplicationWorker {
   readonly #parts: WorkerParts
   /** W1; null: as the state says. */
   #next: number | null = null
+  /** Records below went before they were known to have arrived (W2, W4). */
+  #skippedBelow = 0
+  /** What is below is gone, whatever happens to the power (W5). */
+  #durableFloor = 0
+  /** What went below is told of (W2); 0 after a start, when a purge may not be. */
+  #toldBelow = 0
   /** Behind what was sent (W3); null: as `next`. */
   #sentTo: number | null = null
   /** Next offset of the stream at the target, as it said last. */
@@ -141,9 +149,10 @@ export class ReplicationWorker {
     return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
   }
 
-  /** It is behind, failed, or somebody waits for it: time may have something to do here. */
+  /** It is behind, failed, may have skipped records, or somebody waits for it: time may have something to do here. */
   get isActive(): boolean {
-    return this.#mark !== null || this.failure !== null || this.resumeAtMs !== null || this.#waiting.length > 0
+    const isUnderWay = this.#mark !== null || this.failure !== null || this.resumeAtMs !== null
+    return isUnderWay || this.stream.floor > this.#toldBelow || this.#waiting.length > 0
   }
 
   /** It goes on at once. What it failed with is over where nothing has to go any more, as after a purge. */
@@ -161,6 +170,9 @@ export class ReplicationWorker {
     if (stream === this.stream) return
     this.stream = stream
     this.#next = null
+    this.#skippedBelow = 0
+    this.#toldBelow = 0
+    this.#durableFloor = 0
     this.#sentTo = null
   }
 
@@ -184,17 +196,21 @@ export class ReplicationWorker {
     }
   }
 
-  /** W4 */
-  acknowledged(end: number, untilMs: number): Promise<ReplicationReceipt> {
+  /** W4. Of the records [first, end). */
+  acknowledged(first: number, end: number, untilMs: number): Promise<ReplicationReceipt> {
+    if (this.#isPassedOver(first, end)) return Promise.reject(notAcknowledged(REMOVED))
     if (this.next >= end) return Promise.resolve(this.#receipt())
     if (this.#parts.closing.aborted) return Promise.reject(notAcknowledged('the node stops'))
     if (this.failure) return Promise.reject(notAcknowledged(this.failure.message))
-    return new Promise((arrived, failed) => this.#waiting.push({ end, untilMs, arrived, failed }))
+    return new Promise((arrived, failed) => this.#waiting.push({ first, end, untilMs, arrived, failed }))
   }
 
   /** W4. @param nowMs null: nobody waits any longer */
   giveUpWaiting(nowMs: number | null, reason: string): void {
-    const isOver = ({ untilMs }: WaitingPublish): boolean => nowMs === null || untilMs <= nowMs
+    this.#giveUp(({ untilMs }) => nowMs === null || untilMs <= nowMs, reason)
+  }
+
+  #giveUp(isOver: (waiting: WaitingPublish) => boolean, reason: string): void {
     if (!this.#waiting.some(isOver)) return
     const over = this.#waiting.filter(isOver)
     this.#waiting = this.#waiting.filter((each) => !isOver(each))
@@ -224,12 +240,15 @@ export class ReplicationWorker {
       return 'done'
     }
     if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // there will be more in it
-    if (planned.end <= planned.first) {
+    const { floor } = stream
+    const passesRemoved = planned.next < floor && this.#durableFloor < floor
+    if (planned.end <= planned.first || passesRemoved) {
       await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
+      if (core.isCurrent(stream)) this.#durableFloor = floor
       return 'more'
     }
     const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may come before those
-    const batch = await readBatch(core, stream, policy, planned, this.#recordsMax, waitMs)
+    const batch = await readBatch(core, stream, policy, planned, this.#limits(waitMs))
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
     const seconds = takeEgress(stream.tenant, batch.body.byteLength)
@@ -259,6 +278,10 @@ export class ReplicationWorker {
       if (this.onTheirWay === 0) this.#sentTo = null // W3
       onLanded(this)
     }
+  }
+
+  #limits(waitMs: number): BatchLimits {
+    return { recordsMax: this.#recordsMax, floor: this.#durableFloor, waitMs }
   }
 
   #mayGoOn(stream: StreamState): boolean {
@@ -347,7 +370,13 @@ export class ReplicationWorker {
     return 'done'
   }
 
+  /** W4. True when the target may expect what comes behind these records and not have all of them. */
+  #isPassedOver(first: number, end: number): boolean {
+    return first < this.#skippedBelow || this.stream.holes.coveredBetween(first, end) > 0
+  }
+
   #tellArrived(next: number): void {
+    this.#giveUp(({ first, end }) => this.#isPassedOver(first, end), REMOVED)
     const arrived = this.#waiting.filter(({ end }) => end <= next)
     if (arrived.length === 0) return
     this.#waiting = this.#waiting.filter(({ end }) => end > next)
@@ -375,21 +404,23 @@ export class ReplicationWorker {
     if (floor === 0 || !core.isCurrent(stream)) return
     const from = Math.max(this.next, stream.replicated?.shipment(link).skippedBelow ?? 0)
     const records = core.policies.countBetween(stream, policy, from, floor)
-    if (records === 0) return
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const skipped = {
+    if (records === 0) {
+      this.#toldBelow = floor
+      return
+    }
+    this.#skippedBelow = floor
+    this.#giveUp(({ first, end }) => this.#isPassedOver(first, end), REMOVED)
+    const { before, frame } = core.audited({ tenant, principal: 'broker' }, 'finish', (event) => ({
       kind: 'replication_skipped',
-      at_ms: core.time.wallMs(),
-      tenant,
-      principal: 'broker',
-      audit_offset: auditOffset,
+      ...event,
       ...this.#named(),
       stream: stream.name,
       from_offset: from,
       to_offset: floor,
       skipped_records: records,
-    } as const
-    if (!this.#append(...before, core.changeFrame(skipped, 'finish'))) return
+    }))
+    if (!this.#append(...before, frame)) return
+    this.#toldBelow = floor
     core.counters.unshipped(records)
     core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
   }
@@ -407,15 +438,11 @@ export class ReplicationWorker {
 
   /** False: the log takes nothing now. */
   #append(...frames: readonly NewFrame<Change>[]): boolean {
-    try {
-      for (const frame of frames) this.#parts.core.engine.appendSilently(frame)
-      return true
-    } catch (error) {
-      if (error instanceof FrameNotTaken) return false
-      throw error
-    }
+    return this.#parts.core.engine.appendSilently(frames) === null
   }
 }
+
+const REMOVED = 'they were removed here before they were known to have arrived'
 
 export const notAcknowledged = (reason: string): Error =>
   refuse(

@@ -4,7 +4,7 @@
  *
  * C1  a publish that waits for a target is refused before it is stored where it is known that the target cannot be reached
  */
-import { replied } from '../../engine/decision.ts'
+import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { ReplicationGauges } from '../counters.ts'
@@ -109,8 +109,12 @@ export class Replication {
     })
   }
 
-  async poll(caller: Caller): Promise<ReplicationPollReply> {
-    const workers = this.#configured()
+  poll(caller: Caller): Decision<ReplicationPollReply, Change> {
+    const workers = this.#workers
+    return workers === null ? notConfigured() : found(() => this.#poll(caller, workers))
+  }
+
+  async #poll(caller: Caller, workers: ReplicationWorkers): Promise<ReplicationPollReply> {
     const polled = this.#workersOf(caller).slice(0, POLLED_MAX)
     const countsOf = (): { batches: number; records: number } => ({
       batches: polled.reduce((sum, { shippedBatches }) => sum + shippedBatches, 0),
@@ -145,23 +149,19 @@ export class Replication {
   ): Decision<ReplicationControlReply, Change> {
     const core = this.#core
     const workers = this.#controlled(caller, body)
+    if (workers instanceof Error) return workers
     const { stream } = workers[0]!
-    const { nextOffset: auditOffset, before } = core.auditOf(caller.tenant)
     const { tenant, principal } = caller
-    const atMs = core.time.wallMs()
     const reason = body.reason ?? null
-    const change = {
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: `replication_${state}`,
-      at_ms: atMs,
-      tenant,
-      principal,
-      audit_offset: auditOffset,
+      ...event,
       stream_number: stream.number,
       stream: stream.name,
       source_site: body.source_site,
       target_site: body.target_site,
       reason,
-    } as const
+    }))
     const onTaken = (): void => {
       for (const worker of this.#workers!.of(stream)) {
         if (state === 'resumed') this.#workers!.resume(worker)
@@ -171,7 +171,7 @@ export class Replication {
     return {
       kind: 'change',
       before,
-      frame: { ...core.changeFrame(change, 'finish'), onTaken },
+      frame: { ...frame, onTaken },
       reply: () => ({
         api_version: 'v1',
         control: {
@@ -194,20 +194,16 @@ export class Replication {
     }
   }
 
-  #controlled(caller: Caller, body: ReplicationControlBody): readonly ReplicationWorker[] {
-    const workers = this.#configured()
+  #controlled(caller: Caller, body: ReplicationControlBody): readonly ReplicationWorker[] | BrokerError {
+    const workers = this.#workers
+    if (workers === null) return notConfigured()
     const isOwn = (body.tenant ?? caller.tenant) === caller.tenant
     const stream = isOwn ? this.#core.state.stream(caller.tenant, body.stream) : undefined
     const found = (stream ? workers.of(stream) : []).filter(
       ({ link }) => link.sourceSite === body.source_site && link.targetSite === body.target_site,
     )
     if (found.length > 0) return found
-    throw refuse('replication_worker_not_found', 'no policy replicates a stream of this name between these sites')
-  }
-
-  #configured(): ReplicationWorkers {
-    if (this.#workers) return this.#workers
-    throw refuse('replication_not_configured', 'this node has no replication binding')
+    return refuse('replication_worker_not_found', 'no policy replicates a stream of this name between these sites')
   }
 
   #workersOf(caller: Caller): ReplicationWorker[] {
@@ -218,27 +214,29 @@ export class Replication {
 
   // Publishers
 
-  /** C1. @throws BrokerError when the policy cannot be met now */
-  demand(stream: StreamState, name: string): void {
+  /** C1. Why the policy cannot be met now; null: it can. */
+  problemOf(stream: StreamState, name: string): BrokerError | null {
     const worker = this.#workerOf(stream, name)
-    if (worker.isPaused) throw unavailable('the worker of the policy is paused')
-    if (worker.failure) throw unavailable('the target of the policy cannot be reached at present')
-    if (worker.isThrottled) throw unavailable('the tenant has sent as much to other sites as its quota allows')
+    if (worker instanceof Error) return worker
+    if (worker.isPaused) return unavailable('the worker of the policy is paused')
+    if (worker.failure) return unavailable('the target of the policy cannot be reached at present')
+    return worker.isThrottled ? unavailable('the tenant has sent as much to other sites as its quota allows') : null
   }
 
-  /** Of records below `end` that are stored here. @throws BrokerError when the target does not have them in time */
-  acknowledged(stream: StreamState, name: string, end: number): Promise<ReplicationReceipt> {
+  /** The records [first, end), which are stored here. Rejects with a BrokerError when the target does not have them in time. */
+  acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<ReplicationReceipt> {
     if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
     const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX
-    return this.#workerOf(stream, name).acknowledged(end, untilMs)
+    const worker = this.#workerOf(stream, name)
+    return worker instanceof Error ? Promise.reject(worker) : worker.acknowledged(first, end, untilMs)
   }
 
-  #workerOf(stream: StreamState, name: string): ReplicationWorker {
+  #workerOf(stream: StreamState, name: string): ReplicationWorker | BrokerError {
     if (this.#workers === null)
-      throw unavailable('the stream asks for a replication policy, and the broker has no binding', NO_BINDING)
+      return unavailable('the stream asks for a replication policy, and the broker has no binding', NO_BINDING)
     const policy = this.#core.policies.of(stream).find((each): each is ReplicationPolicy => each.name === name)
     if (policy) return this.#workers.worker(stream, policy)
-    throw unavailable('the binding has no policy of this name for the stream', NO_BINDING)
+    return unavailable('the binding has no policy of this name for the stream', NO_BINDING)
   }
 }
 
@@ -248,6 +246,8 @@ const NO_BINDING = {
 }
 
 const NO_WORKERS: ReplicationGauges = { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }
+
+const notConfigured = (): BrokerError => refuse('replication_not_configured', 'this node has no replication binding')
 
 const unavailable = (message: string, options = INSPECT): BrokerError =>
   refuse('replication_unavailable', message, options)

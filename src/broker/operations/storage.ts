@@ -1,5 +1,5 @@
 /** Storage administration: what retention, tiering and quarantine look like, and acknowledging incidents. */
-import { replied } from '../../engine/decision.ts'
+import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import type { Change } from '../frames/change.ts'
@@ -8,7 +8,6 @@ import { refuse } from '../refusals.ts'
 import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
 import type {
   ArchiveManifestReply,
-  IncidentEntry,
   QuarantineAcknowledgeReply,
   QuarantineListReply,
   RetentionPlanReply,
@@ -33,16 +32,21 @@ export class Storage {
     this.#core = core
   }
 
-  async retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Promise<RetentionPlanReply> {
-    const core = this.#core
+  retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Decision<RetentionPlanReply, Change> {
     const stream = this.#stream(caller, name)
+    return stream instanceof Error ? stream : found(() => this.#retentionPlan(stream, limits))
+  }
+
+  async #retentionPlan(stream: StreamState, limits: RetentionLimits): Promise<RetentionPlanReply> {
+    const core = this.#core
+    const { name } = stream
     const plan = await planRetention(core, stream, limits)
     const { floor, index } = stream
     const bytesBetween = (from: number, end: number): Promise<number> =>
       name === AUDIT_STREAM ? Promise.resolve(0) : core.reads.payloadBytesBetween(index, from, end)
     const removableBytes = await bytesBetween(floor, plan.plannedFloor)
     const retainedBytes = await bytesBetween(plan.plannedFloor, plan.end)
-    if (stream.floor > floor) return this.retentionPlan(caller, name, limits) // retention came in between
+    if (stream.floor > floor) return this.#retentionPlan(stream, limits) // retention came in between
     return {
       stream: name,
       dry_run: true,
@@ -64,44 +68,52 @@ export class Storage {
   }
 
   /** What could be moved to cheaper storage: sealed segments, without damage, that limits (if there are any) no longer keep here. */
-  async tieringReadiness(caller: Caller, name: string, limits: RetentionLimits): Promise<TieringReadinessReply> {
+  tieringReadiness(caller: Caller, name: string, limits: RetentionLimits): Decision<TieringReadinessReply, Change> {
     const stream = this.#stream(caller, name)
-    const { eligible, blocked } = await this.#tiering(stream, limits)
-    return {
-      stream: name,
-      evaluated_at_ms: this.#core.time.wallMs(),
-      ready: eligible.length > 0,
-      eligible_segments: eligible.map(({ entry }) => entry),
-      eligible_records: eligible.reduce((sum, { entry }) => sum + entry.records, 0),
-      eligible_bytes: eligible.reduce((sum, { entry }) => sum + entry.payload_bytes, 0),
-      blocked,
-    }
+    if (stream instanceof Error) return stream
+    return found(async () => {
+      const { eligible, blocked } = await this.#tiering(stream, limits)
+      return {
+        stream: name,
+        evaluated_at_ms: this.#core.time.wallMs(),
+        ready: eligible.length > 0,
+        eligible_segments: eligible.map(({ entry }) => entry),
+        eligible_records: eligible.reduce((sum, { entry }) => sum + entry.records, 0),
+        eligible_bytes: eligible.reduce((sum, { entry }) => sum + entry.payload_bytes, 0),
+        blocked,
+      }
+    })
   }
 
-  async archiveManifest(caller: Caller, name: string, limits: RetentionLimits): Promise<ArchiveManifestReply> {
+  archiveManifest(caller: Caller, name: string, limits: RetentionLimits): Decision<ArchiveManifestReply, Change> {
     const core = this.#core
     const stream = this.#stream(caller, name)
-    const { eligible } = await this.#tiering(stream, limits)
-    const segments = eligible.flatMap(({ base, entry }) => {
-      const segment = core.log.segments.find((each) => each.base === base)
-      if (segment === undefined) return []
-      const { segment: id, records, payload_bytes, first_offset, last_offset } = entry
-      const fileBytes = segment.end - segment.base + SEGMENT_FOOTER_BYTES
-      const file = segment.recordsPath.slice(core.log.directory.length + 1)
-      return [{ segment: id, file, file_bytes: fileBytes, records, payload_bytes, first_offset, last_offset }]
+    if (stream instanceof Error) return stream
+    return found(async () => {
+      const { eligible } = await this.#tiering(stream, limits)
+      const segments = eligible.flatMap(({ base, entry }) => {
+        const segment = core.log.segments.find((each) => each.base === base)
+        if (segment === undefined) return []
+        const { segment: id, records, payload_bytes, first_offset, last_offset } = entry
+        const fileBytes = segment.end - segment.base + SEGMENT_FOOTER_BYTES
+        const file = segment.recordsPath.slice(core.log.directory.length + 1)
+        return [{ segment: id, file, file_bytes: fileBytes, records, payload_bytes, first_offset, last_offset }]
+      })
+      return {
+        schema: 'broker.archive_manifest.v1',
+        stream: name,
+        created_at_ms: core.time.wallMs(),
+        first_offset: stream.floor,
+        next_offset: stream.visibleNext,
+        segments,
+      }
     })
-    return {
-      schema: 'broker.archive_manifest.v1',
-      stream: name,
-      created_at_ms: core.time.wallMs(),
-      first_offset: stream.floor,
-      next_offset: stream.visibleNext,
-      segments,
-    }
   }
 
   quarantine(caller: Caller, name: string): Decision<QuarantineListReply, Change> {
-    const incidents = incidentsOf(this.#core, this.#stream(caller, name))
+    const stream = this.#stream(caller, name)
+    if (stream instanceof Error) return stream
+    const incidents = incidentsOf(this.#core, stream)
     return replied({ stream: name, incident_count: incidents.length, incidents })
   }
 
@@ -113,29 +125,29 @@ export class Storage {
   ): Decision<QuarantineAcknowledgeReply, Change> {
     const core = this.#core
     const stream = this.#stream(caller, name)
-    const incident = this.#incident(stream, incidentId)
+    if (stream instanceof Error) return stream
+    const incident = incidentsOf(core, stream).find(({ incident_id }) => incident_id === incidentId)
+    if (incident === undefined) return refuse('quarantine_not_found', 'the stream has no such incident')
     if (incident.state === 'acknowledged') {
-      throw refuse('write_not_allowed', 'the incident was acknowledged before')
+      return refuse('write_not_allowed', 'the incident was acknowledged before')
     }
-    const { tenant, principal } = caller
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const acknowledged = {
+    const by = body.acknowledged_by ?? null
+    const note = body.note ?? null
+    const { before, frame, atMs } = core.audited(caller, 'finish', (event) => ({
       kind: 'quarantine_acknowledged',
       stream_number: stream.number,
       stream: stream.name,
       incident_id: incidentId,
-      acknowledged_by: body.acknowledged_by ?? null,
-      note: body.note ?? null,
-      at_ms: core.time.wallMs(),
-      principal,
-      tenant,
-      audit_offset: auditOffset,
-    } as const
+      acknowledged_by: by,
+      note,
+      ...event,
+    }))
+    const told = { state: 'acknowledged', acknowledged_at_ms: atMs, acknowledged_by: by, note } as const
     return {
       kind: 'change',
       before,
-      frame: core.changeFrame(acknowledged, 'finish'),
-      reply: () => ({ ...this.#incident(stream, incidentId), acknowledgement: core.acknowledgement }),
+      frame,
+      reply: () => ({ ...incident, ...told, acknowledgement: core.acknowledgement }),
     }
   }
 
@@ -172,15 +184,7 @@ export class Storage {
     return { eligible, blocked }
   }
 
-  #incident(stream: StreamState, incidentId: string): IncidentEntry {
-    const incident = incidentsOf(this.#core, stream).find(({ incident_id }) => incident_id === incidentId)
-    if (incident === undefined) throw refuse('quarantine_not_found', 'the stream has no such incident')
-    return incident
-  }
-
-  #stream(caller: Caller, name: string): StreamState {
-    return name === AUDIT_STREAM
-      ? this.#core.auditStream(caller.tenant)
-      : this.#core.stream(caller, name, 'missing_stream')
+  #stream(caller: Caller, name: string): StreamState | Error {
+    return this.#core.anyStream(caller, name, 'missing_stream')
   }
 }

@@ -1,5 +1,6 @@
 /** The configuration of a stream, from the bodies that create and change it. */
 import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import { DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import type { StreamConfig } from '../state/state.ts'
 import type { UpdateStreamBody } from '../wire/requests.ts'
@@ -8,32 +9,30 @@ type Policy = NonNullable<StreamConfig['failure_policy']>
 
 /**
  * What is absent stays as it is in `present`, also inside retention and failure policy; what is null becomes the default.
- *
- * @throws BrokerError invalid_request
  */
-export function configOf(stream: string, body: UpdateStreamBody, present: StreamConfig): StreamConfig {
-  const { default_durability, retention, failure_policy } = body
+export function configOf(stream: string, body: UpdateStreamBody, present: StreamConfig): StreamConfig | BrokerError {
+  const { default_durability, retention } = body
+  const failure_policy =
+    body.failure_policy === undefined ? present.failure_policy : policyOf(body.failure_policy, present.failure_policy)
+  if (failure_policy instanceof Error) return failure_policy
   const config: StreamConfig = {
     default_durability:
       default_durability === undefined ? present.default_durability : (default_durability ?? 'local-disk'),
     retention:
       retention === null ? DEFAULT_STREAM_CONFIG.retention : { ...present.retention, ...given(retention ?? {}) },
-    failure_policy:
-      failure_policy === undefined ? present.failure_policy : policyOf(failure_policy, present.failure_policy),
+    failure_policy,
   }
-  if (config.failure_policy?.dead_letter_stream === stream) {
-    throw refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
-  }
-  return config
+  if (failure_policy?.dead_letter_stream !== stream) return config
+  return refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
 }
 
 function policyOf(
   body: UpdateStreamBody['failure_policy'],
   present: StreamConfig['failure_policy'],
-): StreamConfig['failure_policy'] {
+): Policy | null | BrokerError {
   if (body === null || body === undefined) return null
   const max_attempts = body.max_attempts ?? present?.max_attempts
-  if (max_attempts === undefined) throw refuse('invalid_request', 'failure_policy.max_attempts is required')
+  if (max_attempts === undefined) return refuse('invalid_request', 'failure_policy.max_attempts is required')
   const { retry_delay_millis, dead_letter_stream, apply_on_expiry } = body
   return {
     max_attempts,

@@ -1,5 +1,5 @@
 /** Streams: create, list, describe, and publishing records to them. */
-import { replied } from '../../engine/decision.ts'
+import { found, replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { AppendDurability } from '../../engine/appender.ts'
 import { FRAME_RECORDS, encodeEncodedRecords, encodeRecords, encodedRecordsBytes, recordsBytes } from '../frames.ts'
@@ -25,7 +25,7 @@ import type { CreateStreamBody } from '../wire/requests.ts'
 import type { RecordDurability } from '../durability.ts'
 import { VOLATILE } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
-import { summaryOf } from '../state/summary.ts'
+import { summaryOf } from './summary.ts'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import { configOf } from './stream-config.ts'
 import type { StreamConfig, StreamState } from '../state/state.ts'
@@ -110,10 +110,10 @@ class Publishing implements NewFrame<Change>, Records {
 
 /** Where records go, too, before their publisher is answered. */
 export interface Targets {
-  /** @throws BrokerError when the target of a policy cannot be reached now */
-  demand(stream: StreamState, policy: string): void
-  /** Of records below `end`. @throws BrokerError when the target does not have them in time */
-  acknowledged(stream: StreamState, policy: string, end: number): Promise<ReplicationReceipt>
+  /** Why the target of a policy cannot be reached now; null: it can. */
+  problemOf(stream: StreamState, policy: string): BrokerError | null
+  /** The target has the records [first, end). Rejects with a BrokerError when it does not have them in time. */
+  acknowledged(stream: StreamState, policy: string, first: number, end: number): Promise<ReplicationReceipt>
 }
 
 /** A record of a batch that can be stored as it asks. */
@@ -136,61 +136,64 @@ export class Streams {
   create(caller: Caller, name: string, body: CreateStreamBody): Decision<CreateStreamReply, Change> {
     const core = this.#core
     if (core.state.stream(caller.tenant, name) || name === AUDIT_STREAM) {
-      throw refuse('stream_already_exists', 'a stream of this name exists')
+      return refuse('stream_already_exists', 'a stream of this name exists')
     }
+    const config = configOf(name, body, DEFAULT_STREAM_CONFIG)
+    if (config instanceof Error) return config
     return {
       kind: 'change',
-      ...this.creation(caller, name, configOf(name, body, DEFAULT_STREAM_CONFIG)),
+      ...this.creation(caller, name, config),
       reply: () => ({ api_version: 'v1', stream: name, created: true, acknowledgement: core.acknowledgement }),
     }
   }
 
   /** @returns the frame of the creation, and those it builds on */
   creation(
-    { tenant, principal }: Caller,
+    caller: Caller,
     name: string,
     config: StreamConfig,
   ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
     const core = this.#core
-    const { nextOffset: auditOffset, before } = core.auditOf(tenant)
-    const created = {
+    const { tenant } = caller
+    const { before, frame } = core.audited(caller, 'admit', (event, before) => ({
       kind: 'stream_created',
-      stream_number: core.state.streams.length + before.length,
-      tenant,
+      stream_number: core.state.streams.length + before,
       stream: name,
       ...config,
-      at_ms: core.time.wallMs(),
-      principal,
-      audit_offset: auditOffset,
-    } as const
+      ...event,
+    }))
     const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
-    return { before, frame: { ...core.changeFrame(created, 'admit'), onTaken } }
+    return { before, frame: { ...frame, onTaken } }
   }
 
   /** Made in slices: a stream that is created meanwhile may be in the list or not. */
-  async list(caller: Caller): Promise<StreamListReply> {
+  list(caller: Caller): Decision<StreamListReply, Change> {
     const { state, turn } = this.#core
-    const streams: StreamSummary[] = []
-    for (let after: string | null = null; ; await turn()) {
-      const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
-      for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
-      if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
-      after = slice.at(-1)!.name
-    }
+    return found(async () => {
+      const streams: StreamSummary[] = []
+      for (let after: string | null = null; ; await turn()) {
+        const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)
+        for (const stream of slice) if (stream.name !== AUDIT_STREAM) streams.push(summaryOf(stream))
+        if (slice.length < SLICE_ENTRIES) return { api_version: 'v1', streams, stream_count: streams.length }
+        after = slice.at(-1)!.name
+      }
+    })
   }
 
   describe(caller: Caller, name: string): Decision<StreamReply, Change> {
-    const core = this.#core
-    if (name === AUDIT_STREAM) core.auditStream(caller.tenant)
-    return replied({ api_version: 'v1', ...summaryOf(core.stream(caller, name, 'stream_not_found')) })
+    const stream = this.#core.anyStream(caller, name)
+    return stream instanceof Error ? stream : replied({ api_version: 'v1', ...summaryOf(stream) })
   }
 
   publish(caller: Caller, name: string, input: PublishInput): Decision<PublishReply, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
+    if (stream instanceof Error) return stream
     const how = this.#classOf(stream, input.durability)
+    if (how instanceof Error) return how
     const payloadBytes = payloadBytesOf(input)
-    this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
+    const tooMuch = this.#quotas.takePublish(caller.tenant, 1, payloadBytes)
+    if (tooMuch !== null) return tooMuch
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
     const records = [recordOf(input, ingestTimeMs)]
@@ -214,11 +217,13 @@ export class Streams {
   ): Decision<PublishBatchReply, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
+    if (stream instanceof Error) return stream
     const judged = inputs.map((input) => this.#judged(stream, input))
     const good = judged.filter((each): each is Storable => !(each instanceof BrokerError))
     const how = strongest(good.map((each) => each.how))
     const bytes = good.reduce((sum, { input }) => sum + payloadBytesOf(input), 0)
-    if (good.length > 0) this.#quotas.takePublish(caller.tenant, good.length, bytes)
+    const tooMuch = good.length > 0 ? this.#quotas.takePublish(caller.tenant, good.length, bytes) : null
+    if (tooMuch !== null) return tooMuch
     const ingestTimeMs = core.time.wallMs()
     let offset = stream.nextOffset
     const results = judged.map((each) =>
@@ -242,8 +247,11 @@ export class Streams {
   publishRecords(caller: Caller, name: string, given: RecordsToPublish): Decision<PublishedRecords, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
+    if (stream instanceof Error) return stream
     const how = this.#classOf(stream, given.durability)
-    this.#quotas.takePublish(caller.tenant, given.count, given.payloadBytes)
+    if (how instanceof Error) return how
+    const tooMuch = this.#quotas.takePublish(caller.tenant, given.count, given.payloadBytes)
+    if (tooMuch !== null) return tooMuch
     const offset = stream.nextOffset
     const ingestTimeMs = core.time.wallMs()
     const { acknowledgement } = how
@@ -251,8 +259,8 @@ export class Streams {
     return this.#changing(stream, given, given.payloadBytes, ingestTimeMs, how, reply)
   }
 
-  #writable(caller: Caller, name: string): StreamState {
-    if (name === AUDIT_STREAM) throw refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
+  #writable(caller: Caller, name: string): StreamState | BrokerError {
+    if (name === AUDIT_STREAM) return refuse('write_not_allowed', `only the broker writes to ${AUDIT_STREAM}`)
     return this.#core.stream(caller, name, 'stream_not_found')
   }
 
@@ -272,58 +280,55 @@ export class Streams {
     }
     const frame = new Publishing(core, stream, records, bytes, ingestTimeMs, how)
     if (frame.payloadBytes > core.appender.payloadBytesMax) {
-      throw refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
+      return refuse('payload_too_large', 'the records are too large for one request: publish fewer at a time')
     }
-    if (how.policy !== null) return this.#replicated(stream, frame, how.policy, frame.end, replyTimed)
+    if (how.policy !== null) return this.#replicated(stream, frame, how.policy, replyTimed)
     return { kind: 'change', frame, reply: replyTimed, isToldAtOnce: !how.waits }
   }
 
   /** Answered when the target has it, too. */
   #replicated<Reply extends object>(
     stream: StreamState,
-    frame: NewFrame<Change>,
+    frame: Publishing,
     policy: string,
-    end: number,
     reply: () => Reply,
   ): Decision<Reply, Change> {
     return {
       kind: 'read',
       read: async () => {
         await this.#core.store(frame, 'internal_error')
-        const receipt = await this.#targets.acknowledged(stream, policy, end)
+        const receipt = await this.#targets.acknowledged(stream, policy, frame.firstOffset, frame.end)
         return () => ({ kind: 'reply', reply: { ...reply(), replication_receipt: receipt }, isToldAtOnce: true })
       },
     }
   }
 
-  #classOf(stream: StreamState, asked: RecordDurability | null): Class {
+  /** Refused when it cannot be as durable as it asks. */
+  #classOf(stream: StreamState, asked: RecordDurability | null): Class | BrokerError {
     const core = this.#core
     const policy = asked === null ? policyOf(stream.config.default_durability) : null
-    if (policy !== null) this.#targets.demand(stream, policy)
+    const problem = policy === null ? null : this.#targets.problemOf(stream, policy)
+    if (problem !== null) return problem
     const named = policy === null ? (asked ?? this.#defaultOf(stream)) : 'local-sync'
+    if (named instanceof Error) return named
     const acknowledgement = core.acknowledgementOf(named)
     const durability = named === 'local-append' ? 'append' : named === 'volatile' ? 'volatile' : 'sync'
     return { durability, waits: named !== 'volatile', acknowledgement, policy }
   }
 
-  /** An error, too, when it cannot be as durable as it asks. */
   #judged(stream: StreamState, input: PublishInput | BrokerError): Storable | BrokerError {
     if (input instanceof BrokerError) return input
-    try {
-      return { input, how: this.#classOf(stream, input.durability) }
-    } catch (error) {
-      if (error instanceof BrokerError) return error
-      throw error
-    }
+    const how = this.#classOf(stream, input.durability)
+    return how instanceof Error ? how : { input, how }
   }
 
-  #defaultOf(stream: StreamState): RecordDurability | 'local-quorum' {
+  #defaultOf(stream: StreamState): RecordDurability | 'local-quorum' | BrokerError {
     const core = this.#core
     const name = stream.config.default_durability
     if (name === 'memory') return 'volatile'
     if (name === 'local-disk') return core.localDiskDurability
     if (core.hasReplicas) return 'local-quorum'
-    throw refuse('replication_unavailable', NO_REPLICAS, {
+    return refuse('replication_unavailable', NO_REPLICAS, {
       action: 'Start the broker with replica directories, or publish to a stream of another durability.',
     })
   }

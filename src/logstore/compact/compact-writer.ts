@@ -231,12 +231,14 @@ class CompactWriter {
     const { frameOffset, recordNumber } = index
     const pieces: WrittenPiece[] = []
     const into = new ByteWriter()
+    const numbers = new Float64Array(CHUNK_ENTRIES)
     directory.varint(Math.ceil(count / CHUNK_ENTRIES))
     for (let from = 0; from < count; from += CHUNK_ENTRIES) {
       const to = Math.min(count, from + CHUNK_ENTRIES)
       into.reset()
       for (const column of [this.#rowOf, frameOffset, recordNumber]) {
-        writeNumbers(into, Float64Array.from(column.subarray(from, to)), to - from)
+        for (let entry = from; entry < to; entry++) numbers[entry - from] = column[entry]!
+        writeNumbers(into, numbers, to - from)
       }
       const piece = compressed(into.written())
       directory.u32(frameOffset[from]!)
@@ -249,8 +251,9 @@ class CompactWriter {
 
   /** Each hash once for each block. */
   #writeHashes(directory: ByteWriter, blockCount: number, hashOf: (entry: number) => number | null): WrittenPiece[] {
-    const hashes: number[] = []
-    const blocks: number[] = []
+    const hashes = new Uint32Array(this.#records.count)
+    const blocks = new Uint16Array(this.#records.count)
+    let pairs = 0
     let ofBlock = new Set<number>()
     let before = -1
     for (const [row, entry] of this.#order.entries()) {
@@ -260,10 +263,10 @@ class CompactWriter {
       const hash = hashOf(entry)
       if (hash === null || ofBlock.has(hash)) continue
       ofBlock.add(hash)
-      hashes.push(hash)
-      blocks.push(block)
+      hashes[pairs] = hash
+      blocks[pairs++] = block
     }
-    return writeHashIndex(directory, Uint32Array.from(hashes), Uint16Array.from(blocks), blockCount)
+    return writeHashIndex(directory, hashes.subarray(0, pairs), blocks.subarray(0, pairs), blockCount)
   }
 }
 

@@ -40,7 +40,9 @@ export function writeHashIndex(
   const bits = bitsFor(pairs)
   const shift = 32 - bits
   // Hash and block as one number, so that sorting needs no comparison function.
-  const keys = Float64Array.from(hashes, (hash, i) => (hash >>> shift) * 65_536 + blocks[i]!).sort()
+  const keys = new Float64Array(pairs)
+  for (let i = 0; i < pairs; i++) keys[i] = (hashes[i]! >>> shift) * 65_536 + blocks[i]!
+  keys.sort()
   directory.byte(bits)
   directory.varint(Math.ceil(pairs / PAIRS_PER_PIECE))
   const pieces: WrittenPiece[] = []

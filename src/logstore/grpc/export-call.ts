@@ -96,7 +96,7 @@ export class ExportCall implements IngestClient, WaitedClient {
   #waiting: { readonly link: Link<WaitedClient>; readonly pace: Pace } | null = null
   #heldBytes = 0
   #movedAtMs = 0
-  /** Of the message, as it was sent. */
+  /** How much of the message has arrived, in the form in which it was sent. */
   #receivedBytes = 0
   #isOver = false
 

@@ -53,11 +53,11 @@ const CALL_LOOK_MS = 250
 /** As long as an HTTP client may take for it. */
 const HANDSHAKE_MS = 10_000
 
-/** Whether the other end lives is asked in turns. */
+/** One connection. Pings ask from time to time whether the client still lives. */
 interface Connection {
   readonly session: ServerHttp2Session
   looks: number
-  /** Of its last ping; null: it has come. */
+  /** When the answer to the last ping is due; null: it has arrived. */
   answerDue: number | null
 }
 

@@ -20,6 +20,7 @@
  * A5  a zone's columns are written before the count that includes its last entry: a reader that loaded that count sees them
  */
 import assert from 'node:assert/strict'
+import { clearMemory } from '../../libc.ts'
 import { NAME_BYTES_MAX, PARTITION_NAMES_BYTES, SEGMENT_ENTRIES_MAX, SEGMENT_PARTITIONS_MAX } from '../limits.ts'
 import { isBefore } from '../time-words.ts'
 
@@ -157,6 +158,15 @@ export class ActiveIndex {
   /** Whether an entry can have a time in [from, to]; nanoseconds as doubles, which keep the order of u64. Writer only. */
   mayHoldTimes(from: number, to: number): boolean {
     return this.#earliest <= to && this.#latest >= from
+  }
+
+  /** Earliest and latest time of the published entries; nanoseconds as doubles. Meaningless without entries. */
+  get earliest(): number {
+    return this.#times[EARLIEST]!
+  }
+
+  get latest(): number {
+    return this.#times[LATEST]!
   }
 
   /** When the first of the batches with published entries was received, ns since the Unix epoch as a double; 0: there is none. */
@@ -320,15 +330,9 @@ export class ActiveIndex {
     Atomics.store(this.#header, COUNT, this.#appended)
   }
 
-  /** Empties the index for the next segment. No reader may hold it any more. Writer only. */
+  /** Empties the index, and gives its memory back to the system. No reader may hold it any more. Writer only. */
   reset(): void {
-    const used = this.count
-    this.traceWords.fill(0, 0, used * 4)
-    this.#idNext.fill(0, 0, used)
-    this.#traceNext.fill(0, 0, used)
-    this.#idSlots.fill(0)
-    this.#traceSlots.fill(0)
-    this.#header.fill(0)
+    clearMemory(Buffer.from(this.shared))
     this.#partitionNumbers.clear()
     this.#partitionsRead = 0
     this.#namesRead = 0

@@ -4,6 +4,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { addKey } from '../../../native-free-codecs/membership-filter.ts'
+import { clearMemory } from '../../libc.ts'
 import type { ActiveIndex } from './active-index.ts'
 import { timeOfWords } from '../time-words.ts'
 import { filterBlockCount, filterBlockOf } from './filter-blocks.ts'
@@ -28,18 +29,19 @@ export interface BuiltIndex {
   readonly header: IndexHeader
 }
 
-/** Keeps its scratch memory from build to build: fresh pages for some 25 MB would cost a third of the time. */
+/** Keeps its scratch memory from build to build. */
 export class IndexBuilder {
   #order = new Uint32Array(0)
   #rowOf = new Uint16Array(0)
   #sorter = new EntrySorter(0)
   #file = new ArrayBuffer(0)
+  #isFileZero = true
 
   /**
    * @param active  whose first `count` entries are those of the segment
    * @param base    position of the segment
    * @param end     position after its last frame
-   * @returns the file; its bytes are valid until the next build
+   * @returns the file; its bytes are valid until the next build, or `discard`
    */
   build(active: ActiveIndex, count: number, base: number, end: number): BuiltIndex {
     if (this.#order.length < count) {
@@ -108,13 +110,18 @@ export class IndexBuilder {
     }
   }
 
+  /** The memory of the last file is the system's until the next build. */
+  discard(): void {
+    clearMemory(Buffer.from(this.#file))
+    this.#isFileZero = true
+  }
+
   /** All zero. */
   #emptyFile(bytes: number): Buffer<ArrayBuffer> {
-    if (this.#file.byteLength < bytes) {
-      this.#file = new ArrayBuffer(bytes)
-      return Buffer.from(this.#file)
-    }
-    return Buffer.from(this.#file, 0, bytes).fill(0)
+    if (this.#file.byteLength < bytes) this.#file = new ArrayBuffer(bytes)
+    else if (!this.#isFileZero) Buffer.from(this.#file).fill(0)
+    this.#isFileZero = false
+    return Buffer.from(this.#file, 0, bytes)
   }
 }
 

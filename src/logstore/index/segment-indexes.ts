@@ -2,14 +2,21 @@
  * The ActiveIndexes of a node: a fixed set in shared memory, handed out one per segment by the decode lane and given back by
  * the main thread when the segment's sidecar is published and no query reads the index any more.
  *
- * The set is the bound: when sidecars fall behind, the lane waits for an index, its ring fills, and requests are shed.
+ * The set is the bound: when sidecars fall behind, the lane waits for an index, its ring fills, and requests are shed. Most of the time one or two
+ * of them are used: a free one is emptied soon, and its memory is the system's until a segment needs it.
+ *
+ * I1  the main thread announces that a segment became a bundle before it gives the segment's index back. The lane hears what was announced after
+ *     it has seen that an index is free, and before it empties the index: until then it looks for repeated records there
  */
 import { ActiveIndex } from './active-index.ts'
 import type { ActiveIndexHandle } from './active-index.ts'
 import { SEGMENT_INDEXES } from '../limits.ts'
 
-const FREE = 0
+/** Free and all zero. */
+const EMPTY = 0
 const TAKEN = 1
+/** Free, with the entries of a segment in it. */
+const GIVEN_BACK = 2
 
 export interface SegmentIndexesHandle {
   readonly states: SharedArrayBuffer
@@ -41,22 +48,29 @@ export class SegmentIndexes {
   }
 
   /**
-   * A free index, emptied; blocks until there is one. Lane only.
+   * A free index, empty; blocks until there is one. Lane only.
    *
-   * @param stopping  hears what the main thread says and tells whether to give up. The main thread announces that a segment
-   *                  became a bundle before it gives the segment's index back: so the lane has heard it before it empties one
+   * @param stopping hears what the main thread says, and tells whether to give up (I1)
    * @returns number of the index, or -1 when stopping
    */
   take(stopping: () => boolean): number {
     for (;;) {
+      this.emptyFree(stopping)
       for (let number = 0; number < this.#indexes.length; number++) {
-        if (Atomics.compareExchange(this.#states, number, FREE, TAKEN) !== FREE) continue
-        stopping()
-        this.#indexes[number]!.reset()
-        return number
+        if (Atomics.compareExchange(this.#states, number, EMPTY, TAKEN) === EMPTY) return number
       }
       if (stopping()) return -1
       Atomics.wait(this.#states, 0, TAKEN, 20)
+    }
+  }
+
+  /** Empties what was given back. Lane only. @param hear hears what the main thread says (I1) */
+  emptyFree(hear: () => void): void {
+    for (let number = 0; number < this.#indexes.length; number++) {
+      if (Atomics.compareExchange(this.#states, number, GIVEN_BACK, TAKEN) !== GIVEN_BACK) continue
+      hear()
+      this.#indexes[number]!.reset()
+      Atomics.store(this.#states, number, EMPTY)
     }
   }
 
@@ -67,7 +81,7 @@ export class SegmentIndexes {
 
   /** Main thread only. */
   giveBack(number: number): void {
-    Atomics.store(this.#states, number, FREE)
+    Atomics.store(this.#states, number, GIVEN_BACK)
     Atomics.notify(this.#states, 0)
   }
 }

@@ -79,7 +79,7 @@ export class BatchIntake {
   /** What is judged and stored: one of the next two. */
   #batch: OtlpBatch
   readonly #narrow = new OtlpBatch()
-  /** For tenants that may send larger batches. */
+  /** Made when the first tenant that may send larger batches does so. */
   #wide: OtlpBatch | null = null
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
@@ -89,7 +89,7 @@ export class BatchIntake {
   readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #resourceDatasetNames: string[] = []
   readonly #windows = new Map<string, { readonly window: QuotaWindow; readonly isSmooth: boolean }>()
-  /** Of the log, whose frames the indexes describe: after a recovery in place another lane has to start over. */
+  /** The generation of the log whose frames the indexes describe. A recovery in place begins a new one, for which another lane starts over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
   /** The identifier has the ids of the batch at hand already. */
@@ -478,7 +478,7 @@ const formOf = ({ signal, format }: IngestRequest): BatchForm =>
 const unavailable = (what: string): Refusal =>
   refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)
 
-/** For good, or while it restarts in place. */
+/** The log takes nothing, for good or while it restarts in place. */
 const logStopped = (): Refusal => unavailable('the log takes nothing at present, health says why')
 
 const neverFits = (kind: RefusalKind, what: string): Refusal => permanentRefusal(kind, `${what}: send smaller batches`)

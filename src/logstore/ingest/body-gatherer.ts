@@ -34,7 +34,7 @@ export class BodyGatherer {
     return this.#slot >= 0
   }
 
-  /** For a body whose length is told behind the headers, before its first bytes. */
+  /** Tells the length of a body whose length stands behind the headers. It is called before the first bytes. */
   declare(bytes: number): void {
     this.#declaredBytes = bytes
   }

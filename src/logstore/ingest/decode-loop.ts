@@ -48,14 +48,15 @@ class DecodeLoop {
   readonly #requests: SpscRing
   readonly #wake: Int32Array
   readonly #writer: LogWriter
+  readonly #indexes: SegmentIndexes
   readonly #seen: SeenRecords
   readonly #intake: BatchIntake
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   readonly #waiting = new FairQueue<IngestRequest>()
-  /** Of those that wait. */
+  /** The policy under which all waiting requests were admitted. */
   #policyGeneration = -1
-  /** Behind all of them: of another policy (C1). */
+  /** The next request, admitted under another policy. It waits until the queue is empty (C1). */
   #next: IngestRequest | null = null
   #stopping = false
 
@@ -66,6 +67,7 @@ class DecodeLoop {
     this.#writer = LogWriter.attach(data.writer)
     const outcomes = SpscRing.attach(data.outcomes)
     const indexes = SegmentIndexes.attach(data.indexes)
+    this.#indexes = indexes
     const stopping = (): boolean => this.#heardStop()
 
     const number = indexes.take(stopping)
@@ -104,6 +106,7 @@ class DecodeLoop {
     while (!this.#stopping) {
       requests.waitForMessage(IDLE_MS)
       this.#hearControl()
+      this.#indexes.emptyFree(() => this.#hearControl())
       this.#writer.poll()
       this.#gather()
       for (let request = this.#waiting.next(); request !== null; request = this.#waiting.next()) {

@@ -15,7 +15,7 @@ const TURN_MS = 0.5
 interface Waiting<Request> {
   readonly tenant: number
   readonly requests: Queue<Request>
-  /** Of its turn. */
+  /** What the tenant has left of its turn. */
   leftMs: number
 }
 

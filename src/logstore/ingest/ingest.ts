@@ -83,7 +83,7 @@ interface InFlight {
   readonly endSpan: (() => void) | null
   readonly client: IngestClient
   readonly caller: Caller
-  /** Of the body; -1: none, or freed. */
+  /** Where the body stands in the arena; -1: there is none, or it was freed. */
   arenaOffset: number
   readonly encoding: number
 }
@@ -239,7 +239,7 @@ export class Ingest {
     this.#gathering.delete(client)
   }
 
-  /** For a body that has its place. @param declaredBytes -1: unknown */
+  /** Gathers the body of a request that holds a place. @param declaredBytes -1: unknown */
   gatherer(declaredBytes: number): BodyGatherer {
     return new BodyGatherer(this.#parts.arena, declaredBytes, () => this.#giveUpSlot())
   }

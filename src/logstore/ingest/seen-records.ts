@@ -53,7 +53,7 @@ export function windowLength(bundles: readonly { readonly receivedUntil: number 
 export interface IndexedSegment {
   /** NO_SEGMENT while the log has none that is open. */
   readonly base: number
-  /** Of the index among the node's SegmentIndexes. */
+  /** Number of the index among the node's SegmentIndexes. */
   readonly number: number
   readonly index: ActiveIndex
 }

@@ -12,6 +12,7 @@ import { cursorScope, decodeCursor, encodeCursor } from './cursor.ts'
 import type { Cursor } from './cursor.ts'
 import { Deadline } from './deadline.ts'
 import { PageSelection } from './page-selection.ts'
+import { inOrderOfPage } from './page-order.ts'
 import { planQuery } from './plan.ts'
 import { PartTexts } from './render/record.ts'
 import { writeResponse } from './response.ts'
@@ -55,8 +56,7 @@ export class QueryEngine {
     const reader = this.#reader
     const sources = reader.sourcesOf(snapshot, plan)
     // Those that fill the page come first: of the others nothing but the count is asked.
-    const walk = [...sources.entries()]
-    if (plan.descending) walk.reverse()
+    const walk = inOrderOfPage(sources, plan.descending)
     reader.bundles.expectIndexes(walk.map(([, source]) => source))
     const matcher = plan.search === null ? null : new SearchMatcher(plan.search, () => deadline.check())
     const page = new PageSelection(limit + 1, plan.descending) // one more than shown says whether there is a next page

@@ -287,9 +287,13 @@ async function answerOf<Asked extends Question, Body extends object>(
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.kind === 'overloaded') return refusal('concurrency_exceeded', 'all query threads are busy')
+    if (error.code === 'job_timed_out') {
+      // On a busy machine a question waits for a thread, or its thread for a core: that says nothing about the disk.
+      logger.warn({ reason: error.message }, 'a query thread did not answer in time')
+      return refusal('deadline_exceeded', LATE)
+    }
     logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
     if (bucket === null) readErrors.noteFailed('a query', error)
-    if (error.code === 'job_timed_out') return refusal('deadline_exceeded', LATE)
     if (bucket !== null) return refusal('object_storage_read_failed', 'the query thread failed; repeat the query')
     return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
   }

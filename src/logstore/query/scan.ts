@@ -226,11 +226,11 @@ function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: numbe
   const { descending, search } = scan.plan
   const { zoneEntries } = active
   const backwards = descending && search === null
-  const zones = Math.ceil(visible / zoneEntries)
+  const zones = zonesToWalk(scan, active)
   const zonesPerCheck = Math.ceil(ENTRIES_PER_CHECK / zoneEntries)
-  for (let walked = 0; walked < zones; walked++) {
+  for (let walked = 0; walked < zones.length; walked++) {
     if (walked % zonesPerCheck === 0) scan.deadline.check()
-    const zone = backwards ? zones - 1 - walked : walked
+    const zone = zones[walked]!
     const first = zone * zoneEntries
     const end = first + zoneEntries
     const match = end > visible ? 'some' : zoneMatch(scan, active, partition, zone)
@@ -239,18 +239,40 @@ function scanActiveTime(scan: SegmentScan, active: ActiveIndex, partition: numbe
   }
 }
 
-/** 'some' is always true enough. */
-function zoneMatch(
-  scan: SegmentScan,
-  active: ActiveIndex,
-  partition: number,
-  zone: number,
-): 'none' | 'all, not shown' | 'some' {
+/**
+ * The zones that overlap the time range. For a page they are in the order of their times, as senders may deliver old records last. The zone that the
+ * query does not see whole has no columns yet, so it comes first.
+ */
+function zonesToWalk(scan: SegmentScan, active: ActiveIndex): readonly number[] {
+  const { plan, visible } = scan
+  const { zoneEntries, zoneEarliestHigh, zoneEarliestLow, zoneLatestHigh, zoneLatestLow } = active
+  const whole = Math.floor(visible / zoneEntries)
+  const zones: number[] = []
+  for (let zone = 0; zone < whole; zone++) {
+    const isInRange = overlaps(
+      plan,
+      zoneEarliestHigh[zone]!,
+      zoneEarliestLow[zone]!,
+      zoneLatestHigh[zone]!,
+      zoneLatestLow[zone]!,
+    )
+    if (isInRange) zones.push(zone)
+  }
+  const hasPart = whole * zoneEntries < visible
+  if (plan.search !== null) return hasPart ? [...zones, whole] : zones
+  if (plan.descending) {
+    zones.reverse() // the usual order, which is cheap to sort
+    zones.sort((a, b) => zoneLatestHigh[b]! - zoneLatestHigh[a]! || zoneLatestLow[b]! - zoneLatestLow[a]!)
+  } else zones.sort((a, b) => zoneEarliestHigh[a]! - zoneEarliestHigh[b]! || zoneEarliestLow[a]! - zoneEarliestLow[b]!)
+  return hasPart ? [whole, ...zones] : zones
+}
+
+/** For a zone that overlaps the time range. 'some' is always true enough. */
+function zoneMatch(scan: SegmentScan, active: ActiveIndex, partition: number, zone: number): 'all, not shown' | 'some' {
   const earliestHigh = active.zoneEarliestHigh[zone]!
   const earliestLow = active.zoneEarliestLow[zone]!
   const latestHigh = active.zoneLatestHigh[zone]!
   const latestLow = active.zoneLatestLow[zone]!
-  if (!overlaps(scan.plan, earliestHigh, earliestLow, latestHigh, latestLow)) return 'none'
   const isCounted =
     active.zonePartition[zone] === partition &&
     scan.damaged.length === 0 &&

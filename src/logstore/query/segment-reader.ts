@@ -15,6 +15,7 @@ import { BlockSearch } from './block-scan.ts'
 import { DamagedFrameError } from './frame-reader.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
+import type { TimeSpan } from './page-order.ts'
 import { overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
 import { boundsOf, scanActive, scanBundle } from './scan.ts'
@@ -27,9 +28,15 @@ import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 const EXPECTED_FRAMES_MAX = 4096
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
-export type Source = BundleSource | { readonly kind: 'active'; readonly base: number; readonly index: ActiveIndex }
+export type Source = BundleSource | ActiveSource
 
-export interface BundleSource {
+interface ActiveSource extends TimeSpan {
+  readonly kind: 'active'
+  readonly base: number
+  readonly index: ActiveIndex
+}
+
+export interface BundleSource extends TimeSpan {
   readonly kind: 'bundle'
   readonly base: number
   readonly expected: ExpectedIndex
@@ -93,10 +100,15 @@ export class SegmentReader {
       if (!mayMatch) continue
       const isCompacted = catalog.isCompacted(row)
       const expected = { base, end: catalog.end(row), identity: catalog.identity(row), isCompacted }
-      sources.push({ kind: 'bundle', base, expected })
+      const earliest = doubleOf(catalog.minTimeHigh(row), catalog.minTimeLow(row))
+      const latest = doubleOf(catalog.maxTimeHigh(row), catalog.maxTimeLow(row))
+      sources.push({ kind: 'bundle', base, expected, earliest, latest })
     }
-    for (const { base, index } of indexed) {
-      if (base < plan.snapshot) sources.push({ kind: 'active', base, index: ActiveIndex.attach(index) })
+    for (const { base, index: handle } of indexed) {
+      if (base >= plan.snapshot) continue
+      const index = ActiveIndex.attach(handle)
+      const { earliest, latest } = index
+      sources.push({ kind: 'active', base, index, earliest, latest })
     }
     return sources.sort((a, b) => a.base - b.base)
   }
@@ -205,6 +217,8 @@ export class SegmentReader {
     }
   }
 }
+
+const doubleOf = (high: number, low: number): number => high * 2 ** 32 + low
 
 /** Where the frames of the candidates begin, in the order of the segment; the first ones where they are many. */
 function framesOf(entries: Uint32Array, index: BundleSearch, base: number): { base: number; frameOffset: number }[] {

@@ -11,6 +11,7 @@ import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import type { FrameReader } from '../query/frame-reader.ts'
 import { PageSelection } from '../query/page-selection.ts'
+import { inOrderOfPage } from '../query/page-order.ts'
 import { planQuery } from '../query/plan.ts'
 import type { QueryTask } from '../query/task.ts'
 import { SegmentScan } from '../query/scan.ts'
@@ -101,8 +102,7 @@ export function walkInTime(
   const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo)
   const sources = reader.sourcesOf(snapshot, plan)
   // The sources that come next in the order fill the page, so that little is read of the others.
-  const ordered = [...sources.entries()]
-  if (plan.descending) ordered.reverse()
+  const ordered = inOrderOfPage(sources, plan.descending)
   bundles.expectIndexes(ordered.map(([, source]) => source))
   const page = new PageSelection(bounds.candidates, plan.descending)
   let damaged = 0

@@ -290,8 +290,8 @@ export class LargeBody implements BodyWriter {
   }
 
   /** B3 */
-  demandWhole(): void {
-    if (this.#state !== 'open') throw this.#failure ?? notKept()
+  get failure(): Error | null {
+    return this.#state === 'open' ? null : (this.#failure ?? notKept())
   }
 
   // For Bodies
@@ -378,11 +378,11 @@ export class LargeBody implements BodyWriter {
       durability: 'sync',
       onTaken: (position) => void this.#extents.push({ position, bytes }),
     }
-    try {
-      core.engine.append(frame, { settled: (stored) => stored || this.fail(notStored(new FrameLost())) })
-    } catch (error) {
+    const settled = (stored: boolean): void => void (stored || this.fail(notStored(new FrameLost())))
+    const notTaken = core.engine.append(frame, { settled })
+    if (notTaken !== null) {
       this.#free(offset)
-      return this.fail(notStored(error))
+      return this.fail(notStored(notTaken))
     }
     this.#copies?.add(this.#extents.at(-1)!, core.arena.bytes.subarray(offset, offset + bytes))
     this.#bodies.freeWhenReleased(offset)

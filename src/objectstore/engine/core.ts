@@ -97,8 +97,8 @@ export class Core {
 
   /** Resolves when everything appended so far is stored. @throws S3Error when some of it was lost */
   async settled(): Promise<void> {
-    await this.appender.settled().catch((lost: unknown) => {
-      throw notStored(lost)
+    await this.appender.settled().catch(() => {
+      throw notStored(new FrameLost())
     })
   }
 
@@ -118,7 +118,7 @@ export class Core {
 const UPLOAD_ID_BYTES = 16
 
 /** In the words of S3. */
-export function notStored(cause: unknown): Error {
+export function notStored(cause: Error): Error {
   if (cause instanceof NotLeading) return cause.hasChanged ? outcomeUnknown() : notLeading(cause.leader)
   if (cause instanceof FrameNotTaken) {
     if (cause.reason === 'full') return refuse('SlowDown', undefined, { cause })
@@ -130,5 +130,5 @@ export function notStored(cause: unknown): Error {
   }
   if (cause instanceof FrameLost)
     return refuse('InternalError', 'The change could not be stored. Please try again.', { cause })
-  return cause instanceof Error ? cause : new Error(String(cause))
+  return cause
 }

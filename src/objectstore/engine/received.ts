@@ -7,8 +7,8 @@ import type { Content } from './frames.ts'
 interface KeptBody {
   /** @param position of the frame that commits it */
   stored(position: number): void
-  /** @throws S3Error */
-  demandWhole(): void
+  /** Why it is not whole; null: it is. */
+  readonly failure: Error | null
   close(): void
 }
 
@@ -36,9 +36,9 @@ export class Received implements ReceivedBody {
     return this.#content
   }
 
-  /** Just before the frame that commits it is appended. @throws S3Error InternalError when some of it was lost (B3) */
-  demandWhole(): void {
-    this.#large?.demandWhole()
+  /** Why nothing may commit it: some of it was lost (B3). Null: all of it is there. */
+  get failure(): Error | null {
+    return this.#large === null ? null : this.#large.failure
   }
 
   /** Its frame was taken: the content is not asked for any more. */

@@ -31,6 +31,7 @@ import type {
   UploadedPart,
 } from '../operations.ts'
 import { notLeading, refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
 import { Bodies } from './bodies.ts'
 import type { Core } from './core.ts'
 import { FrameDropped } from './frame-reads.ts'
@@ -47,7 +48,7 @@ import {
 } from './frames.ts'
 import type { Change, CommitFrame, Content, NewDetails, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
-import type { PartState, UploadState } from './state.ts'
+import type { UploadState } from './state.ts'
 import { Received } from './received.ts'
 import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
 
@@ -62,12 +63,9 @@ export class Store implements ObjectStore {
     this.bodies = new Bodies(core, objects.runs)
   }
 
-  demandTerm(): number {
+  term(): number | S3Error {
     const { cluster } = this.#core.log
-    if (cluster === null) return 0
-    const { term } = cluster
-    if (term === null) throw notLeading(cluster.leader)
-    return term
+    return cluster === null ? 0 : (cluster.term ?? notLeading(cluster.leader))
   }
 
   settled(): Promise<void> {
@@ -91,7 +89,7 @@ export class Store implements ObjectStore {
       const existing = core.state.bucket(name)
       if (existing !== null) {
         const code = existing.owner === owner ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists'
-        throw refuse(code, undefined, { fields: { BucketName: name } })
+        return refuse(code, undefined, { fields: { BucketName: name } })
       }
       const number = core.state.nextBucketNumber
       const createdMs = core.wallMs()
@@ -104,19 +102,20 @@ export class Store implements ObjectStore {
   deleteBucket(bucket: Bucket): Promise<void> {
     const core = this.#core
     return core.ask(() => {
-      this.#present(bucket)
+      if (this.#isGone(bucket)) return noSuchBucket(bucket)
       if (core.state.index.size(bucket.number) > 0) {
-        throw refuse('BucketNotEmpty', undefined, { fields: { BucketName: bucket.name } })
+        return refuse('BucketNotEmpty', undefined, { fields: { BucketName: bucket.name } })
       }
       const deleted = { kind: 'bucket_deleted', number: bucket.number, at_ms: core.wallMs() } as const
       return { kind: 'change', frame: core.changeFrame(deleted, 'finish'), reply: () => {} }
     })
   }
 
-  setBucketDocument({ number }: Bucket, document: 'cors' | 'policy', content: Buffer | null): Promise<void> {
+  setBucketDocument(bucket: Bucket, document: 'cors' | 'policy', content: Buffer | null): Promise<void> {
     const core = this.#core
+    const { number } = bucket
     return core.ask(() => {
-      this.#present(core.state.bucketOf(number))
+      if (this.#isGone(bucket)) return noSuchBucket(bucket)
       const encoded = content === null ? null : content.toString('base64')
       const purpose = content === null ? 'finish' : 'admit'
       const set = { kind: 'bucket_document', number, document, content: encoded, at_ms: core.wallMs() } as const
@@ -160,8 +159,9 @@ export class Store implements ObjectStore {
     const onTaken = (): void => body.taken()
     const onStored = body.isLarge ? (position: number): void => body.stored(position) : null
     const decide = this.#committing(bucket, key, () => {
-      if (precondition !== UNCONDITIONAL) precondition(this.peek(bucket, key))
-      body.demandWhole()
+      const refused = precondition === UNCONDITIONAL ? null : precondition(this.peek(bucket, key))
+      const failure = refused ?? body.failure
+      if (failure !== null) return failure
       const { md5: etag, bytes: size } = body.digest
       return { details, content: body.content, etag, size, parts: 0, uploadId: null, onTaken, onStored }
     })
@@ -172,9 +172,10 @@ export class Store implements ObjectStore {
     const core = this.#core
     const keyBytes = Buffer.from(key)
     return core.ask(() => {
-      this.#present(core.state.bucketOf(bucket.number))
+      if (this.#isGone(bucket)) return noSuchBucket(bucket)
       const current = this.peek(bucket, key)
-      precondition(current)
+      const refused = precondition(current)
+      if (refused !== null) return refused
       const commitSequence = core.state.commitSequence + 1
       const deleted = { bucket: bucket.number, key: keyBytes, atMs: core.wallMs(), commitSequence }
       const frame: NewFrame<Change> = {
@@ -204,7 +205,6 @@ export class Store implements ObjectStore {
    * Writes an object again, as it is but for what is given; null: it is another one by now.
    *
    * @param purpose 'finish' to free space
-   * @throws S3Error
    */
   rewrite(
     loaded: LoadedObject,
@@ -233,7 +233,7 @@ export class Store implements ObjectStore {
     const core = this.#core
     const uploadId = core.newUploadId()
     return core.ask(() => {
-      this.#present(core.state.bucketOf(bucket.number))
+      if (this.#isGone(bucket)) return noSuchBucket(bucket)
       const encodedKey = Buffer.from(key).toString('base64')
       const about = { upload_id: uploadId, bucket: bucket.number, key: encodedKey, initiator, attributes, checksum }
       const created = { kind: 'upload_created', ...about, at_ms: core.wallMs() } as const
@@ -278,8 +278,8 @@ export class Store implements ObjectStore {
   #putPart(upload: Upload, partNumber: number, body: Received, checksum: PartChecksum): Decision<UploadedPart, Change> {
     const core = this.#core
     const { uploadId, bucket } = upload
-    if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
-    body.demandWhole()
+    if (!core.state.uploads.has(uploadId)) return noSuchUpload(uploadId)
+    if (body.failure !== null) return body.failure
     const target = { bucket, key: upload.key, upload: { uploadId, partNumber } }
     const { before, extents } = this.bodies.extentsOf(body, target)
     const { bytes: size, md5: etag } = body.digest
@@ -310,9 +310,12 @@ export class Store implements ObjectStore {
     const { uploadId, bucket, key } = upload
     const decide = this.#committing(bucket, key, () => {
       const state = this.#core.state.uploads.get(uploadId)
-      if (state === undefined) throw noSuchUpload(uploadId)
-      const present = parts.map((part) => presentPart(state, part))
-      precondition(this.peek(bucket, key))
+      if (state === undefined) return noSuchUpload(uploadId)
+      const replaced = parts.find(({ partNumber, etag }) => state.parts.get(partNumber)?.etag !== etag)
+      if (replaced !== undefined) return invalidPart(uploadId, replaced)
+      const refused = precondition(this.peek(bucket, key))
+      if (refused !== null) return refused
+      const present = parts.map(({ partNumber }) => state.parts.get(partNumber)!)
       const isShown = upload.checksum.isChosen
       return {
         details: {
@@ -339,7 +342,7 @@ export class Store implements ObjectStore {
   abortUpload({ uploadId }: Pick<Upload, 'uploadId'>): Promise<void> {
     const core = this.#core
     return core.ask(() => {
-      if (!core.state.uploads.has(uploadId)) throw noSuchUpload(uploadId)
+      if (!core.state.uploads.has(uploadId)) return noSuchUpload(uploadId)
       const aborted = { kind: 'upload_aborted', upload_id: uploadId, at_ms: core.wallMs() } as const
       return { kind: 'change', frame: core.changeFrame(aborted, 'finish'), reply: () => {} }
     })
@@ -348,26 +351,14 @@ export class Store implements ObjectStore {
   // Parts of the above
 
   /** @param judge just before the frame is appended: nothing comes between */
-  #committing(
-    bucket: Bucket,
-    key: string,
-    judge: () => {
-      readonly details: NewDetails
-      readonly content: Content
-      readonly etag: string
-      readonly size: number
-      readonly parts: number
-      readonly uploadId: string | null
-      readonly onTaken: () => void
-      /** The object is there, and is not replaced yet. */
-      readonly onStored: ((position: number) => void) | null
-    },
-  ): () => Decision<ObjectSummary, Change> {
+  #committing(bucket: Bucket, key: string, judge: () => Committed | Error): () => Decision<ObjectSummary, Change> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
     return () => {
-      this.#present(core.state.bucketOf(bucket.number))
-      const { details, content, etag, size, parts, uploadId, ...heard } = judge()
+      if (this.#isGone(bucket)) return noSuchBucket(bucket)
+      const judged = judge()
+      if (judged instanceof Error) return judged
+      const { details, content, etag, size, parts, uploadId, ...heard } = judged
       const object: CommitFrame = {
         bucket: bucket.number,
         key: keyBytes,
@@ -394,7 +385,7 @@ export class Store implements ObjectStore {
       }
       const frame = objectFrame(object, 'admit', { onStored, onTaken })
       if (frame.payloadBytes > core.appender.payloadBytesMax) {
-        throw refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
+        return refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
       }
       return { kind: 'change', frame, reply: () => summaryOf(valueOf(object, 0)) }
     }
@@ -429,11 +420,22 @@ export class Store implements ObjectStore {
     }
   }
 
-  #present(bucket: Bucket | null): Bucket {
-    const present = bucket === null ? null : this.#core.state.bucketOf(bucket.number)
-    if (present === null) throw refuse('NoSuchBucket', undefined, { fields: { BucketName: bucket?.name ?? '' } })
-    return present
+  #isGone({ number }: Bucket): boolean {
+    return this.#core.state.bucketOf(number) === null
   }
+}
+
+/** What is to become visible under a key. */
+interface Committed {
+  readonly details: NewDetails
+  readonly content: Content
+  readonly etag: string
+  readonly size: number
+  readonly parts: number
+  readonly uploadId: string | null
+  readonly onTaken: () => void
+  /** The object is there, and is not replaced yet. */
+  readonly onStored: ((position: number) => void) | null
 }
 
 type Purpose = NewFrame<Change>['purpose']
@@ -454,15 +456,6 @@ const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFr
 export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
   commitFrame(FRAME_PART, frame, purpose, heard)
 
-/** A part that was listed, if it is still the one that is there. */
-function presentPart(upload: UploadState, { partNumber, etag }: UploadedPart): PartState {
-  const part = upload.parts.get(partNumber)
-  if (part?.etag === etag) return part
-  throw refuse('InvalidPart', undefined, {
-    fields: { UploadId: upload.uploadId, PartNumber: partNumber, ETag: etag },
-  })
-}
-
 function viewOf(bucket: Bucket, upload: UploadState): Upload {
   const { uploadId, key, initiator, initiatedMs, checksum, attributes, parts } = upload
   return {
@@ -478,10 +471,13 @@ function viewOf(bucket: Bucket, upload: UploadState): Upload {
   }
 }
 
+const noSuchBucket = ({ name }: Bucket): Error => refuse('NoSuchBucket', undefined, { fields: { BucketName: name } })
+const invalidPart = (uploadId: string, { partNumber, etag }: UploadedPart): Error =>
+  refuse('InvalidPart', undefined, { fields: { UploadId: uploadId, PartNumber: partNumber, ETag: etag } })
 const noSuchUpload = (uploadId: string): Error => refuse('NoSuchUpload', undefined, { fields: { UploadId: uploadId } })
 
 /** The gateway gives back what `receive` gave it. */
 function asReceived(body: ReceivedBody): Received {
-  if (body instanceof Received) return body
-  throw new TypeError('a body of another store')
+  assert(body instanceof Received, 'a body of this store')
+  return body
 }

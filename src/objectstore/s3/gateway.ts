@@ -193,11 +193,9 @@ class Gateway {
       term: null,
     }
     let classified: Classified
-    try {
-      asked.term = this.#parts.store.demandTerm()
-    } catch (error) {
-      return this.#fail(exchange, asked, error)
-    }
+    const term = this.#parts.store.term()
+    if (typeof term !== 'number') return this.#fail(exchange, asked, term)
+    asked.term = term
     try {
       this.#keepPagesOut(request)
       classified = classify(request, this.#addressing, this.#parts.extensions)
@@ -278,24 +276,23 @@ class Gateway {
 
   /** G2. @throws S3Error: the term is over */
   #demandTermOf({ term, method }: MutableAsked, answer: Answer): void {
-    try {
-      if (this.#parts.store.demandTerm() === term) return
-      throw notLeading(null)
-    } catch (error) {
-      closeSource(answer.body ?? null)
-      throw method === 'GET' || method === 'HEAD' ? error : outcomeUnknown()
-    }
+    const refusal = this.#overTerm(term)
+    if (refusal === null) return
+    closeSource(answer.body ?? null)
+    throw method === 'GET' || method === 'HEAD' ? refusal : outcomeUnknown()
+  }
+
+  /** Null: it is this term. */
+  #overTerm(term: number | null): S3Error | null {
+    const now = this.#parts.store.term()
+    if (now === term) return null
+    return typeof now === 'number' ? notLeading(null) : now
   }
 
   /** G2. A refusal says what was judged, unless it says that nothing could be. */
   #refusalInTerm({ term }: MutableAsked, refused: S3Error | null): S3Error | null {
     const isJudged = refused !== null && refused.category !== 'throttle' && refused.category !== 'server'
-    if (!isJudged || term === null) return refused
-    try {
-      return this.#parts.store.demandTerm() === term ? refused : notLeading(null)
-    } catch (error) {
-      return refusalOf(error)
-    }
+    return isJudged && term !== null ? (this.#overTerm(term) ?? refused) : refused
   }
 
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {

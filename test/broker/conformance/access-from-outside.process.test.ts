@@ -7,6 +7,8 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
+import type { BrokerHttpParts } from '../../../src/broker/api/parts.ts'
+import { brokerRoutes } from '../../../src/broker/api/routes.ts'
 import { ClaimReply } from '../../../src/broker/wire/queue-answers.ts'
 import { PERMISSIONS } from '../../../src/broker/grants.ts'
 import { BrokerServer } from '../../support/broker.ts'
@@ -29,9 +31,41 @@ after(() => broker.kill())
 const as = (tenant: string, method: string, path: string, body: object | null = null) =>
   broker.request(method, path, body, { authorization: `Bearer ${tenant}-key` })
 
+/** All routes whose path names a stream, but for the one that creates it. */
+const ROUTES_OF_A_STREAM = brokerRoutes({ maxBodyBytes: 1, metrics: null } as BrokerHttpParts).filter(
+  ([method, path]) => path.includes('/:stream') && !(method === 'PUT' && path.endsWith('/:stream')),
+)
+
+/** A body that the route takes, so that it can refuse nothing but what the path names. */
+function bodyOf(method: string, route: string, { delivery }: Readonly<Record<string, string>>): object | null {
+  if (method === 'GET' || method === 'DELETE') return null
+  const record = { message_id: 'm', payload: 'p' }
+  const bodies: Readonly<Record<string, object>> = {
+    ':stream': { default_durability: 'memory' },
+    purge: { offset: 1 },
+    redrive: {},
+    records: record,
+    batch: { records: [record] },
+    seek: { offset: 0, reason: 'r' },
+    ':cursor': { offset: 2 },
+    rewind: { offset: 0, reason: 'r' },
+    claims: {},
+    ack: {},
+    'batch-ack': { delivery_ids: [delivery] },
+    nack: { reason: 'r', requeue: true },
+    renew: { extend_by_millis: 1000 },
+    retry: { reason: 'r', delay_millis: 0 },
+    'dead-letter': { dead_letter_stream: 'globex-dead', reason: 'r' },
+    acknowledge: {},
+  }
+  const last = route.slice(route.lastIndexOf('/') + 1)
+  return bodies[last] ?? assert.fail(`no body is known for ${method} ${route}`)
+}
+
 describe('another tenant', () => {
   it('cannot use the ids of streams, groups, deliveries and cursors, and reads none of the events', async () => {
     await as('acme', 'PUT', '/v1/streams/secret')
+    await as('globex', 'PUT', '/v1/streams/globex-dead')
     for (const message_id of ['a', 'b']) {
       await as('acme', 'POST', '/v1/streams/secret/records', { message_id, payload: 'p' })
     }
@@ -40,41 +74,33 @@ describe('another tenant', () => {
       ClaimReply,
     )
     const [delivery] = claim.deliveries
-    const subscription = `/v1/streams/secret/subscriptions/${claim.subscription_id}/deliveries`
+    const ids: Readonly<Record<string, string>> = {
+      stream: 'secret',
+      group: 'workers',
+      cursor: 'place',
+      subscription: claim.subscription_id,
+      delivery: delivery!.delivery_id,
+      incident: 'inc-000000000000',
+    }
     await as('acme', 'PUT', `${group}/cursors/place`, { offset: 1 })
-    const asked: readonly (readonly [method: string, path: string, body?: object])[] = [
-      ['GET', '/v1/streams/secret'],
-      ['PATCH', '/v1/streams/secret', { default_durability: 'memory' }],
-      ['DELETE', '/v1/streams/secret'],
-      ['GET', '/v1/streams/secret/records'],
-      ['POST', '/v1/streams/secret/records', { message_id: 'm', payload: 'p' }],
-      ['POST', '/v1/streams/secret/records/batch', { records: [{ message_id: 'm', payload: 'p' }] }],
-      ['GET', '/v1/streams/secret/consumer-groups'],
-      ['GET', group],
-      ['GET', `${group}/leases`],
-      ['GET', `${group}/cursors`],
-      ['POST', `${group}/claims`, {}],
-      ['PUT', `${group}/cursors/place`, { offset: 2 }],
-      ['DELETE', group],
-      ['POST', `${subscription}/${delivery!.delivery_id}/ack`],
-      ['POST', `${subscription}/${delivery!.delivery_id}/nack`, { reason: 'r', requeue: true }],
-      ['POST', `${subscription}/${delivery!.delivery_id}/renew`, { extend_by_millis: 1000 }],
-      ['GET', '/streams/secret/quarantine'],
-    ]
+    const asked = ROUTES_OF_A_STREAM.map(([method, route]) => {
+      const path = route.replaceAll(/:(\w+)/g, (_, name: string) => ids[name] ?? assert.fail(`no ${name} is known`))
+      return [method, path, bodyOf(method, route, ids)] as const
+    })
     const ask = async (): Promise<readonly (readonly [string, number])[]> => {
       const replies = []
       for (const [method, path, body] of asked) {
-        replies.push([`${method} ${path}`, (await as('globex', method, path, body ?? null)).status] as const)
+        replies.push([`${method} ${path}`, (await as('globex', method, path, body)).status] as const)
       }
       return replies
     }
     const missing = asked.map(([method, path]) => [`${method} ${path}`, 404] as const)
     assert.deepEqual(await ask(), missing)
     await as('globex', 'PUT', '/v1/streams/secret')
-    const ack = await as('globex', 'POST', `${subscription}/${delivery!.delivery_id}/ack`)
-    assert.equal(ack.status, 404, 'nor under a stream of the same name')
+    const ackPath = `/v1/streams/secret/subscriptions/${claim.subscription_id}/deliveries/${delivery!.delivery_id}/ack`
+    assert.equal((await as('globex', 'POST', ackPath)).status, 404, 'nor under a stream of the same name')
     assert.doesNotMatch((await as('globex', 'GET', '/v1/audit/export')).text, /acme/)
-    assert.equal((await as('acme', 'POST', `${subscription}/${delivery!.delivery_id}/ack`)).status, 200)
+    assert.equal((await as('acme', 'POST', ackPath)).status, 200)
   })
 })
 

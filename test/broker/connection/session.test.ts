@@ -195,7 +195,7 @@ describe('a subscription', () => {
     await world.flush()
     const held = talk.given.length // of the claim that was waiting before
     assert(held <= 50)
-    assert.equal(world.operations.waitingClaims, 0)
+    assert.equal(world.broker.waitingClaims, 0)
     talk.bufferedBytes = 0
     talk.session.drained()
     await world.flush()
@@ -226,12 +226,12 @@ describe('a subscription', () => {
       await world.advance(31_000)
       await world.flush()
     }
-    assert.equal(world.operations.waitingClaims, 1)
+    assert.equal(world.broker.waitingClaims, 1)
     talk.publish(9, STREAM, 'a')
     await world.flush()
     assert.equal(talk.given.length, 1)
     talk.close()
-    assert.equal(world.operations.waitingClaims, 0)
+    assert.equal(world.broker.waitingClaims, 0)
   })
 })
 
@@ -307,7 +307,7 @@ describe('a connection that ends', () => {
     talk.close()
     await world.flush()
     assert.equal(await activeLeases(world), 0)
-    assert.equal(world.operations.waitingClaims, 0)
+    assert.equal(world.broker.waitingClaims, 0)
   })
 
   it('leaves what it had asked to the log', async () => {
@@ -413,6 +413,6 @@ describe('a connection that is told to stop', () => {
       assert.deepEqual((talk.answer(id)!['error'] as { retryable: boolean }).retryable, true)
     }
     assert.deepEqual(talk.ended, [1001, 'the node is stopping'])
-    assert.equal(world.operations.waitingClaims, 0)
+    assert.equal(world.broker.waitingClaims, 0)
   })
 })

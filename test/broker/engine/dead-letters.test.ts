@@ -89,7 +89,7 @@ describe('a stream that is its own dead-letter stream', () => {
     const failure_policy = { max_attempts: 1, retry_delay_millis: 0, dead_letter_stream: 'a', apply_on_expiry: false }
     const config = { ...DEFAULT_STREAM_CONFIG, failure_policy }
     const number = core.state.streams.length
-    const offset = core.auditStream(CALLER.tenant).nextOffset
+    const offset = core.auditOf(CALLER.tenant).nextOffset
     const at_ms = core.time.nowMs()
     const created = { stream_number: number, stream: 'a', tenant: 'local', principal: 'old', audit_offset: offset }
     void core.store(

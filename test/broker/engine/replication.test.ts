@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { parseReplicaApply } from '../../../src/broker/api/replication.ts'
-import { REPLICATION_WAIT_MS } from '../../../src/broker/limits.ts'
+import { REPLICATION_WAIT_MS, REPLICATION_WINDOW } from '../../../src/broker/limits.ts'
 import type { ApplyAnswer } from '../../../src/broker/operations/replication-worker.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { parseReplicationBinding } from '../../../src/config/replication-binding.ts'
@@ -93,7 +93,7 @@ class Sites {
 
   /** The binding is read again, with other values of its policy. */
   bind(more: object): void {
-    this.source.operations.replacePolicies(this.#policies(more))
+    this.source.broker.replacePolicies(this.#policies(more))
   }
 
   /** The way is good again, and time passes until nothing has to go. */
@@ -339,14 +339,14 @@ describe('a worker', () => {
     const sites = await Sites.open(1)
     sites.publish(3)
     await sites.source.flush()
-    const { operations, core } = sites.source
+    const { broker, core } = sites.source
     let looks = 0
     const lagOf = core.policies.lagOf.bind(core.policies)
     core.policies.lagOf = (...asked) => {
       looks += 1
       return lagOf(...asked)
     }
-    const read = (): number => operations.replicationGauges.lagRecords
+    const read = (): number => broker.replicationGauges.lagRecords
     assert.equal(read(), 3)
     const once = looks
     assert.ok(once > 0)
@@ -374,6 +374,59 @@ describe('a worker', () => {
     }
     await sites.source.advance(60_000)
     assert.deepEqual(await stateOf(), ['idle', 0, 0, 2])
+  })
+
+  it('whose records are purged before they are sent refuses the publishes that wait for the target, also when it goes on behind them', async () => {
+    const sites = await Sites.open(1)
+    const client = new Client(sites.source)
+    const { broker } = sites.source
+    sites.publish(BATCH_RECORDS * REPLICATION_WINDOW) // nothing more is sent until one of these is answered
+    await sites.source.flush()
+    const body = { default_durability: 'replication-policy:dr' } as const
+    await client.now(new Pending(broker.updateStream(CALLER, 'orders', body, false)))
+    const waiting = client.publish('orders', String(sites.published++))
+    await sites.source.flush()
+    assert.equal(waiting.outcome.kind, 'pending')
+    await client.now(new Pending(broker.purgeStream(CALLER, 'orders', { offset: sites.published }, false)))
+    sites.publish(1, 'local-append')
+    await sites.source.flush()
+    while (sites.way.length > 0) {
+      await sites.deliver(0, true, true)
+      await sites.source.flush()
+    }
+    const there = await sites.ids(sites.target)
+    assert.equal(there.at(-1), sites.published - 1, 'the target goes on')
+    assert.ok(!there.includes(sites.published - 2))
+    assert.equal(waiting.code, 'replication_unavailable')
+  })
+
+  it('does not tell the target that records are gone before the purge is stored', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(6)
+    await sites.source.flush()
+    while (sites.way.length > 0) await sites.lose(0)
+    void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, false))
+    await turn()
+    for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50)
+    await sites.restart(sites.source, 'crash') // the power takes the purge
+    await sites.settle()
+    assert.deepEqual(await sites.ids(sites.source), [0, 1, 2, 3, 4, 5])
+    assert.deepEqual(await sites.ids(sites.target), [0, 1, 2, 3, 4, 5])
+  })
+
+  it('tells after a start of what was purged before it, although nothing is left to send', async () => {
+    const sites = await Sites.open(1)
+    sites.publish(2)
+    await sites.source.flush()
+    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))
+    await sites.source.flush()
+    assert.equal(purged.value.removed_records, 2)
+    await sites.restart(sites.source, 'kill')
+    await sites.source.advance(60)
+    await sites.source.flush()
+    const status = new Pending(sites.source.broker.replicationStatus(CALLER))
+    await sites.source.flush()
+    assert.equal(status.value.checkpoints[0]?.skipped_records, 2)
   })
 
   it('a target that says it has more than was ever sent stops it, with words that say so', async () => {

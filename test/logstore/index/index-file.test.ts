@@ -175,7 +175,8 @@ describe('the index of a bundle', () => {
 
   it('is the same file whatever its builder built before', () => {
     const builder = new IndexBuilder()
-    for (const list of fc.sample(entries, { seed: 2, numRuns: 10 })) {
+    for (const [number, list] of fc.sample(entries, { seed: 2, numRuns: 20 }).entries()) {
+      if (number % 3 === 2) builder.discard()
       assert.ok(builder.build(activeOf(list), list.length, BASE, endOf(list)).bytes.equals(buildOf(list).bytes))
     }
   })

@@ -58,7 +58,7 @@ async function ask(answers: (QueryAnswer | StoreError)[], isDropped: boolean) {
       },
       onIncident: (incident) => void seen.incidents.push(incident),
       readErrors: { note: (message) => void seen.noted.push(message), noteFailed: () => void seen.failed++ },
-      logger: { error: () => {} } as never, // nothing else is called
+      logger: { error: () => {}, warn: () => {} } as never, // nothing else is called
       bucket: null,
     },
     'acme',
@@ -94,14 +94,14 @@ describe('a query whose thread cannot read a bundle', () => {
     assert.deepEqual([answer.kind, tasks.length], ['deadline_exceeded', 1])
   })
 
-  it('is told that it is too late when its thread did not come back in time, and otherwise that the thread failed', async () => {
-    for (const [code, kind] of [
-      ['job_timed_out', 'deadline_exceeded'],
-      ['job_failed', 'bundle_read_failed'],
+  it('is told that it is too late when its thread did not come back in time, which is no read error, and otherwise that the thread failed', async () => {
+    for (const [code, kind, readErrors] of [
+      ['job_timed_out', 'deadline_exceeded', 0],
+      ['job_failed', 'bundle_read_failed', 1],
     ] as const) {
       const { answer, failed } = await ask([new StoreError('unavailable', code, 'of the pool')], false)
       assert(isRefusal(answer))
-      assert.deepEqual([answer.kind, failed], [kind, 1])
+      assert.deepEqual([answer.kind, failed], [kind, readErrors])
     }
   })
 })

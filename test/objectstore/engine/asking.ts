@@ -171,10 +171,10 @@ export abstract class Steps {
   }
 
   protected precondition(bucket: Bucket, key: string, condition: Condition) {
-    return (current: ObjectSummary | null): void => {
+    return (current: ObjectSummary | null): Error | null => {
       const known = this.reference.buckets.get(bucket.number)?.objects.get(key)
       this.trace.attempt(() => assert.deepEqual(current, known === undefined ? null : summaryOf(known)))
-      if (!holds(condition, current)) throw refuse('PreconditionFailed')
+      return holds(condition, current) ? null : refuse('PreconditionFailed')
     }
   }
 }

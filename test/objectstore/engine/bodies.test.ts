@@ -255,7 +255,7 @@ describe('more changes at once than the way to the disk has room for', () => {
     await settled(world, Promise.all(keys.map((key, n) => client.putting(key, payloadOf(n, 300)))))
     const tags = keys.map((key) => world.store.setTags(client.bucket, key, [{ key: 'k', value: 'v' }]))
     await settled(world, Promise.all(tags))
-    await settled(world, Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => {}))))
+    await settled(world, Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => null))))
     assert.equal(world.core.state.index.size(client.bucket.number), 0)
     await turn()
   })
@@ -268,7 +268,7 @@ describe('more changes at once than the way to the disk has room for', () => {
     const { store } = world
     const key = 'k'.repeat(900)
     const deletes = Array.from({ length: 6 }, () => store.deleteObject(client.bucket, key, refuseAll))
-    const last = store.deleteObject(client.bucket, key, () => {})
+    const last = store.deleteObject(client.bucket, key, () => null)
     await settled(world, Promise.allSettled([first, ...deletes, last]))
     await last
   })

@@ -307,7 +307,7 @@ describe('cleaning', () => {
       await client.put('small', BODY.subarray(0, 700))
       await client.putLarge('large', BODY)
       await litter(store, 20)
-      const deleting = world.store.deleteObject(client.bucket, 'small', () => {})
+      const deleting = world.store.deleteObject(client.bucket, 'small', () => null)
       deleting.catch(() => {}) // heard below
       const cleaning = world.engine.cleaner.enforce()
       for (let step = 0; step < steps; step += 1) {

@@ -10,6 +10,7 @@ import type {
   Upload,
   UploadedPart,
 } from '../../../src/objectstore/operations.ts'
+import { UNCONDITIONAL } from '../../../src/objectstore/operations.ts'
 import type { StoreWorld } from './world.ts'
 import { PLAIN } from '../../support/object-attributes.ts'
 import { storeObject } from '../../../src/objectstore/s3/objects/incoming-object.ts'
@@ -55,12 +56,12 @@ export class StoreClient {
 
   commit(key: string, body: ReceivedBody): Promise<ObjectSummary> {
     const { bucket } = this
-    const object = { bucket, key, attributes: PLAIN, checksums: [], body, precondition: () => {} }
+    const object = { bucket, key, attributes: PLAIN, checksums: [], body, precondition: UNCONDITIONAL }
     return storeObject(this.world.store, object)
   }
 
   delete(key: string): Promise<unknown> {
-    return this.#settled(this.world.store.deleteObject(this.bucket, key, () => {}))
+    return this.#settled(this.world.store.deleteObject(this.bucket, key, () => null))
   }
 
   begin(key: string): Promise<Upload> {
@@ -84,7 +85,7 @@ export class StoreClient {
 
   completing(upload: Upload, parts: readonly UploadedPart[]): Promise<ObjectSummary> {
     const etag = '0123456789abcdef0123456789abcdef'
-    return this.world.store.completeUpload({ upload, parts, etag, checksums: [], precondition: () => {} })
+    return this.world.store.completeUpload({ upload, parts, etag, checksums: [], precondition: UNCONDITIONAL })
   }
 
   async found(key: string): Promise<StoredObject> {

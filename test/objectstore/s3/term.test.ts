@@ -23,7 +23,7 @@ const codeOf = ({ status, headers }: Reply): readonly unknown[] => [
 describe('a node that does not lead', () => {
   it('refuses every request of S3, and says where the leader is', async (context) => {
     const gateway = await started(context)
-    gateway.store.term = null
+    gateway.store.termNow = null
     for (const [method, target] of [
       ['GET', '/'],
       ['GET', '/bkt/key'],
@@ -39,13 +39,13 @@ describe('a node that does not lead', () => {
       assert.equal(reply.headers['retry-after'], '1')
       assert.equal(reply.headers['x-trilog-leader'], 'http://10.0.0.2:9000')
     }
-    gateway.store.term = 3
+    gateway.store.termNow = 3
     assert.equal((await gateway.ask('GET', '/bkt/key')).text, 'hello')
   })
 
   it('answers what is asked of the node itself', async (context) => {
     const gateway = await started(context)
-    gateway.store.term = null
+    gateway.store.termNow = null
     for (const path of ['/health', '/livez', '/readyz', '/v1/platform/capabilities'])
       assert.equal((await gateway.ask('GET', path)).status, 200, path)
   })
@@ -56,7 +56,7 @@ describe('a request whose term is over when it is answered', () => {
   const asked = async (context: TestContext, method: string, target: string, body = ''): Promise<Reply> => {
     const gateway = await started(context)
     const { store } = gateway
-    const over = (): void => void (store.term = 7)
+    const over = (): void => void (store.termNow = 7)
     const settled = store.settled.bind(store)
     store.settled = () => {
       over()

@@ -25,7 +25,7 @@ import type { FormHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { demandSize } from '../body/receive-body.ts'
 import { withoutAcls } from '../objects/acl.ts'
 import { attributesOf } from '../objects/attributes.ts'
-import { writePrecondition } from '../objects/conditions.ts'
+import { demandPrecondition, writePrecondition } from '../objects/conditions.ts'
 import { formHeaders, formTags } from './form-headers.ts'
 import { demandConditions, demandTagging } from '../objects/further-actions.ts'
 import { demandClaimed, newObject, storeObject } from '../objects/incoming-object.ts'
@@ -160,7 +160,7 @@ class FormUpload {
     demandExpectedOwner(this.#request, bucket)
     await demandTagging(asked, bucket, key, attributes.tags, this.#context)
     await demandConditions(asked, bucket, key, this.#context)
-    precondition(store.peek(bucket, key))
+    demandPrecondition(precondition, store, bucket, key)
     if (this.#isAbandoned) return
     const writer = store.receive(null, digestPlan(claims, algorithms), { bucket, key, upload: null })
     writer.onDrain(() => {

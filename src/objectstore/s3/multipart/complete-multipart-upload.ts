@@ -17,7 +17,7 @@ import type { Bucket, Encryption } from '../../operations.ts'
 import { S3Error } from '../../refusals.ts'
 import type { Answer, GatewayContext, GatewayRequest, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader, objectIdHeaders, SYNCED } from '../ids.ts'
-import { writePrecondition } from '../objects/conditions.ts'
+import { demandPrecondition, writePrecondition } from '../objects/conditions.ts'
 import { encryptionHeaders } from '../objects/encryption.ts'
 import { demandConditions } from '../objects/further-actions.ts'
 import { checksumHeaderLines } from '../objects/object-headers.ts'
@@ -55,7 +55,7 @@ async function complete(
   await loadChecksums([namedUpload(request, bucket, key, store).checksum.algorithm]) // before the list is read
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
-  precondition(store.peek(bucket, key))
+  demandPrecondition(precondition, store, bucket, key)
   const listed = await listedParts(request, context)
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
   const { parts, etag, checksum } = await context.pace.run(wholeOf(upload, listed, request.headers))

@@ -10,7 +10,7 @@
  */
 import { eitherHeader } from '../auth/request-identity.ts'
 import { UNCONDITIONAL } from '../../operations.ts'
-import type { ObjectAttributes, ObjectSummary, Precondition } from '../../operations.ts'
+import type { Bucket, ObjectAttributes, ObjectStore, ObjectSummary, Precondition } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import { headerNotImplemented } from './header-refusals.ts'
@@ -57,7 +57,8 @@ export function checkCopySource(headers: Headers, source: ObjectSummary, nowMs: 
 /**
  * Conditions of operations that put an object under a key: PutObject, CopyObject, CompleteMultipartUpload.
  *
- * @throws S3Error NotImplemented when it has both of If-Match and If-None-Match. The precondition: NoSuchKey, PreconditionFailed
+ * @returns what refuses with NoSuchKey or PreconditionFailed
+ * @throws S3Error NotImplemented when it has both of If-Match and If-None-Match
  */
 export function writePrecondition(headers: Headers, key: string): Precondition {
   const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)
@@ -65,16 +66,18 @@ export function writePrecondition(headers: Headers, key: string): Precondition {
   const unmodifiedSinceMs = ifMatch === undefined ? dateOf(ifUnmodifiedSince) : null // C1
   if (ifMatch === undefined && ifNoneMatch === undefined && unmodifiedSinceMs === null) return UNCONDITIONAL
   return (current) => {
-    if (current === null) {
-      if (ifMatch === undefined) return
-      throw noSuchKey(key)
-    }
-    if (ifMatch !== undefined && !matches(ifMatch, current.etag, 'strong')) throw preconditionFailed('If-Match')
-    if (isLaterThan(current, unmodifiedSinceMs)) throw preconditionFailed('If-Unmodified-Since')
-    if (ifNoneMatch !== undefined && matches(ifNoneMatch, current.etag, 'weak')) {
-      throw preconditionFailed('If-None-Match')
-    }
+    if (current === null) return ifMatch === undefined ? null : noSuchKey(key)
+    if (ifMatch !== undefined && !matches(ifMatch, current.etag, 'strong')) return preconditionFailed('If-Match')
+    if (isLaterThan(current, unmodifiedSinceMs)) return preconditionFailed('If-Unmodified-Since')
+    const isThere = ifNoneMatch !== undefined && matches(ifNoneMatch, current.etag, 'weak')
+    return isThere ? preconditionFailed('If-None-Match') : null
   }
+}
+
+/** Before a body is read. @throws what the precondition refuses with */
+export function demandPrecondition(precondition: Precondition, store: ObjectStore, bucket: Bucket, key: string): void {
+  const refused = precondition === UNCONDITIONAL ? null : precondition(store.peek(bucket, key))
+  if (refused !== null) throw refused
 }
 
 /**
@@ -88,7 +91,7 @@ export function asksWhatIsThere(headers: Headers): boolean {
   )
 }
 
-/** @throws S3Error NotImplemented. The precondition: NoSuchKey, PreconditionFailed */
+/** @returns what refuses with NoSuchKey or PreconditionFailed @throws S3Error NotImplemented */
 export function deletePrecondition(headers: Headers, key: string): Precondition {
   for (const name of ['if-match-size', 'if-match-last-modified-time']) {
     if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
@@ -101,8 +104,8 @@ export const etagPrecondition = (etag: string | null, key: string): Precondition
   etag === null
     ? UNCONDITIONAL
     : (current) => {
-        if (current === null) throw noSuchKey(key)
-        if (!matches(etag, current.etag, 'strong')) throw preconditionFailed('If-Match')
+        if (current === null) return noSuchKey(key)
+        return matches(etag, current.etag, 'strong') ? null : preconditionFailed('If-Match')
       }
 
 /** What a client may make conditions on later. */

@@ -18,7 +18,7 @@ import { copyBody } from './copy-body.ts'
 import { copySourceHeader, copySourceName, openCopySource } from './copy-source.ts'
 import type { ObjectHandler } from '../handler.ts'
 import { contentOf, metadataOf, storageOf, tagsOf } from './attributes.ts'
-import { writePrecondition } from './conditions.ts'
+import { demandPrecondition, writePrecondition } from './conditions.ts'
 import { encryptionOf } from './encryption.ts'
 import { demandConditions, demandSourceTagging, demandTagging } from './further-actions.ts'
 import { invalidHeader } from './header-refusals.ts'
@@ -56,7 +56,7 @@ export const copyObject: ObjectHandler = async (request, bucket, key, context) =
   }
   const attributes = { ...attributesOfCopy(headers, source, tags), storageClass }
   if (name.bucketName === bucket.name && name.key === key) demandChange(headers, source, attributes) // O2
-  precondition(store.peek(bucket, key))
+  demandPrecondition(precondition, store, bucket, key)
 
   const algorithms = [algorithmOfCopy(headers, claims, source)]
   const writer = store.receive(source.size, digestPlan(claims, algorithms), { bucket, key, upload: null })

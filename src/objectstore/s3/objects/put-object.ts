@@ -4,11 +4,10 @@ import { checksumsOfObject } from '../body/body-claims.ts'
 import { planBody } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { Answer, ObjectHandler } from '../handler.ts'
-import { UNCONDITIONAL } from '../../operations.ts'
 import type { ObjectSummary } from '../../operations.ts'
 import { receiveBody } from '../body/receive-body.ts'
 import { attributesOf } from './attributes.ts'
-import { writePrecondition } from './conditions.ts'
+import { demandPrecondition, writePrecondition } from './conditions.ts'
 import { demandConditions, demandTagging } from './further-actions.ts'
 import { demandClaimed, newObject } from './incoming-object.ts'
 import { WrittenHeaders } from './object-headers.ts'
@@ -24,7 +23,7 @@ export const putObject: ObjectHandler = (request, bucket, key, context) => {
   /** The only promise of a PUT whose headers say nothing to wait for: the rest of it is told by callbacks. */
   const put = (): Promise<Answer> =>
     new Promise((answered, refused) => {
-      if (precondition !== UNCONDITIONAL) precondition(store.peek(bucket, key))
+      demandPrecondition(precondition, store, bucket, key)
       const target = { bucket, key, upload: null }
       receiveBody(request, plan, algorithms, target, context, {
         refused,

@@ -23,15 +23,20 @@ const at = (seconds: number): string => httpDate(MODIFIED_MS + seconds * 1000)
 const mapOf = (headers: Readonly<Record<string, string>>) => new Map(Object.entries(headers))
 
 /** The code that refuses, with the condition that failed. */
-function outcome(run: () => void): string {
+/** @param run throws what a read refuses, or returns what a precondition does */
+function outcome(run: () => Error | null | void): string {
   try {
-    run()
-    return 'met'
+    const refused = run()
+    return refused instanceof Error ? named(refused) : 'met'
   } catch (error) {
-    if (!(error instanceof S3Error)) throw error
-    const { Condition: condition } = error.fields
-    return condition === undefined ? error.code : `${error.code} ${condition}`
+    return named(error)
   }
+}
+
+function named(error: unknown): string {
+  if (!(error instanceof S3Error)) throw error
+  const { Condition: condition } = error.fields
+  return condition === undefined ? error.code : `${error.code} ${condition}`
 }
 
 const read = (headers: Readonly<Record<string, string>>): string =>

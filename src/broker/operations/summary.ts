@@ -1,6 +1,6 @@
 /** A stream as it is described. */
 import type { StreamSummary } from '../wire/record-answers.ts'
-import type { StreamState } from './state.ts'
+import type { StreamState } from '../state/state.ts'
 
 export function summaryOf(stream: StreamState): StreamSummary {
   return {
