@@ -79,7 +79,7 @@ const BATCHED = 2 ** 31
 const singles = writeSegment(ONE_BY_ONE, 1)
 const batches = writeSegment(BATCHED, BATCH)
 const reader = new RecordReader(nodeFiles, { segmentsDirectory: directory, logId: LOG_ID })
-const readable = { from: 0, end: Number.MAX_SAFE_INTEGER }
+const readable = { from: 0, end: Number.MAX_SAFE_INTEGER, generation: 0 }
 
 function task(
   index: RecordIndex,

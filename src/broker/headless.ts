@@ -11,6 +11,7 @@ import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { Poster } from '../http/poster.ts'
 import type { PostTls } from '../http/poster.ts'
+import { openMembership } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -116,7 +117,9 @@ export async function openHeadlessBroker(
   tenants: readonly string[] = [LOCAL_CALLER.tenant],
 ): Promise<HeadlessBroker> {
   const { config, running, logger, clock } = context
-  const member = await openMembership(context)
+  const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: null }
+  const settings = context.cluster
+  const member = await openMembership({ settings, service: 'broker', ...where, running, logger, clock })
   const log = member === null ? await openLog(context) : await member.openLog((cluster) => openLog(context, cluster))
   reportLogState(log, logger)
   const readErrors = new ReadErrors(() => clock.nowMs(), logger)
@@ -153,15 +156,6 @@ export async function openHeadlessBroker(
       poster?.askOnlyWith(policies.map(tlsOf))
     },
   }
-}
-
-/** Null: the log is in no cluster, and nothing of clusters is loaded. */
-async function openMembership(context: Context): Promise<ClusterMember | null> {
-  const { cluster: settings = null, config, running, logger, clock } = context
-  if (settings === null) return null
-  const { openMember } = await import('../cluster/member/open-member.ts')
-  const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: null }
-  return running.open(() => openMember({ settings, service: 'broker', ...where, logger, clock }))
 }
 
 /** Null: the node has no replication binding. */
@@ -264,7 +258,7 @@ async function openStorage(
       jobs: spanned(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       waitingMax: READS_WAITING_MAX,
-      readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
+      readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written, generation: log.generation }),
       defer: setImmediate,
       readErrors,
     }),

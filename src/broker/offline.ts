@@ -67,7 +67,7 @@ export class OfflineBroker {
       jobs: { run: async (task) => reader.run(task) },
       threads: 1,
       waitingMax: READS_WAITING_MAX,
-      readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.committed }),
+      readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.committed, generation: 0 }),
       defer: queueMicrotask,
       readErrors: { note: () => {}, noteFailed: () => {} },
     })

@@ -21,7 +21,7 @@ import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
-import type { ClusterMember } from '../cluster/member/member.ts'
+import { ClusterSight } from '../cluster-membership.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
@@ -95,17 +95,6 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
   return openFront(context, await openHeadlessBroker(context, tenantsOf(config.auth)), front)
 }
 
-interface Sight {
-  member: ClusterMember | null
-}
-
-/** Null: the log is in no cluster. */
-function viewOf({ cluster: settings = null }: Context, sight: Sight): (() => ClusterView) | null {
-  if (settings === null) return null
-  const nothing = { name: settings.name, node: settings.nodeId, leads: false, nodes: [] }
-  return () => sight.member?.view ?? nothing
-}
-
 interface Front {
   readonly access: Access
   /** What the credentials of the file are for; null where there is none. */
@@ -113,8 +102,8 @@ interface Front {
   readonly health: Health
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
-  /** What is seen of the cluster, once there is a member. */
-  readonly sight: Sight
+  /** Null: the node is in no cluster. */
+  readonly sight: ClusterSight | null
   readonly server: HttpServer
 }
 
@@ -125,12 +114,12 @@ async function openPort(context: Context): Promise<Front> {
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
   const { access, fromFile } = accessOf(config)
-  const sight: Sight = { member: null }
+  const sight = ClusterSight.of(context.cluster)
   const standing = standingRoutes({
     health,
     startup,
     isKnown: (head, exchange) => isKnown(access, head, exchange),
-    cluster: viewOf(context, sight),
+    cluster: sight?.view ?? null,
   })
   const uncounted = { counters: new BrokerCounters() } // those of the broker come with its state
   const server = await running.open(() =>
@@ -151,11 +140,10 @@ async function openFront(
 ): Promise<BrokerServer> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
-  health.add('log', () => (log.cluster !== null && log.state.kind === 'restarting' ? null : logProblem(log)))
-  const view = viewOf(context, sight)
-  if (member !== null) {
+  health.add('log', () => logProblem(log))
+  if (sight !== null) {
     sight.member = member
-    health.add('cluster', () => member.problem)
+    health.add('cluster', () => sight.problem)
   }
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
@@ -222,7 +210,7 @@ async function openFront(
     health,
     standing,
     clock: () => clockHealth(core),
-    cluster: view,
+    cluster: sight?.view ?? null,
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -263,7 +251,7 @@ async function openFront(
       }
     },
     drain: () => startup.drain(),
-    cluster: member && view && { view, handOver: (to) => member.handOver(to) },
+    cluster: sight,
     close: (options) => {
       connections.stop()
       broker.close() // or claims that wait would hold the front open

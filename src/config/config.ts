@@ -61,8 +61,12 @@ export function loadConfig(env: Environment, problems: SettingProblems = new Set
   }
   const console = collect(problems, () => loadConsoleConfig(env, local))
   const cluster = collect(problems, () => loadClusterSettings(env))
-  if (cluster !== null && chosen.size > (chosen.has('broker') ? 1 : 0))
-    problems.add('TRILOG_CLUSTER_SERVERS', 'must be unset unless the broker alone is started, with --services broker')
+  if (cluster !== null && chosen.has('logstore')) {
+    problems.add(
+      'TRILOG_CLUSTER_SERVERS',
+      'must be unset where the log store is started: begin with --services objectstore,broker, or one of them',
+    )
+  }
   demandNoReplicas(broker, cluster, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })

@@ -60,10 +60,13 @@ type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
 export class NotLeading extends Error {
   /** Where the node is that does; null: that is not known. */
   readonly leader: string | null
+  /** False: nothing was changed. True: a change was made and cannot be told of. */
+  readonly hasChanged: boolean
 
-  constructor({ cluster }: Pick<Log, 'cluster'>) {
+  constructor({ cluster }: Pick<Log, 'cluster'>, hasChanged = false) {
     super('this node does not lead its cluster, or is not sure to')
     this.leader = cluster?.leader ?? null
+    this.hasChanged = hasChanged
   }
 }
 
@@ -332,7 +335,8 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
 
   tell(): void {
     const decision = this.#decision
-    if (!this.#engine.log.mayAnswer) this.#refuse(new NotLeading(this.#engine.log)) // E6
+    const { log } = this.#engine
+    if (!log.mayAnswer) this.#refuse(new NotLeading(log, decision.kind === 'change')) // E6
     else if (decision.kind === 'change') this.#answer.answered(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision instanceof Error) this.#refuse(decision)

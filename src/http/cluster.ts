@@ -5,8 +5,8 @@
  * L2  without a cluster, a node leads: it is asked the same and answers everything
  */
 import { Type } from 'typebox'
-import type { Exchange, HeaderLines, RequestHead } from './exchange.ts'
-import type { Endpoint, HttpService, Route, ServiceFront } from './routes.ts'
+import type { Exchange, RequestHead } from './exchange.ts'
+import type { Endpoint, Route } from './routes.ts'
 import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
 
 /** What a node says of itself to the others. */
@@ -41,6 +41,7 @@ export interface ClusterView {
 /** A node that was not heard for so long is away: nodes speak about every second. */
 const AWAY_MS = 5000
 export const LEADER_HEADER = 'x-trilog-leader'
+const RETRY_AFTER_SECONDS = '1'
 
 const Node = Type.Object({
   node: Type.String(),
@@ -145,7 +146,7 @@ export function answeredByRole(
 }
 
 /** L1 */
-export function leaderHeaders(view: ClusterView): HeaderLines {
+export function leaderHeaders(view: ClusterView): readonly (readonly [name: string, value: string])[] {
   const url = leaderUrlOf(view)
   return url === null ? [] : [[LEADER_HEADER, url]]
 }
@@ -156,25 +157,31 @@ export function leaderUrlOf({ nodes, node }: ClusterView): string | null {
   return leader === null || leader.node === node ? null : leader.url
 }
 
-/**
- * L1. A service on a node that does not lead: its standing routes answer, everything else is refused.
- *
- * @param refuse with a 503 of the service's own that clients repeat
- */
-export function serviceOfFollower(
-  front: ServiceFront,
-  routes: readonly Route[],
-  view: () => ClusterView,
-  refuse: (head: RequestHead, exchange: Exchange, message: string, headers: HeaderLines) => void,
-): HttpService {
-  const notLeading = (head: RequestHead, exchange: Exchange): void => {
-    const seen = view()
-    const leader = leaderOf(seen.nodes)
-    const isElsewhere = leader !== null && leader.node !== seen.node
-    const message = isElsewhere
-      ? `node ${seen.node} does not lead, node ${leader.node} does`
-      : `node ${seen.node} does not lead, and no leader is known`
-    refuse(head, exchange, message, leaderHeaders(seen))
-  }
-  return { ...front, routes, notFound: notLeading, methodNotAllowed: notLeading }
+/** L1. Routes that only the leader answers. @param view null: there is no cluster (L2) */
+export function routesOfLeader(view: (() => ClusterView) | null, routes: readonly Route[]): readonly Route[] {
+  if (view === null) return routes
+  return routes.map((route) => {
+    const { endpoint } = route
+    return {
+      ...route,
+      endpoint: {
+        ...endpoint,
+        begin: (head, exchange) => refusedByFollower(exchange, view()) || endpoint.begin(head, exchange),
+      },
+    }
+  })
+}
+
+/** False: the node leads. */
+function refusedByFollower(exchange: Exchange, view: ClusterView): boolean {
+  if (view.leads) return false
+  const { nodes, node } = view
+  const leader = leaderOf(nodes)
+  const isElsewhere = leader !== null && leader.node !== node
+  const who = isElsewhere ? `node ${leader.node} does` : 'and no leader is known'
+  answerText(exchange, 503, `node ${node} does not lead, ${who}`, [
+    ['retry-after', RETRY_AFTER_SECONDS],
+    ...leaderHeaders(view),
+  ])
+  return true
 }

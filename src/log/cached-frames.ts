@@ -7,6 +7,8 @@
  * C4  frames that their reader keeps stand side by side in pieces of memory that are never used again. So a piece is collected as soon as none
  *     of its frames is kept
  * C5  a file system that cannot tell what is in memory is not asked again
+ * C6  a file is of the generation of the log in which it was opened: one that was removed when the log was cut may hold other frames at the same
+ *     positions
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import type { ReadMemory } from '../libc.ts'
@@ -22,7 +24,7 @@ const PIECE_BYTES = 256 * 1024
 const PIECED_FRAME_BYTES_MAX = 80 * 1024
 
 export interface CachedFramesOptions {
-  readonly log: Pick<Log, 'id' | 'segments'>
+  readonly log: Pick<Log, 'id' | 'segments' | 'generation'>
   readonly open: (path: string) => Promise<CachedFile>
   /** Makes memory of some length. */
   readonly memory: (byteLength: number) => ReadMemory
@@ -50,6 +52,8 @@ export class CachedFrames {
   /** By base of the segment, in order of use. Null: it is being opened. */
   readonly #files = new Map<number, CachedFile | null>()
   #oldestBase = 0
+  /** C6 */
+  #generation = 0
   /** C3 */
   readonly #spare: ReadMemory[] = []
   /** C4 */
@@ -158,6 +162,9 @@ export class CachedFrames {
   }
 
   #closeDropped(): void {
+    const { generation } = this.#options.log
+    if (generation !== this.#generation) for (const base of this.#files.keys()) this.#close(base) // C6
+    this.#generation = generation
     const oldestBase = this.#options.log.segments[0]?.base ?? 0
     if (oldestBase === this.#oldestBase) return
     this.#oldestBase = oldestBase

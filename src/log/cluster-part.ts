@@ -3,6 +3,7 @@
  *
  * C1  a sealed segment is told of when the anchor on the disk has reached its end: no cut reaches below the anchor, so what is written beside
  *     the segment stays true
+ * C2  a lead begins with a new segment. What the leader before had on its way may have ended the last one, on some nodes and not on others
  */
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import type { ClusterAck, LogShared, ProducerState } from './log-shared.ts'
@@ -58,6 +59,11 @@ export class ClusterPart {
     return this.#shared.leads && this.options.nowMs() < this.#shared.leaseUntilMs
   }
 
+  /** Epoch of the lead under which what the log holds may be told; null: it may not be told. */
+  get term(): number | null {
+    return this.mayAnswer ? this.#shared.frameEpoch : null
+  }
+
   /** Higher than that of every frame that was there when the log was opened. */
   get epoch(): number {
     return this.#shared.epoch
@@ -78,6 +84,7 @@ export class ClusterPart {
   /** Frames are of this epoch from here on. The whole log is confirmed, and can be read. */
   lead(epoch: number): void {
     this.#shared.lead(epoch, this.end.position)
+    this.#shared.requestSeal() // C2
   }
 
   follow(): void {

@@ -10,6 +10,7 @@ import type { Answer } from '../engine/decision.ts'
 import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'
 import type { PartChecksum, UploadChecksum } from './bodies/checksums.ts'
 import type { Checksum } from './bodies/checksums.ts'
+import type { S3Error } from './refusals.ts'
 import type { StorageClass } from './storage-class.ts'
 
 export interface Bucket {
@@ -221,6 +222,14 @@ export interface ListedObject extends ObjectSummary {
 }
 
 export interface ObjectStore {
+  /**
+   * What the methods below say is true in the term in which this node leads its cluster. If the term is still the same when an answer is sent, it was
+   * the same when the answer was judged.
+   *
+   * @returns the term; in no cluster always the same number. The refusal SlowDown when this node does not lead, or is not sure to
+   */
+  term(): number | S3Error
+
   /**
    * Resolves when everything that was there to be seen is durable: for what is answered from what the methods below show without a promise (O2).
    *

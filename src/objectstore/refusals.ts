@@ -146,6 +146,8 @@ export interface RefusalOptions extends ErrorOptions {
   readonly headers?: readonly (readonly [name: string, value: string])[]
   /** Instead of the code's rule: false for what can never succeed, true for a failure that passes. */
   readonly retryable?: boolean
+  /** In a cluster: where the node is that leads. */
+  readonly leader?: string | null
 }
 
 export class S3Error extends StoreError {
@@ -153,6 +155,8 @@ export class S3Error extends StoreError {
   readonly fields: RefusalFields
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly retryable: boolean
+  /** Where the node of the cluster is that leads; null: that is not known, or is nothing to the refusal. */
+  readonly leader: string | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
     super(kindOf(REFUSALS[code]), code, message, options)
@@ -160,6 +164,7 @@ export class S3Error extends StoreError {
     this.fields = options.fields ?? {}
     this.headers = options.headers ?? []
     this.retryable = options.retryable ?? REFUSALS[code].retryable
+    this.leader = options.leader ?? null
   }
 
   get status(): number {
@@ -171,12 +176,27 @@ export class S3Error extends StoreError {
   }
 }
 
+/** In a cluster: the node stopped leading while it served the request. */
+export class LeadLost extends Error {}
+
 /** To be thrown, or to be the result of one item of a batch. @param message S3's own by default; never a payload or a secret */
 export const refuse = (
   code: RefusalCode,
   message: string = REFUSALS[code].message,
   options?: RefusalOptions,
 ): S3Error => new S3Error(code, message, options)
+
+/** In a cluster: nothing was done. @param leader where the node is that leads; null: that is not known */
+export const notLeading = (leader: string | null): S3Error =>
+  refuse('SlowDown', 'This node does not lead its cluster at present. Please ask another one, or try again.', {
+    leader,
+  })
+
+/** In a cluster: this node no longer leads, and cannot tell of the change. */
+export const outcomeUnknown = (): S3Error =>
+  refuse('InternalError', 'The node lost the lead of its cluster: the change may have been made. Please try again.', {
+    cause: new LeadLost(),
+  })
 
 function kindOf({ category }: RefusalRule): ErrorKind {
   if (category === 'not-found') return 'notFound'

@@ -7,6 +7,9 @@
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
+import { ClusterSight, openMembership } from '../cluster-membership.ts'
+import type { ClusterMember } from '../cluster/member/member.ts'
+import type { ClusterSettings } from '../config/cluster.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readTls } from '../config/tls.ts'
@@ -15,6 +18,7 @@ import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
+import type { ClusterView } from '../http/cluster.ts'
 import { listen } from '../http/server.ts'
 import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
@@ -29,6 +33,7 @@ import { WebGuard, guardedRoutes } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
+import type { ClusterOptions } from '../log/cluster-part.ts'
 import type { Log } from '../log/log.ts'
 import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
@@ -77,6 +82,7 @@ import {
   readCacheBytes,
 } from './limits.ts'
 import { bucketUsage, storeMetrics } from './metrics.ts'
+import { notLeading } from './refusals.ts'
 import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
 
 const SEGMENTS_NAME = 'segments'
@@ -85,6 +91,10 @@ const HOUR_MS = 3600 * 1000
 interface Clock extends HttpClock {
   /** Milliseconds since the Unix epoch. */
   wallMs(): number
+  /** Monotonic, the same in all threads. */
+  sharedMs(): number
+  /** Calls once. */
+  after(delayMs: number, task: () => void): void
 }
 
 export interface ObjectStoreDependencies {
@@ -105,6 +115,8 @@ export interface ObjectStoreDependencies {
   readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog
+  /** Absent or null: the log is in no cluster. */
+  readonly cluster?: ClusterSettings | null
 }
 
 export interface ObjectStoreServer {
@@ -116,6 +128,8 @@ export interface ObjectStoreServer {
   reload(): void
   /** Says that it is not ready, and serves on. */
   drain(): void
+  /** Null: it is in no cluster. */
+  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -150,10 +164,16 @@ export async function openObjectStore(
   }
   const front = await openPort(context, authentication)
   const arena = Arena.create(ARENA_BYTES, EXTENT_BYTES)
-  const log = await openLog(context, arena)
-  reportLogState(log, context.logger)
+  const { running, clock, logger } = context
+  const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: arena.shared }
+  const settings = context.cluster
+  const member = await openMembership({ settings, service: 'objectstore', ...where, running, logger, clock })
+  const log =
+    member === null
+      ? await openLog(context, arena)
+      : await member.openLog((cluster) => openLog(context, arena, cluster))
+  reportLogState(log, logger)
   const engine = await openStorage(context, log, arena)
-  const { running, clock } = context
   await keepUp(engine.cleaner, {
     running,
     clock,
@@ -161,15 +181,30 @@ export async function openObjectStore(
     written: () => engine.checkpoints.idle(),
     everyMs: CLEAN_EVERY_MS,
   })
-  return openFront(context, engine, authentication, front)
+  const server = await openFront(context, engine, authentication, front)
+  if (front.sight !== null) front.sight.member = member
+  member?.join(memberOf(engine))
+  return server
 }
+
+/** What the membership does with the log. */
+const memberOf = ({ core, store }: StoreEngine): Parameters<ClusterMember['join']>[0] => ({
+  apply: (bytes, at) => core.engine.applyCopy(bytes, at),
+  readAgain: () => core.appender.readAgain(),
+  beganToLead: () => Promise.resolve(),
+  steppedDown: () => store.bodies.endAll(notLeading(null)),
+})
 
 function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): number {
   const shareBytes = Math.floor(diskBytes(dataDirectory) * DISK_SHARE_OF_SEGMENT)
   return Math.min(segmentBytes, Math.max(SMALL_SEGMENT_BYTES, shareBytes))
 }
 
-function openLog({ config, running, logger, segmentBytes, startup }: Context, arena: Arena): Promise<Log> {
+function openLog(
+  { config, running, logger, segmentBytes, startup }: Context,
+  arena: Arena,
+  cluster: ClusterOptions | null = null,
+): Promise<Log> {
   const options = {
     directory: config.dataDirectory,
     segmentsName: SEGMENTS_NAME,
@@ -179,6 +214,7 @@ function openLog({ config, running, logger, segmentBytes, startup }: Context, ar
     arena: arena.shared,
     pace: startup.pace,
     pageCache: 'small-writes',
+    ...(cluster !== null && { cluster }),
   } as const
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))
 }
@@ -187,6 +223,8 @@ interface Front {
   readonly health: Health
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
+  /** Null: the node is in no cluster. */
+  readonly sight: ClusterSight | null
   readonly server: HttpServer
 }
 
@@ -200,7 +238,8 @@ async function openPort(context: Context, authentication: Authentication): Promi
     const { method, path, query } = head
     return authentication.isKnown({ method, path, query, headers: head.headers(), bucketInHost: null }, clock.wallMs())
   }
-  const standing = objectStoreStandingRoutes({ health, startup, isKnown })
+  const sight = ClusterSight.of(context.cluster)
+  const standing = objectStoreStandingRoutes({ health, startup, isKnown, cluster: sight?.view ?? null })
   const server = await running.open(() =>
     listen(
       serviceBeingOpened(objectStoreFront({ counters }), standing, refuseUnopened),
@@ -209,7 +248,7 @@ async function openPort(context: Context, authentication: Authentication): Promi
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
-  return { health, requests, standing, server }
+  return { health, requests, standing, sight, server }
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
@@ -324,7 +363,7 @@ async function openFront(
   context: Context,
   engine: StoreEngine,
   authentication: Authentication,
-  { health, requests, standing, server }: Front,
+  { health, requests, standing, sight, server }: Front,
 ): Promise<ObjectStoreServer> {
   const { config, running, logger, clock, counters, readErrors, startup, version } = context
   const { acceptGate, processMetrics, metricsSeriesMax } = context
@@ -334,6 +373,7 @@ async function openFront(
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
   health.add('log', () => logProblem(log))
+  if (sight !== null) health.add('cluster', () => sight.problem)
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())
@@ -393,6 +433,7 @@ async function openFront(
     }),
     helper,
     standing,
+    cluster: sight?.view ?? null,
     logger,
   })
   const service = objectStoreGateway({
@@ -437,6 +478,7 @@ async function openFront(
       helper.rereadAcknowledged()
     },
     drain: () => startup.drain(),
+    cluster: sight,
     close: (options) => running.close(options),
   }
 }

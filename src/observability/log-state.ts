@@ -35,9 +35,10 @@ export function reportLogState(
   })
 }
 
-/** Null while it takes what comes. */
-export function logProblem({ state }: Pick<Log, 'state'>): string | null {
-  return state.kind === 'read-only' || state.kind === 'restarting' ? `${state.kind}: ${state.message}` : null
+/** Null while it takes what comes. In a cluster a restart in place is a part of following. */
+export function logProblem({ state, cluster }: Pick<Log, 'state' | 'cluster'>): string | null {
+  const isProblem = state.kind === 'read-only' || (state.kind === 'restarting' && cluster === null)
+  return isProblem ? `${state.kind}: ${state.message}` : null
 }
 
 /** After an operator may have acknowledged incidents. */

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ClusterReply } from '../../src/http/cluster.ts'
 import { BrokerServer } from '../support/broker.ts'
+import { leaderAmong, nodeEnvironment } from '../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
-import { eventually, givesUpAfter, timePasses } from '../support/waiting.ts'
+import { eventually, timePasses } from '../support/waiting.ts'
 import { BrokerLedger } from '../support/broker-ledger.ts'
 
 /** Longer than the lease, and than followers wait. */
@@ -19,30 +20,9 @@ describe(name, { skip }, () => {
   let nodes: BrokerServer[] = []
   const ledger = new BrokerLedger(() => nodes, 'orders')
 
-  const nodeOf = (id: string, cluster = 'test'): Record<string, string> => ({
-    TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
-    TRILOG_CLUSTER_NAME: cluster,
-    TRILOG_CLUSTER_SECRET: 'a-secret-that-is-for-tests-only',
-    TRILOG_CLUSTER_BIND: '127.0.0.1:0',
-    TRILOG_CLUSTER_KEEP_BYTES: String(1 << 30),
-    TRILOG_NODE_ID: id,
-  })
+  const nodeOf = (id: string, cluster = 'test'): Record<string, string> => nodeEnvironment(servers, id, { cluster })
   const startNode = (id: string): Promise<BrokerServer> => BrokerServer.start({ env: nodeOf(id) })
-  const leads = async (node: BrokerServer): Promise<boolean> => {
-    const asked = fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) })
-    return asked.then(
-      ({ status }) => status === 200,
-      () => false,
-    )
-  }
-  const leader = async (among: readonly BrokerServer[] = nodes): Promise<BrokerServer> => {
-    let found: BrokerServer | undefined
-    await eventually(async () => {
-      for (const node of among) if (await leads(node)) found = node
-      return found !== undefined
-    })
-    return found!
-  }
+  const leader = (among = nodes): Promise<BrokerServer> => leaderAmong(() => among)
   const clusterOf = async (node: BrokerServer): Promise<ClusterReply> => node.get('/v1/cluster', ClusterReply)
   /** Goes on when clients are answered again. */
   const isAnsweredAgain = async (count = 20): Promise<void> => {

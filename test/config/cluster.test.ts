@@ -189,9 +189,11 @@ describe('the settings of the cluster', () => {
   })
 
   it('end a start of services that take no part in a cluster with one line', () => {
-    const message = 'TRILOG_CLUSTER_SERVERS must be unset unless the broker alone is started, with --services broker'
+    const message =
+      'TRILOG_CLUSTER_SERVERS must be unset where the log store is started: begin with --services objectstore,broker, or one of them'
     assert.throws(() => loadConfig(LEAST), { message })
-    assert.equal(loadConfig({ ...LEAST, TRILOG_SERVICES: 'broker' }).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
+    for (const services of ['broker', 'objectstore', 'objectstore,broker'])
+      assert.equal(loadConfig({ ...LEAST, TRILOG_SERVICES: services }).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
     assert.equal(loadNodeConfig(LEAST, {}, new SettingProblems()).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
   })
 

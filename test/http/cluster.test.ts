@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { ClusterReply, LEADER_HEADER, clusterReply, leaderHeaders, serviceOfFollower } from '../../src/http/cluster.ts'
+import { ClusterReply, LEADER_HEADER, clusterReply, leaderHeaders, routesOfLeader } from '../../src/http/cluster.ts'
 import type { ClusterView, HeardNode } from '../../src/http/cluster.ts'
 import { healthEndpoint, standingRoutes } from '../../src/http/standing-endpoints.ts'
 import { Compile } from 'typebox/schema'
+import type { Endpoint, Route } from '../../src/http/routes.ts'
 import { OPEN, WELL } from '../support/health.ts'
 import { ask, withServer } from '../support/http-server.ts'
 
@@ -76,43 +77,47 @@ describe('what a node says of its cluster', () => {
 })
 
 describe('a node that does not lead', () => {
-  const refusing = (nodes: readonly HeardNode[]) =>
-    serviceOfFollower(
-      {
-        name: 'test',
-        requestIdHeader: 'x-request-id',
-        ownRequestIds: 'visible',
-        requestIdPrefix: 'req-',
-        malformed: () => {},
-        internalError: () => {},
-      },
-      [
-        { method: 'GET', path: '/health', endpoint: healthEndpoint(WELL, () => view(nodes)) },
-        ...standingRoutes({ ...OPEN, cluster: () => view(nodes) }),
-      ],
-      () => view(nodes),
-      (_head, exchange, message, headers) => exchange.answer(503, 'text/plain', message, headers),
+  const endpoint: Endpoint = { begin: (_head, exchange) => exchange.answer(200, 'text/plain', 'of the leader') }
+  const answerOf = async (route: Route, method: string): Promise<Awaited<ReturnType<typeof ask>>> => {
+    let answer: Awaited<ReturnType<typeof ask>> = null
+    await withServer({ [`${method} ${route.path}`]: route.endpoint }, async ({ server }) => {
+      answer = await ask(server, `${method} ${route.path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`)
+    })
+    return answer
+  }
+  const asked = (nodes: readonly HeardNode[] | null) => {
+    const [route] = routesOfLeader(nodes && (() => view(nodes)), [{ method: 'POST', path: '/v1/x', endpoint }])
+    return answerOf(route!, 'POST')
+  }
+
+  it('says who does', async () => {
+    const routes = standingRoutes({ ...OPEN, cluster: () => view([node('a'), leader]) })
+    const cluster = await answerOf(
+      routes.find(({ path }) => path === '/v1/cluster')!,
+      'GET',
     )
+    assert.equal(JSON.parse(cluster!.body).leader, 'b')
+  })
 
-  it('refuses all but its standing routes, and says where the leader is', () =>
-    withServer({}, async ({ server }) => {
-      server.serve(refusing([node('a'), leader]))
-      const refused = await ask(server, 'POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n')
-      assert.equal(refused?.status, 503)
-      assert.equal(refused.headers[LEADER_HEADER], 'http://b:7400')
-      assert.equal(refused.body, 'node a does not lead, node b does')
-      const cluster = await ask(server, 'GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\n\r\n')
-      assert.equal(JSON.parse(cluster!.body).leader, 'b')
-    }))
+  it('refuses, and says where the leader is', async () => {
+    const refused = await asked([node('a'), leader])
+    assert.equal(refused?.status, 503)
+    assert.equal(refused.headers[LEADER_HEADER], 'http://b:7400')
+    assert.equal(refused.headers['retry-after'], '1')
+    assert.equal(refused.body, '"node a does not lead, node b does"\n')
+  })
 
-  it('says so when no leader is known', () =>
-    withServer({}, async ({ server }) => {
-      server.serve(refusing([node('a')]))
-      const refused = await ask(server, 'GET /v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n')
-      assert.equal(refused?.body, 'node a does not lead, and no leader is known')
-      assert.equal(refused?.headers[LEADER_HEADER], undefined)
-      assert.deepEqual(leaderHeaders(view([node('a'), { ...leader, url: null }])), [])
-    }))
+  it('says so when no leader is known', async () => {
+    const refused = await asked([node('a')])
+    assert.equal(refused?.body, '"node a does not lead, and no leader is known"\n')
+    assert.equal(refused?.headers[LEADER_HEADER], undefined)
+    assert.deepEqual(leaderHeaders(view([node('a'), { ...leader, url: null }])), [])
+  })
+
+  it('is none where it leads, or where there is no cluster', async () => {
+    assert.equal((await asked([node('a', { role: 'leader' })]))?.body, 'of the leader')
+    assert.equal((await asked(null))?.body, 'of the leader')
+  })
 
   it('is healthy, and unhealthy as a leader', async () => {
     const statuses = async (nodes: readonly HeardNode[] | null): Promise<readonly (number | undefined)[]> => {
@@ -129,12 +134,13 @@ describe('a node that does not lead', () => {
     assert.deepEqual(await statuses(null), [200, 200])
   })
 
-  it('shows strangers no nodes', () =>
-    withServer({}, async ({ server }) => {
-      const routes = standingRoutes({ ...OPEN, isKnown: () => false, cluster: () => view([node('a'), leader]) })
-      server.serve({ ...refusing([]), routes })
-      const cluster = await ask(server, 'GET /v1/cluster HTTP/1.1\r\nHost: localhost\r\n\r\n')
-      const reply = JSON.parse(cluster!.body)
-      assert.deepEqual([reply.role, reply.nodes], ['follower', []])
-    }))
+  it('shows strangers no nodes', async () => {
+    const routes = standingRoutes({ ...OPEN, isKnown: () => false, cluster: () => view([node('a'), leader]) })
+    const cluster = await answerOf(
+      routes.find(({ path }) => path === '/v1/cluster')!,
+      'GET',
+    )
+    const reply = JSON.parse(cluster!.body)
+    assert.deepEqual([reply.role, reply.nodes], ['follower', []])
+  })
 })

@@ -111,6 +111,19 @@ describe('a frame that the page cache has', () => {
   })
 })
 
+describe('the files of a log that was cut', () => {
+  it('are opened anew: others may stand under their names', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(300)
+    assert.ok(await cache.read(frame!))
+    await cache.log.cutTo(cache.log.written)
+    assert.equal(cache.frames.read(frame!.position, HEADER_BYTES + 300), null)
+    assert.equal(cache.closed, 1)
+    assert.ok((await cache.read(frame!))?.payload.equals(frame!.payload))
+    assert.equal(cache.opened.length, 2)
+  })
+})
+
 describe('a frame that its reader keeps', () => {
   it('stays as it is for good, beside others', async () => {
     const cache = await Cache.open()

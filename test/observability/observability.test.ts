@@ -77,7 +77,7 @@ describe('the state of a log', () => {
   })
 
   it('is a problem when it takes nothing, with its message', () => {
-    const problems = [{ kind: 'ok' } as const, degraded, readOnly].map((state) => logProblem({ state }))
+    const problems = [{ kind: 'ok' } as const, degraded, readOnly].map((state) => logProblem({ state, cluster: null }))
     assert.deepEqual(problems, [null, null, 'read-only: /a: ENOSPC'])
   })
 })

@@ -24,6 +24,9 @@ import { SimulatedStream } from './cluster-stream.ts'
 
 const LOG_ID = 0x0102_0304
 const LEASE_MS = 500
+const ID_BYTES = 8
+/** Frames of different lengths: what the next leader writes may fit where the last one began a new segment. */
+const PADDING_BYTES_MAX = 1200
 const STEP_MS = 2
 const ASK_MS = 15
 const TIMERS_MS = 250
@@ -188,14 +191,18 @@ class LogNode {
   write(id: number): void {
     const appender = this.#appender
     if (!this.#mayAsk() || appender === null) return
-    const encode = (target: Buffer, at: number): void => void target.writeDoubleLE(id, at)
+    const payloadBytes = ID_BYTES + Math.floor(this.#cluster.random() * PADDING_BYTES_MAX)
+    const encode = (target: Buffer, at: number): void => {
+      target.fill(0, at, at + payloadBytes)
+      target.writeDoubleLE(id, at)
+    }
     const settled = (stored: boolean): void => {
       if (!stored || !this.#log!.mayAnswer) return
       this.#cluster.acknowledged.add(id)
       this.#tell(this.#state.indexOf(id) + 1)
     }
     try {
-      const frame = { type: 1, payloadBytes: 8, durability: 'sync', purpose: 'admit', encode } as const
+      const frame = { type: 1, payloadBytes, durability: 'sync', purpose: 'admit', encode } as const
       appender.append(frame, { settled })
       this.#state.push(id)
     } catch {

@@ -165,7 +165,7 @@ export class BrokerWorld extends EngineWorld {
         threads: 1,
         waitingMax: 1000,
         readErrors: unloggedReadErrors(),
-        readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
+        readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written, generation: log.generation }),
         defer: (run) => queueMicrotask(run),
       }),
       write: (task: SidecarTask | CheckpointTask) => {

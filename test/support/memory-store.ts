@@ -30,7 +30,8 @@ import type {
   Upload,
   UploadedPart,
 } from '../../src/objectstore/operations.ts'
-import { refuse } from '../../src/objectstore/refusals.ts'
+import { notLeading, refuse } from '../../src/objectstore/refusals.ts'
+import type { S3Error } from '../../src/objectstore/refusals.ts'
 import { MemoryBody, MemorySource, MemoryWriter, OpenBodies } from './memory-bodies.ts'
 
 /** What an object is besides its body. */
@@ -53,6 +54,13 @@ export class MemoryStore implements ObjectStore {
   #bucketsEver = 0
   #uploadsEver = 0
   #commitSequence = 0
+
+  /** Null: its node does not lead. */
+  termNow: number | null = 0
+
+  term(): number | S3Error {
+    return this.termNow ?? notLeading('http://10.0.0.2:9000')
+  }
 
   buckets(owner: string): readonly Bucket[] {
     return [...this.#buckets.values()]

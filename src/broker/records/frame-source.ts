@@ -7,6 +7,7 @@
  * W1  only frames below the readable end, where a frame ends, are read. So what a window holds never changes, and it grows at its end only
  * W2  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may have been replaced under its
  *     name, or live on as the file of another segment
+ * W3  nothing is kept beyond a generation of the log: in a cluster, what was written may be cut, and other frames come to stand at its positions
  */
 import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import {
@@ -29,8 +30,10 @@ const OPEN_FILES_MAX = 64
 export interface Readable {
   /** Base of the oldest segment. */
   readonly from: number
-  /** What is below was written for good: `written` or `committed` of the log (W1). */
+  /** What is below stays as it is in this generation: `written` or `committed` of the log (W1). */
   readonly end: number
+  /** Of the log (W3). */
+  readonly generation: number
 }
 
 /** Why a record cannot be given out. */
@@ -75,7 +78,7 @@ export class FrameSource {
   readonly #directory: string
   readonly #logId: number
   readonly #header = emptyFrameHeader()
-  #readable: Readable = { from: 0, end: 0 }
+  #readable: Readable = { from: 0, end: 0, generation: 0 }
   // All three in order of use.
   readonly #open = new Map<number, OpenFile>()
   /** By position. */
@@ -94,6 +97,7 @@ export class FrameSource {
 
   /** What may be read from now on. Files of segments that are gone are closed. */
   begin(readable: Readable): void {
+    if (readable.generation !== this.#readable.generation) this.close() // W3
     this.#readable = readable
     for (const base of this.#open.keys()) if (base < readable.from) this.#close(base)
   }

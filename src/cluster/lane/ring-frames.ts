@@ -1,5 +1,18 @@
-/** The frames that the log's producer put into the ring of the cluster's lane. */
-import { paddedBytes, readU32, readU64 } from '../../../native-free-codecs/frame.ts'
+/**
+ * The frames that the log's producer put into the ring of the cluster's lane.
+ *
+ * R1  a frame whose external part no longer is what the producer gave does not leave: a stream with a damaged frame would stop every follower
+ */
+import assert from 'node:assert/strict'
+import { crc32 } from '../../../native-free-codecs/crc32.ts'
+import {
+  FRAME_HEADER_BYTES,
+  decodeFrameHeader,
+  emptyFrameHeader,
+  paddedBytes,
+  readU32,
+  readU64,
+} from '../../../native-free-codecs/frame.ts'
 import { MESSAGE_HEAD_BYTES } from '../../log/journal-message.ts'
 import type { SpscRing } from '../../pipeline/spsc-ring.ts'
 import type { WholeFrame } from '../groups.ts'
@@ -8,6 +21,7 @@ export class RingFrames {
   readonly #ring: SpscRing
   readonly #words: Uint32Array
   readonly #arena: Uint8Array
+  readonly #header = emptyFrameHeader()
 
   /** @param arena external parts of frames; empty when the log has none */
   constructor(ring: SpscRing, arena: Uint8Array) {
@@ -49,7 +63,14 @@ export class RingFrames {
     whole.set(inline)
     const externalAt = this.#words[(at >>> 2) + 2]!
     if (externalBytes > 0) whole.set(this.#arena.subarray(externalAt, externalAt + externalBytes), inline.byteLength)
+    assert(this.#isWhole(whole), 'the arena keeps a frame until the lane has taken it') // R1
     return { bytes: whole, end }
+  }
+
+  #isWhole(frame: Uint8Array): boolean {
+    const header = this.#header
+    if (!decodeFrameHeader(frame, 0, header)) return false
+    return crc32(frame.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + header.payloadBytes)) === header.payloadCrc
   }
 }
 

@@ -25,7 +25,7 @@ interface Frame {
 export function applyFrame(state: StoreState, { type, position, payload }: Frame): void {
   switch (type) {
     case FRAME_CHANGE:
-      return state.applyChange(decodeChange(payload))
+      return state.applyChange(decodeChange(payload), position)
     case FRAME_OBJECT: {
       const head = decodeCommitHead(payload)
       return state.applyObject(head, position, head.uploadId === null ? null : completedOf(decodeCommit(payload)))

@@ -10,6 +10,7 @@
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
  * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
+ * B6  in a cluster a body ends with the lead in which it began: another leader does not know it, and may clean the segments of its extents
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -18,7 +19,7 @@ import type { Log } from '../../log/log.ts'
 import type { BodyDigest, DigestPlan } from '../bodies/body-digests.ts'
 import { WholeDigests } from '../bodies/whole-digests.ts'
 import type { BodyTarget, BodyWriter } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, refuse } from '../refusals.ts'
 import type { NewFrame } from '../../engine/decision.ts'
 import { FrameLost } from '../../engine/appender.ts'
 import { notStored } from './core.ts'
@@ -82,6 +83,8 @@ export class Bodies {
   large(plan: DigestPlan, target: BodyTarget, copies: WrittenRuns | null = null): LargeBody {
     const body = new LargeBody(this, plan, target, copies)
     this.#open.add(body)
+    const { log } = this.core
+    if (!log.mayAnswer) body.fail(notLeading(log.cluster?.leader ?? null)) // B6
     return body
   }
 
@@ -120,6 +123,13 @@ export class Bodies {
     let oldest = Infinity
     for (const body of this.#open) oldest = Math.min(oldest, body.oldestExtent)
     return oldest
+  }
+
+  /** B6. None of them takes memory that another one gives back. */
+  endAll(failure: Error): void {
+    this.#waiting.clear()
+    this.#stopped.clear()
+    for (const body of this.#open) body.fail(failure)
   }
 
   // For its bodies
@@ -236,7 +246,7 @@ export class LargeBody implements BodyWriter {
     this.#digest = bodies.core.digests.begin(plan, {
       updated: (payloadCrc) => this.#append(payloadCrc),
       finished: (digest) => this.#finished(digest),
-      failed: () => this.#fail(notKept()),
+      failed: () => this.fail(notKept()),
     })
   }
 
@@ -368,11 +378,11 @@ export class LargeBody implements BodyWriter {
       durability: 'sync',
       onTaken: (position) => void this.#extents.push({ position, bytes }),
     }
-    const settled = (stored: boolean): void => void (stored || this.#fail(notStored(new FrameLost())))
+    const settled = (stored: boolean): void => void (stored || this.fail(notStored(new FrameLost())))
     const notTaken = core.engine.append(frame, { settled })
     if (notTaken !== null) {
       this.#free(offset)
-      return this.#fail(notStored(notTaken))
+      return this.fail(notStored(notTaken))
     }
     this.#copies?.add(this.#extents.at(-1)!, core.arena.bytes.subarray(offset, offset + bytes))
     this.#bodies.freeWhenReleased(offset)
@@ -390,7 +400,8 @@ export class LargeBody implements BodyWriter {
     this.#onDrain?.()
   }
 
-  #fail(error: Error): void {
+  /** B3 */
+  fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#failure = error
     this.#copies?.drop()

@@ -17,7 +17,7 @@ import type { Bucket, ObjectAttributes } from '../operations.ts'
 import { completeAttributes } from './frames.ts'
 import type { Extent, WithWrittenAttributes } from './frames.ts'
 import { StoreState } from './state.ts'
-import type { CompletedState, PartState, UploadState } from './state.ts'
+import type { CleanedLog, CompletedState, PartState, UploadState } from './state.ts'
 
 type Part = Omit<PartState, 'extents'> & { readonly extents: readonly number[] }
 
@@ -38,6 +38,8 @@ interface Content {
     readonly attributes: WithWrittenAttributes<ObjectAttributes>
     readonly parts: readonly Part[]
   })[]
+  /** Absent: the log was never in a cluster, or not cleaned there. */
+  readonly cleaned?: CleanedLog
   /** Checkpoints of older versions say nothing of their encryption. */
   readonly completed: readonly (Omit<CompletedState, 'encryption'> & Partial<Pick<CompletedState, 'encryption'>>)[]
 }
@@ -73,6 +75,7 @@ export function copyState(state: StoreState): CheckpointCopy {
       })),
     })),
     completed: [...state.completed.values()],
+    ...(state.cleaned.before > 0 && { cleaned: state.cleaned }),
   }
   const json = Buffer.from(JSON.stringify(content))
   const head = Buffer.from(new ArrayBuffer(HEAD_BYTES + json.byteLength))
@@ -114,6 +117,7 @@ export function* decodeState(pieces: Iterable<Buffer>, totalBytes = 0): Steps<St
   state.nextBucketNumber = content.next_bucket_number
   state.commitSequence = content.commit_sequence
   state.liveBytes = content.live_bytes
+  state.cleaned = content.cleaned ?? state.cleaned
   return state
 }
 

@@ -8,6 +8,9 @@
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  a damaged frame is not moved and does not stop the cleaning: there is an incident, and reading the frame stays an error
  * M5  where only the lack of a checkpoint keeps a segment from going, one is written
+ * M6  in a cluster only the leader moves what lives, by frames as any other, and says in a frame up to where it has (state S4). Each node drops its
+ *     segments by itself: when a checkpoint of its own stands for them, and no cut of its log can take that frame away
+ * M7  in a cluster a leader does not clean a segment that is damaged on its disk, nor any behind it: other nodes have it whole, and would drop it
  */
 import type { SegmentInfo } from '../../log/log.ts'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
@@ -46,7 +49,7 @@ export class Cleaner implements Upkeep {
   readonly #parts: CleanerParts
   readonly #rounds = new Rounds((signal) => this.#enforce(signal))
   readonly #cleaning: Cleaning
-  /** Nothing before it is needed. */
+  /** Nothing before it is needed. In a cluster the state says so (M6). */
   #movedTo = 0
 
   constructor(parts: CleanerParts) {
@@ -72,14 +75,24 @@ export class Cleaner implements Upkeep {
   async #enforce(signal: AbortSignal): Promise<void> {
     const { core, plan } = this.#parts
     core.log.keepFree(plan.bytes) // M5
+    if (!core.log.mayAnswer) return this.#followLeader()
     if (plan.isSegmentFull) core.appender.rotate()
     try {
       await this.#expireUploads(signal)
       await this.#clean(signal)
     } catch (error) {
-      if (signal.aborted) return
+      if (signal.aborted || !core.log.mayAnswer) return
       core.logger.warn({ reason: String(error) }, 'space could not be given back, and it is tried again')
     }
+  }
+
+  /** M6. The clocks of nodes may differ: what is old goes by the newest time in the log. */
+  #followLeader(): void {
+    const { core, checkpoints } = this.#parts
+    const { state } = core
+    state.forgetCompleted(state.newestCompletedMs - COMPLETED_KEPT_MS)
+    this.#drop()
+    if (state.cleaned.before > checkpoints.position && this.#cleaning.isShortOfRoom) checkpoints.demand()
   }
 
   async #expireUploads(signal: AbortSignal): Promise<void> {
@@ -102,9 +115,11 @@ export class Cleaner implements Upkeep {
     for (let oldest = this.#oldest(); oldest && this.#isDue(); oldest = this.#oldest()) {
       if (oldest.end > this.#parts.store.bodies.oldestExtent) return
       if (!oldest.sealed || oldest.end > checkpoints.position) return this.#demandCheckpoint()
+      if (this.#isWholeElsewhere(oldest)) return
       this.#cleaning.begin(core.state.liveBytes)
-      if (!(await this.#moveOut(oldest, signal))) return this.#cleaning.giveUp()
-      this.#movedTo = oldest.end
+      if (!(await this.#moveOut(oldest, signal)) || this.#isWholeElsewhere(oldest)) return this.#cleaning.giveUp()
+      if (core.log.cluster === null) this.#movedTo = oldest.end
+      else await this.#sayCleaned(oldest.end)
       this.#cleaning.movedTo(oldest.end)
       core.counters.segmentsCleaned += 1
       this.#drop()
@@ -113,7 +128,15 @@ export class Cleaner implements Upkeep {
 
   /** The oldest segment that is not moved yet. */
   #oldest(): SegmentInfo | undefined {
-    return this.#parts.core.log.segments.find(({ end }) => end > this.#movedTo)
+    const { log, state } = this.#parts.core
+    const movedTo = Math.max(this.#movedTo, state.cleaned.before)
+    return log.segments.find(({ end }) => end > movedTo)
+  }
+
+  /** M7 */
+  #isWholeElsewhere({ base, end }: SegmentInfo): boolean {
+    const { log } = this.#parts.core
+    return log.cluster !== null && log.incidents.some(({ from, to }) => from < end && to > base)
   }
 
   /** M2 */
@@ -123,21 +146,34 @@ export class Cleaner implements Upkeep {
   }
 
   /** M5. With room on the disk it is not written more often than the growth of the log asks for. */
-  #demandCheckpoint(): void {
+  async #demandCheckpoint(): Promise<void> {
     const { core, checkpoints, plan } = this.#parts
     if (this.#cleaning.isShortOfRoom) {
       if (core.log.roomFor('finish') < plan.bytes)
         throw new Error('the disk is too full to write a checkpoint, without which no segment may go: make room')
       checkpoints.demand()
     }
-    if (checkpoints.isDue(core.appender.tail)) core.appender.rotate()
+    if (!checkpoints.isDue(core.appender.tail)) return
+    core.appender.rotate()
+    // In a cluster a segment ends only with the frame that opens the next one.
+    if (core.log.cluster !== null) await this.#sayCleaned(core.state.cleaned.before)
   }
 
-  /** M3 */
+  /** M6 */
+  async #sayCleaned(before: number): Promise<void> {
+    const { core } = this.#parts
+    await core.store(core.changeFrame({ kind: 'log_cleaned', before, at_ms: core.wallMs() }, 'finish'))
+  }
+
+  /** M3, M6 */
   #drop(): void {
     const { core, store, checkpoints } = this.#parts
-    const position = Math.min(this.#movedTo, checkpoints.position, store.bodies.oldestExtent, store.objects.oldestRead)
-    core.log.dropBefore(position)
+    const { log, state } = core
+    const { before, saidAt } = state.cleaned
+    const mayBeCut = log.cluster !== null && log.cluster.anchored <= saidAt
+    const movedTo = mayBeCut ? 0 : Math.max(this.#movedTo, before)
+    const position = Math.min(movedTo, checkpoints.position, store.bodies.oldestExtent, store.objects.oldestRead)
+    log.dropBefore(position)
   }
 
   /** False when it ended early, or frames were lost meanwhile: what was not needed may be needed again. */

@@ -1,13 +1,14 @@
 /** What the operations of the object store share: the engine that they run on, memory for what is on its way, time. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
+import { NotLeading } from '../../engine/engine.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
 import type { Appender } from '../../engine/appender.ts'
 import type { Log } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { Arena } from '../../pipeline/arena.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, outcomeUnknown, refuse } from '../refusals.ts'
 import type { StoreCounters } from '../counters.ts'
 import type { DigestLanes } from '../bodies/digest-lanes.ts'
 import { FRAME_CHANGE, encodeChange } from './frames.ts'
@@ -118,6 +119,7 @@ const UPLOAD_ID_BYTES = 16
 
 /** In the words of S3. */
 export function notStored(cause: Error): Error {
+  if (cause instanceof NotLeading) return cause.hasChanged ? outcomeUnknown() : notLeading(cause.leader)
   if (cause instanceof FrameNotTaken) {
     if (cause.reason === 'full') return refuse('SlowDown', undefined, { cause })
     const message =

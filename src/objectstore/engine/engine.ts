@@ -125,6 +125,6 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
 }
 
 function apply(state: StoreState, { type, payload, change }: AppendedFrame<Change>, { position }: FramePlace): void {
-  if (change) state.applyChange(change)
+  if (change) state.applyChange(change, position)
   else applyFrame(state, { type, position, payload })
 }

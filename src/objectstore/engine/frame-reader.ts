@@ -4,6 +4,8 @@
  * F1  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may live on as that of another
  *     segment
  * F2  long frames are read past the page cache where it has not got them, all of a task at once, unless they are read again and again
+ * F3  a file is of the generation of the log in which it was opened: one that was removed when the log was cut may hold other frames at the same
+ *     positions
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { NOTHING_LOADED } from '../../log/direct-reads.ts'
@@ -26,6 +28,7 @@ export class FrameReader {
   readonly #direct: Pick<DirectReads, 'load' | 'close'> | null
   /** In order of use. */
   readonly #open = new Map<number, OpenFile>()
+  #generation = 0
 
   /** @param direct null: there is no such way (F2) */
   constructor(files: Files, data: ReaderData, direct: Pick<DirectReads, 'load' | 'close'> | null) {
@@ -35,8 +38,10 @@ export class FrameReader {
   }
 
   /** @param loaded of this task: valid until the next one is loaded */
-  run({ oldestBase, frames }: ReadTask, loaded: Loaded = NOTHING_LOADED): ReadResult {
-    for (const base of this.#open.keys()) if (base < oldestBase) this.#close(base)
+  run({ oldestBase, generation, frames }: ReadTask, loaded: Loaded = NOTHING_LOADED): ReadResult {
+    const isOver = generation !== this.#generation // F3
+    this.#generation = generation
+    for (const base of this.#open.keys()) if (isOver || base < oldestBase) this.#close(base)
     return packed(
       frames,
       frames.map((place) => this.#read(place, loaded)),
@@ -44,8 +49,8 @@ export class FrameReader {
   }
 
   /** F2 */
-  async load({ oldestBase, frames }: ReadTask): Promise<Loaded> {
-    this.#direct?.close(oldestBase)
+  async load({ oldestBase, generation, frames }: ReadTask): Promise<Loaded> {
+    this.#direct?.close(generation === this.#generation ? oldestBase : Infinity) // F3
     const long = frames.filter(({ expectBytes, isAgain }) => !isAgain && expectBytes >= LONG_FRAME_BYTES_MIN)
     if (long.length === 0 || this.#direct === null) return NOTHING_LOADED
     return this.#direct.load(

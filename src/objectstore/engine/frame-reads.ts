@@ -171,7 +171,7 @@ export class FrameReads {
     const frames = group.flatMap((waiting) => waiting.frames)
     try {
       const oldestBase = log.segments[0]?.base ?? 0
-      const result = await jobs.run({ oldestBase, frames }, { timeoutMs: JOB_TIMEOUT_MS })
+      const result = await jobs.run({ oldestBase, generation: log.generation, frames }, { timeoutMs: JOB_TIMEOUT_MS })
       let done = 0
       for (const { frames: own, resolve } of group) {
         resolve(result.slice(done, done + own.length))

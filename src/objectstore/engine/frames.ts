@@ -1,7 +1,7 @@
 /**
  * What the object store writes into its log. Integers are little-endian.
  *
- *   CHANGE   JSON: a bucket or an upload begins or ends
+ *   CHANGE   JSON: a bucket or an upload begins or ends; in a cluster also up to where the log is cleaned
  *   OBJECT   makes an object visible: what is known of it, and its body, or where the extents of its body are
  *   DELETED  hides a key
  *   EXTENT   a piece of a body, before the frame that makes it part of something
@@ -140,6 +140,8 @@ export type Change =
       readonly at_ms: number
     }
   | { readonly kind: 'upload_aborted'; readonly upload_id: string; readonly at_ms: number }
+  /** What lived in the segments that end at or below `before` stands behind them now. In a cluster the leader says so to all nodes. */
+  | { readonly kind: 'log_cleaned'; readonly before: number; readonly at_ms: number }
 
 export const encodeChange = (change: Change): Buffer => Buffer.from(JSON.stringify(change))
 /** Decodes what `encodeChange` wrote, from a frame whose checksum holds. */

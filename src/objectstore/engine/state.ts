@@ -4,6 +4,7 @@
  * S1  a frame about a bucket or an upload that is not there changes nothing: it was removed by a later frame, which a checkpoint has seen
  * S2  `liveBytes` is what of the log is needed: bodies and the frames around them, about
  * S3  `bytesOf` a bucket is the size of its objects together
+ * S4  in a cluster, `cleaned` says up to where the leader has cleaned the log: nothing that the state has stands in segments that end there or before
  */
 import type { CompletedUpload, UploadedPart } from '../operations.ts'
 import type { UploadChecksum } from '../bodies/checksums.ts'
@@ -36,6 +37,13 @@ export interface CompletedState extends CompletedUpload {
   readonly atMs: number
 }
 
+/** S4 */
+export interface CleanedLog {
+  readonly before: number
+  /** Position of the frame that says so. */
+  readonly saidAt: number
+}
+
 /** Everything of a part that its frame does not say in its head. */
 export interface PartDetails {
   readonly checksum: string
@@ -51,10 +59,14 @@ export class StoreState {
   readonly uploads = new Map<string, UploadState>()
   /** Oldest first. */
   readonly completed = new Map<string, CompletedState>()
+  /** When the newest of them was completed, of those that frames told of since the state was read; 0: none was. */
+  newestCompletedMs = 0
   nextBucketNumber = 1
   commitSequence = 0
   /** S2 */
   liveBytes = 0
+  /** S4 */
+  cleaned: CleanedLog = { before: 0, saidAt: 0 }
   /** Called with the position of the frame of an object that was replaced or deleted. */
   onReplaced: (position: number) => void = () => {}
 
@@ -101,7 +113,7 @@ export class StoreState {
     this.nextBucketNumber = Math.max(this.nextBucketNumber, bucket.number + 1)
   }
 
-  applyChange(change: Change): void {
+  applyChange(change: Change, position: number): void {
     switch (change.kind) {
       case 'bucket_created': {
         const { number, name, owner, at_ms: createdMs } = change
@@ -126,6 +138,9 @@ export class StoreState {
       }
       case 'upload_aborted':
         return this.#removeUpload(change.upload_id)
+      case 'log_cleaned':
+        this.cleaned = { before: Math.max(this.cleaned.before, change.before), saidAt: position }
+        return
     }
   }
 
@@ -134,7 +149,10 @@ export class StoreState {
     const { bucket, key, size, commitSequence, uploadId } = frame
     this.commitSequence = Math.max(this.commitSequence, commitSequence)
     if (uploadId !== null) this.#removeUpload(uploadId)
-    if (completed !== null) this.completed.set(completed.uploadId, completed)
+    if (completed !== null) {
+      this.completed.set(completed.uploadId, completed)
+      this.newestCompletedMs = Math.max(this.newestCompletedMs, completed.atMs)
+    }
     if (!this.#byNumber.has(bucket)) return
     this.#forgetBytes(bucket, this.index.put(bucket, key, valueOf(frame, position)))
     this.liveBytes += size + OBJECT_OVERHEAD_BYTES

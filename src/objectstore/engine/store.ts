@@ -30,7 +30,8 @@ import type {
   Upload,
   UploadedPart,
 } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, refuse } from '../refusals.ts'
+import type { S3Error } from '../refusals.ts'
 import { Bodies } from './bodies.ts'
 import type { Core } from './core.ts'
 import { FrameDropped } from './frame-reads.ts'
@@ -60,6 +61,11 @@ export class Store implements ObjectStore {
     this.#core = core
     this.objects = objects
     this.bodies = new Bodies(core, objects.runs)
+  }
+
+  term(): number | S3Error {
+    const { cluster } = this.#core.log
+    return cluster === null ? 0 : (cluster.term ?? notLeading(cluster.leader))
   }
 
   settled(): Promise<void> {

@@ -5,6 +5,7 @@
  *     or the fields of its form, or sends any `x-amz-…` header
  * A2  a HEAD is never answered with a body
  */
+import { LEADER_HEADER } from '../../http/cluster.ts'
 import { textOfHeaders } from '../../http/exchange.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { isSignedInQuery } from './auth/query-signature-v2.ts'
@@ -12,13 +13,15 @@ import type { SignedRequest } from './auth/canonical-request.ts'
 import { renderError } from './error-answer.ts'
 import { StoreError } from '../../errors.ts'
 import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
-import { S3Error, refuse } from '../refusals.ts'
+import { LeadLost, S3Error, refuse } from '../refusals.ts'
 import type { EndpointStyle } from './addressing.ts'
 import type { Answer, AnswerBody, HeaderLine } from './handler.ts'
 import { headerText, safeValue } from './header-text.ts'
 import { handlerName } from './operations-table.ts'
 import type { Operation } from './operations-table.ts'
 
+/** Causes of refusals. */
+const TOLD_ELSEWHERE = [FrameNotTaken, FrameLost, LeadLost]
 /** HostId of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
 const HOST_ID = 'objstore'
 export const RETRY_AFTER_SECONDS = '1'
@@ -58,6 +61,7 @@ export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error):
     ['x-obj-error-retryable', String(retryable)],
     ['x-obj-error-redacted', String(category === 'server')],
   ]
+  if (refused.leader !== null) headers.push([LEADER_HEADER, refused.leader])
   if (category === 'throttle') headers.push(['Retry-After', RETRY_AFTER_SECONDS])
   const bytes = renderError(refused, { requestId: exchange.id, hostId: HOST_ID })
   send(exchange, asked, status, headerText(headers, asked.speaksS3), { contentType: XML_TYPE, bytes })
@@ -73,13 +77,12 @@ export function refusalOf(error: unknown): S3Error | null {
 
 /**
  * Whether an operator must hear of it: a thread or a disk that failed to read, or our own bug. That the log took nothing, or lost what it
- * had taken, is told once, with its state.
+ * had taken, is told once, with its state, and so is the end of a lead.
  *
  * @param refused what `refusalOf` says of the error
  */
 export const isFailure = (refused: S3Error | null): boolean =>
-  refused === null ||
-  (refused.category === 'server' && !(refused.cause instanceof FrameNotTaken || refused.cause instanceof FrameLost))
+  refused === null || (refused.category === 'server' && !TOLD_ELSEWHERE.some((kind) => refused.cause instanceof kind))
 
 function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: string, body: AnswerBody | null): void {
   let headers = headersOfEveryAnswer(asked)
@@ -125,6 +128,6 @@ function headersOfEveryAnswer({ operation, style, body }: Asked): string {
   ]))
 }
 
-function closeSource(body: AnswerBody | null): void {
+export function closeSource(body: AnswerBody | null): void {
   if (body !== null && 'source' in body) body.source.close()
 }

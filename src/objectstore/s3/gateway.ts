@@ -6,6 +6,7 @@
  *
  * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
  *     they are (operations-table O4)
+ * G2  in a cluster only the leader answers. An answer goes out in the term in which its request came, so it was judged in that term, too
  */
 import { hostOf } from '../../addresses.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -25,12 +26,20 @@ import type { StoreCounters } from '../counters.ts'
 import { TAGGING_BODY_BYTES_MAX } from './document-limits.ts'
 import { readTagging } from './objects/tagging.ts'
 import type { Bucket, ObjectStore } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { notLeading, outcomeUnknown, refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
-import { RETRY_AFTER_SECONDS, headSpeaksS3, isFailure, refusalOf, sendAnswer, sendRefusal } from './answer.ts'
+import {
+  RETRY_AFTER_SECONDS,
+  closeSource,
+  headSpeaksS3,
+  isFailure,
+  refusalOf,
+  sendAnswer,
+  sendRefusal,
+} from './answer.ts'
 import type { Asked } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body/request-body.ts'
@@ -130,7 +139,10 @@ const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation
 type Request = SignedRequest & AddressedRequest
 
 /** What is known of one request; it grows while the request is handled. */
-type MutableAsked = { -readonly [Name in keyof Asked]: Asked[Name] }
+type MutableAsked = { -readonly [Name in keyof Asked]: Asked[Name] } & {
+  /** G2. Null: this node did not lead when the request came. */
+  term: number | null
+}
 
 class Gateway {
   readonly #parts: GatewayParts
@@ -178,8 +190,12 @@ class Gateway {
       operation: null,
       body,
       cors: [],
+      term: null,
     }
     let classified: Classified
+    const term = this.#parts.store.term()
+    if (typeof term !== 'number') return this.#fail(exchange, asked, term)
+    asked.term = term
     try {
       this.#keepPagesOut(request)
       classified = classify(request, this.#addressing, this.#parts.extensions)
@@ -248,7 +264,8 @@ class Gateway {
     }
   }
 
-  #send(exchange: Exchange, asked: Asked, { operation, address }: Classified, answer: Answer): void {
+  #send(exchange: Exchange, asked: MutableAsked, { operation, address }: Classified, answer: Answer): void {
+    this.#demandTermOf(asked, answer)
     if (AUDITED.has(operation.name)) {
       const { bucket, key } = address
       const what = { operation: operation.name, bucket, ...(key !== null && { key }) }
@@ -257,13 +274,34 @@ class Gateway {
     sendAnswer(exchange, asked, answer)
   }
 
+  /** G2. @throws S3Error: the term is over */
+  #demandTermOf({ term, method }: MutableAsked, answer: Answer): void {
+    const refusal = this.#overTerm(term)
+    if (refusal === null) return
+    closeSource(answer.body ?? null)
+    throw method === 'GET' || method === 'HEAD' ? refusal : outcomeUnknown()
+  }
+
+  /** Null: it is this term. */
+  #overTerm(term: number | null): S3Error | null {
+    const now = this.#parts.store.term()
+    if (now === term) return null
+    return typeof now === 'number' ? notLeading(null) : now
+  }
+
+  /** G2. A refusal says what was judged, unless it says that nothing could be. */
+  #refusalInTerm({ term }: MutableAsked, refused: S3Error | null): S3Error | null {
+    const isJudged = refused !== null && refused.category !== 'throttle' && refused.category !== 'server'
+    return isJudged && term !== null ? (this.#overTerm(term) ?? refused) : refused
+  }
+
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
     if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
   }
 
   /** Uses the address as far as it can be read, so that a browser may see this refusal as well. */
-  #failUnclassified(request: SignedRequest, exchange: Exchange, asked: Asked, error: unknown): void {
+  #failUnclassified(request: SignedRequest, exchange: Exchange, asked: MutableAsked, error: unknown): void {
     const { style, bucket } = this.#addressing.placeOf(request)
     const cors = this.#corsHeaders(request, bucket)
     const known = { ...asked, style, cors }
@@ -379,8 +417,8 @@ class Gateway {
     return rules?.headersFor(corsRequestOf(method, headers)) ?? []
   }
 
-  #fail(exchange: Exchange, asked: Asked, error: unknown): void {
-    const refused = refusalOf(error)
+  #fail(exchange: Exchange, asked: MutableAsked, error: unknown): void {
+    const refused = this.#refusalInTerm(asked, refusalOf(error))
     if (isFailure(refused)) {
       this.#parts.logger.error({ request_id: exchange.id, err: refused?.cause ?? error }, 'request failed')
     }

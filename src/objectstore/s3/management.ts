@@ -4,6 +4,8 @@ import { Type } from '../../schema.ts'
 import type { EndpointHelper } from '../../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../../endpoint-helper/routes.ts'
 import type { EndpointRefusal, EndpointService } from '../../http/endpoint.ts'
+import { routesOfLeader } from '../../http/cluster.ts'
+import type { ClusterView } from '../../http/cluster.ts'
 import { healthEndpoint, standingRoutes } from '../../http/standing-endpoints.ts'
 import type { ReadinessParts } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
@@ -32,6 +34,8 @@ export interface ManagementParts {
   /** Guards all routes but health and readiness, which load balancers ask for under any name. */
   readonly guard: WebGuard
   readonly logger: Pick<Logger, 'error'>
+  /** Absent or null: the node is in no cluster. */
+  readonly cluster?: (() => ClusterView) | null
 }
 
 /** Routes that answer before the store is open. */
@@ -44,11 +48,14 @@ export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
   ...parts.standing,
   ...guardedRoutes(parts.guard, [
     { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
-    ...endpointHelperRoutes({
-      helper: parts.helper,
-      recentPath: '/v1/endpoint/:activation_id/recent',
-      service: endpointService(parts.logger),
-    }),
+    ...routesOfLeader(
+      parts.cluster ?? null,
+      endpointHelperRoutes({
+        helper: parts.helper,
+        recentPath: '/v1/endpoint/:activation_id/recent',
+        service: endpointService(parts.logger),
+      }),
+    ),
   ]),
 ]
 

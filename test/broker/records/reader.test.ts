@@ -109,6 +109,20 @@ describe('the reader', () => {
     )
   })
 
+  it('keeps nothing of a generation of the log that is over', async () => {
+    const stream = await StoredStream.open()
+    const { reader } = stream
+    stream.publish([plainRecord(0)])
+    let reads = 0
+    stream.world.files.faults = { read: () => void (reads += 1) }
+    const task = taskOf(stream, [{ kind: READ_DELIVERIES, places: placesOf(stream, [0]) }])
+    reader.run(task)
+    reader.run(task)
+    assert.equal(reads, 1)
+    reader.run({ ...task, readable: { ...task.readable, generation: task.readable.generation + 1 } })
+    assert.equal(reads, 2)
+  })
+
   it('answers many requests in one job, each as if it were alone', async () => {
     const stream = await StoredStream.open()
     for (let n = 0; n < 30; n += 3) stream.publish([plainRecord(n), plainRecord(n + 1), plainRecord(n + 2)])

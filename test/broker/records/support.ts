@@ -5,6 +5,7 @@ import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Place } from '../../../src/broker/state/state.ts'
 import { FRAME_RECORDS, encodeRecords, recordsBytes } from '../../../src/broker/frames.ts'
 import type { Content, NewRecord } from '../../../src/broker/frames.ts'
+import type { Readable } from '../../../src/broker/records/frame-source.ts'
 import { RecordIndex } from '../../../src/broker/records/record-index.ts'
 import { RecordReader } from '../../../src/broker/records/reader.ts'
 import type { LogWriter } from '../../../src/log/log-writer.ts'
@@ -100,8 +101,8 @@ export class StoredStream {
     return new RecordReader(this.world.files, { segmentsDirectory: '/data/segments', logId: this.log.id })
   }
 
-  get readable(): { readonly from: number; readonly end: number } {
-    return { from: this.log.segments[0]?.base ?? 0, end: this.log.written }
+  get readable(): Readable {
+    return { from: this.log.segments[0]?.base ?? 0, end: this.log.written, generation: this.log.generation }
   }
 
   /** Stores a frame, or leaves it in the log's ring; where it is. */

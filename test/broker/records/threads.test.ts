@@ -39,7 +39,7 @@ it('threads read records of a real log as soon as they are written, and write si
     jobs: readers,
     threads: 1,
     waitingMax: 10,
-    readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written }),
+    readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written, generation: log.generation }),
     defer: setImmediate,
     readErrors: unloggedReadErrors(),
   })

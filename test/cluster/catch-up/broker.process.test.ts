@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ClusterReply } from '../../../src/http/cluster.ts'
 import { BrokerServer } from '../../support/broker.ts'
+import { leads, nodeEnvironment } from '../../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
 import type { Ending } from '../../support/process.ts'
-import { eventually, givesUpAfter } from '../../support/waiting.ts'
+import { eventually } from '../../support/waiting.ts'
 
 const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
 
@@ -15,20 +16,7 @@ describe(name, { skip }, () => {
   let servers: readonly NatsServer[] = []
   const nodes: BrokerServer[] = []
 
-  const nodeOf = (id: string): Record<string, string> => ({
-    TRILOG_CLUSTER_SERVERS: servers.map(({ url }) => url).join(),
-    TRILOG_CLUSTER_NAME: 'test',
-    TRILOG_CLUSTER_SECRET: 'a-secret-that-is-for-tests-only',
-    TRILOG_CLUSTER_BIND: '127.0.0.1:0',
-    TRILOG_CLUSTER_REPLICAS: '1',
-    TRILOG_CLUSTER_KEEP_BYTES: String(1 << 30),
-    TRILOG_NODE_ID: id,
-  })
-  const leads = async (node: BrokerServer): Promise<boolean> =>
-    fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) }).then(
-      ({ status }) => status === 200,
-      () => false,
-    )
+  const nodeOf = (id: string): Record<string, string> => nodeEnvironment(servers, id, { replicas: 1 })
   const cluster = (...args: readonly string[]): Promise<Ending> =>
     runToEnd({ entry: 'src/cli/trilog.js', args: ['cluster', ...args], env: nodeOf('a') })
 

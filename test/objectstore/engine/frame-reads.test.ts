@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { emptyFrameHeader } from '../../../native-free-codecs/frame.ts'
 import { ReadMemory } from '../../../src/libc.ts'
+import { SEGMENT_HEADER_BYTES } from '../../../src/log/segment-format.ts'
+import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
@@ -43,6 +45,19 @@ function damage(world: StoreWorld, bytes: Buffer): void {
   }
   assert.fail('what is to be damaged is stored')
 }
+
+describe('a thread that reads', () => {
+  it('opens files anew when the log was cut: others may stand under their names', async (t) => {
+    const { world } = await stored()
+    const reader = new FrameReader(world.files, { segmentsDirectory: '/data/segments', logId: world.log.id }, null)
+    const opened = t.mock.method(world.files, 'open')
+    const place = { segmentBase: world.log.segments[0]!.base, place: SEGMENT_HEADER_BYTES, expectBytes: 100 }
+    const frames = [{ ...place, target: null, isAgain: false }]
+    const outcomes = [1, 1, 2].map((generation) => reader.run({ oldestBase: 0, generation, frames })[0]!)
+    assert.ok(outcomes.every((outcome) => 'payload' in outcome))
+    assert.equal(opened.mock.callCount(), 2)
+  })
+})
 
 describe('an object whose stored bytes changed', () => {
   it('is refused, for good, and there is an incident; others are read', async () => {

@@ -1,0 +1,80 @@
+/** An object store that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { after, before, describe, it } from 'node:test'
+import { leads, nodeEnvironment } from '../../support/cluster.ts'
+import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
+import type { NatsServer } from '../../support/nats-server.ts'
+import { ObjectStoreServer } from '../../support/objectstore.ts'
+import { eventually } from '../../support/waiting.ts'
+
+const SEGMENT_BYTES = 1 << 20
+const LARGE = Buffer.alloc(700_000, 'large')
+const PART = Buffer.alloc(100_000, 'part')
+
+const { name, skip } = natsOrSkip('an object store that was alone, and its second node')
+
+describe(name, { skip }, () => {
+  let servers: readonly NatsServer[] = []
+  const nodes: ObjectStoreServer[] = []
+
+  const settings = { OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
+  const nodeOf = (id: string): Record<string, string> => ({
+    ...nodeEnvironment(servers, id, { replicas: 1 }),
+    ...settings,
+  })
+  const firstSegment = ({ dataDirectory }: ObjectStoreServer): number =>
+    Math.min(...readdirSync(`${dataDirectory}/segments`).map((base) => Number.parseInt(base, 16)))
+  const ask = async (node: ObjectStoreServer, method: string, target: string, body?: Uint8Array): Promise<string> => {
+    const reply = await node.request(method, target, body && { body })
+    assert.ok(reply.status < 300, `${method} ${target}: ${reply.status} ${reply.text}`)
+    return reply.text
+  }
+
+  before(async () => {
+    servers = await startNatsServers(1)
+  })
+  after(async () => {
+    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
+    await Promise.all(servers.map((server) => server.kill()))
+  })
+
+  it('copies the log, of which the beginning is gone, follows, and leads when it is asked to', async () => {
+    const first = await ObjectStoreServer.start({ env: settings })
+    nodes.push(first)
+    await ask(first, 'PUT', '/photos')
+    await ask(first, 'PUT', '/photos/large', LARGE)
+    const id = /<UploadId>([^<]+)</.exec(await ask(first, 'POST', '/photos/parted?uploads'))![1]!
+    await ask(first, 'PUT', `/photos/parted?uploadId=${id}&partNumber=1`, PART)
+    await eventually(async () => {
+      for (let n = 0; n < 10; n += 1) await ask(first, 'PUT', '/photos/litter', Buffer.alloc(400_000, String(n)))
+      return firstSegment(first) > 0
+    })
+    await first.stop()
+
+    await first.startAgain(nodeOf('a'))
+    await eventually(() => leads(first))
+    await ask(first, 'PUT', '/photos/small', Buffer.from('in the stream'))
+    const second = await ObjectStoreServer.start({ env: nodeOf('b') })
+    nodes.push(second)
+    assert.match(second.stderr, /"msg":"the log of another node was copied"/)
+    await eventually(async () => {
+      const { nodes: seen } = JSON.parse((await second.request('GET', '/v1/cluster')).text)
+      return seen.some(
+        (each: { node: string; role: string; behind: { bytes: number } }) =>
+          each.node === 'b' && each.role === 'follower' && each.behind.bytes === 0,
+      )
+    })
+    assert.equal((await second.request('GET', '/photos/large')).status, 503)
+
+    first.signal('SIGUSR2')
+    await eventually(() => leads(second))
+    await first.kill()
+    assert.ok((await second.request('GET', '/photos/large')).bytes.equals(LARGE))
+    assert.equal(await ask(second, 'GET', '/photos/small'), 'in the stream')
+    const { headers } = await second.request('PUT', `/photos/parted?uploadId=${id}&partNumber=2`, { body: PART })
+    assert.ok(headers.get('etag') !== null)
+    const parts = /<Part>.*<\/Part>/s.exec(await ask(second, 'GET', `/photos/parted?uploadId=${id}`))![0]
+    assert.equal(parts.split('<PartNumber>').length - 1, 2)
+  })
+})
