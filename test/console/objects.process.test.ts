@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
-import { ConsoleServer, Visitor, startBrowser } from '../support/console.ts'
+import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { policyTenant } from '../support/logstore.ts'
 import { eventually } from '../support/waiting.ts'
@@ -255,5 +255,32 @@ describe('objects in the console', () => {
     }
     assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])
     assert.deepEqual(visitor.complaints, [])
+  })
+})
+
+describe('an object store somewhere else', () => {
+  it('that goes away is said to be away, and the page goes on when it is back', async () => {
+    const door = await Door.open('127.0.0.1:1') // where nobody is
+    const elsewhere = await ConsoleServer.start({ TRILOG_CONSOLE_OBJECTSTORE_URL: door.url }, ['objectstore'])
+    after(() => elsewhere.kill())
+    door.behind = new URL(elsewhere.at('objectstore')).host
+    const guest = await Visitor.open(browser, elsewhere.at('console'))
+    await guest.page.goto('/objects')
+    await guest.page.getByRole('button', { name: 'Go on without credentials' }).click()
+    await guest.page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
+
+    const { behind } = door
+    door.behind = null
+    door.cut()
+    await guest.page.reload()
+    await guest.page
+      .getByRole('alert')
+      .getByText(/does not answer/)
+      .first()
+      .waitFor()
+    door.behind = behind
+    await guest.page.getByRole('button', { name: 'Reload' }).first().click()
+    await guest.page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
+    await guest.close()
   })
 })
