@@ -7,6 +7,7 @@ import type { MemberOptions } from './cluster/member/open-member.ts'
 import type { ClusterSettings } from './config/cluster.ts'
 import type { ClusterView } from './http/cluster.ts'
 import type { Lifecycle } from './lifecycle.ts'
+import type { Degradation } from './observability/health.ts'
 
 interface MembershipOptions extends Omit<MemberOptions, 'settings'> {
   /** Absent or null: the log is in no cluster. */
@@ -49,6 +50,12 @@ export class ClusterSight {
   /** What keeps the node from taking part. */
   get problem(): string | null {
     return this.member?.problem ?? null
+  }
+
+  degradations(): readonly Degradation[] {
+    if (this.member?.hasTwin !== true) return []
+    const reason = `another process of the cluster is node ${this.#settings.nodeId}, too`
+    return [{ kind: 'node_id_twice', reason, action: 'give each node a TRILOG_NODE_ID of its own' }]
   }
 
   handOver(to: string | null): void {

@@ -47,10 +47,11 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
   })
   const stream = await openStream(data, tell, stopped.promise)
   if (stream !== null) {
-    const nodes = new OtherNodes({ own: data.node, nowMs: sharedMs })
+    const writer = writerOf(data.node, randomInt(RANDOM_MAX).toString(36))
+    const nodes = new OtherNodes({ writer, nowMs: sharedMs })
     stream.hearNodes((text) => nodes.heard(text))
     tell({ kind: 'stream', logId: stream.logId, begin: stream.begin, first: stream.first })
-    const timer = setInterval(() => tell({ kind: 'nodes', own: null, others: nodes.all }), NODES_MS)
+    const timer = setInterval(() => tell({ kind: 'nodes', own: null, ...nodes.all }), NODES_MS)
     const join = await Promise.race([joined.promise, stopped.promise])
     clearInterval(timer)
     if (join !== 'stopped') {
@@ -59,7 +60,6 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
           stream,
           data,
           nodes,
-          writer: writerOf(data.node, randomInt(RANDOM_MAX).toString(36)),
           files: nodeFiles,
           clock: { nowMs: sharedMs, after },
           random: () => randomInt(RANDOM_MAX) / RANDOM_MAX,

@@ -144,6 +144,7 @@ async function openFront(
   if (sight !== null) {
     sight.member = member
     health.add('cluster', () => sight.problem)
+    health.addDegradations(() => sight.degradations())
   }
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))

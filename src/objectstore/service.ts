@@ -373,7 +373,10 @@ async function openFront(
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
   health.add('log', () => logProblem(log))
-  if (sight !== null) health.add('cluster', () => sight.problem)
+  if (sight !== null) {
+    health.add('cluster', () => sight.problem)
+    health.addDegradations(() => sight.degradations())
+  }
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
   health.addDegradations(() => helper.degradations())

@@ -5,7 +5,7 @@
  *   degradation   it does, but something was lost or is about to be: a replica, stored bytes, a disk. A person has to act
  */
 export interface Degradation {
-  /** `replica_lost`, `damage`, `read_errors` or `query_store`. */
+  /** `replica_lost`, `damage`, `read_errors`, `query_store` or `node_id_twice`. */
   readonly kind: string
   readonly reason: string
   /** What to do about it. */

@@ -106,6 +106,19 @@ describe(name, { skip }, () => {
     assert.deepEqual(await ledger.problemsOf(await leader()), [])
   })
 
+  it('says on both that another process has the same id, and goes on', async () => {
+    const [last] = nodes
+    const twin = await startNode('node-3')
+    for (const node of [last!, twin]) {
+      await eventually(async () => {
+        const { headers } = await node.request('GET', '/health')
+        return headers.get('x-trilog-degraded')?.includes('node-3') === true
+      })
+    }
+    assert.deepEqual(await ledger.problemsOf(await leader()), [])
+    await twin.kill()
+  })
+
   it('keeps a log that was there before the cluster', async () => {
     const alone = await BrokerServer.start()
     const stream = await alone.newStream()

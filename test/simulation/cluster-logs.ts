@@ -446,10 +446,10 @@ class SimulatedLane implements RunningLane {
       })
     const cluster = this.#cluster
     const { random, stream } = cluster
+    const writer = writerOf(data.node, String(Math.floor(random() * 2 ** 40)))
     return {
       data,
-      nodes: new OtherNodes({ own: data.node, nowMs: () => cluster.nowMs }),
-      writer: writerOf(data.node, String(Math.floor(random() * 2 ** 40))),
+      nodes: new OtherNodes({ writer, nowMs: () => cluster.nowMs }),
       files: this.#world.files,
       clock: {
         nowMs: () => cluster.nowMs,

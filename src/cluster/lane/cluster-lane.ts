@@ -30,7 +30,6 @@ export interface LaneParts {
   readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena'> & {
     readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
   }
-  readonly writer: string
   readonly nodes: OtherNodes
   readonly files: Files
   /** Its `nowMs` is the same in all threads of the process. */
@@ -83,19 +82,19 @@ export class ClusterLane {
   #roomCame: (() => void) | null = null
 
   constructor(parts: LaneParts, { log, anchor }: Extract<ToLane, { readonly kind: 'join' }>) {
-    const { data, stream, writer, clock, random } = parts
+    const { data, stream, nodes, clock, random } = parts
     this.#parts = parts
     this.#shared = LogShared.attach(log.shared)
     this.#ring = SpscRing.attach(log.ring)
     this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
-    this.#nodes = parts.nodes
+    this.#nodes = nodes
     this.#anchor = anchor
     writeAnchor(parts.files, data.directory, anchor)
     this.#shared.publishAnchored(anchor.end.position)
     this.#shared.publishConfirmed(anchor.end.position)
     this.#session = new Session({
       stream,
-      writer,
+      writer: nodes.writer,
       times: timesOf(data.leaseMs),
       anchor,
       clock,
@@ -280,7 +279,7 @@ export class ClusterLane {
       this.#statusDueMs = nowMs + STATUS_MS
       const own = this.#status()
       this.#parts.stream.tellNodes(JSON.stringify(own))
-      this.#parts.tell({ kind: 'nodes', own, others: this.#nodes.all })
+      this.#parts.tell({ kind: 'nodes', own, ...this.#nodes.all })
     }
     this.#handOverIfAsked()
   }
@@ -317,6 +316,7 @@ export class ClusterLane {
     const { epoch, sequence, confirmed } = node
     return {
       node: data.node,
+      writer: this.#nodes.writer,
       role,
       epoch,
       sequence,

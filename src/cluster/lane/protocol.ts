@@ -32,6 +32,8 @@ export interface LaneTaskData {
 /** What nodes say of themselves, about every second. */
 export interface NodeStatus {
   readonly node: string
+  /** Its process, as `writerOf` names it. */
+  readonly writer: string
   readonly role: 'recovering' | 'follower' | 'leader'
   readonly epoch: number
   /** Sequence of the last message of the stream that it took. */
@@ -47,6 +49,12 @@ export interface NodeStatus {
 export interface HeardStatus extends NodeStatus {
   /** By the clock that threads share. */
   readonly atMs: number
+}
+
+export interface HeardNodes {
+  readonly others: readonly HeardStatus[]
+  /** When another process said last that it is this node, by the clock that threads share. Null: none did. */
+  readonly twinAtMs: number | null
 }
 
 export type ToLane =
@@ -75,4 +83,4 @@ export type FromLane =
   | { readonly kind: 'catch up' }
   | { readonly kind: 'stop'; readonly reason: string }
   | { readonly kind: 'progress' }
-  | { readonly kind: 'nodes'; readonly own: NodeStatus | null; readonly others: readonly HeardStatus[] }
+  | ({ readonly kind: 'nodes'; readonly own: NodeStatus | null } & HeardNodes)

@@ -19,7 +19,7 @@ import type { Anchor } from '../history.ts'
 import { isSamePlace } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { readAnchor } from '../lane/anchor-file.ts'
-import type { FromLane, HeardStatus, LaneTaskData, NodeStatus, StreamSettings, ToLane } from '../lane/protocol.ts'
+import type { FromLane, HeardNodes, LaneTaskData, NodeStatus, StreamSettings, ToLane } from '../lane/protocol.ts'
 import { Asides } from './asides.ts'
 
 type ClusterRole = 'recovering' | 'follower' | 'leader'
@@ -119,7 +119,7 @@ export class ClusterMember {
   #term = 0
   #problem: string | null = null
   #awayReason: string | null = null
-  #nodes: { readonly own: NodeStatus | null; readonly others: readonly HeardStatus[] } = { own: null, others: [] }
+  #nodes: HeardNodes & { readonly own: NodeStatus | null } = { own: null, others: [], twinAtMs: null }
 
   constructor(parts: MemberParts) {
     this.#parts = parts
@@ -129,6 +129,12 @@ export class ClusterMember {
   /** What keeps this node from taking part. */
   get problem(): string | null {
     return this.#problem ?? this.#awayReason
+  }
+
+  /** Another process says that it is this node. Nothing is lost, as each process writes under a name of its own, but a hand-over may go to the other. */
+  get hasTwin(): boolean {
+    const { twinAtMs } = this.#nodes
+    return twinAtMs !== null && this.#parts.nowMs() - twinAtMs <= AWAY_MS
   }
 
   /** What this node knows of the cluster at the moment. */
