@@ -106,7 +106,7 @@ describe('traces of a process', { concurrency: true }, () => {
     const away = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }
     const broker = await BrokerServer.start({ env: away })
     assert.equal((await broker.request('PUT', '/v1/streams/s', {})).status, 201)
-    await eventually(() => broker.stderr.includes('spans were dropped'))
+    await broker.logged('spans were dropped')
     assert.equal((await broker.request('GET', '/v1/streams')).status, 200)
     await broker.stop()
   })

@@ -201,6 +201,11 @@ export class RunningService {
     return this.#process.stderr
   }
 
+  /** Resolves when its log says so: the pipe may bring a line later than the answer of a request that was sent after it. */
+  async logged(what: string | RegExp): Promise<void> {
+    await eventually(() => (typeof what === 'string' ? this.stderr.includes(what) : what.test(this.stderr)))
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#process.signal(signal)
   }

@@ -86,7 +86,7 @@ describe('the mode mtls', () => {
     })
     writeKeys(subjectFor('CN=ci,O=initech', 'initech'))
     server.signal('SIGHUP')
-    await eventually(() => server.stderr.includes('keys read again'))
+    await server.logged('keys read again')
     assert.equal((await refusalOf(ofAcme.publish('orders', { message_id: 'm', payload: 'p' }))).status, 401)
     await (await clientOf(server, stranger)).createStream('orders')
   })
@@ -112,7 +112,7 @@ describe('the mode mtls', () => {
     }
     writeKeys(subjectFor('CN=ci,O=initech', 'initech'))
     server.signal('SIGHUP')
-    await eventually(() => server.stderr.includes('keys read again'))
+    await server.logged('keys read again')
     await assert.rejects(known.publish('orders', { message_id: 'm', payload: 'p' }), { kind: 'Transport' })
   })
 

@@ -161,7 +161,7 @@ describe('a disk that fails', () => {
     assert.deepEqual(health.succeeded(HealthReply).storage.status, 'degraded')
     assert.match(health.headers.get('x-trilog-degraded')!, /reads .* failed, .*0000000000000000 cannot be read: EIO/)
     assert.match((await server.request('GET', '/readyz')).text, /"status":"degraded".*"kind":"read_errors"/)
-    assert.match(server.stderr, /"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
+    await server.logged(/"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })
 

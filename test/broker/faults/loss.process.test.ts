@@ -86,7 +86,7 @@ describe('a broker with replica directories', () => {
     rmSync(replicas[0], { recursive: true })
     await eventually(async () => (await health(server)).storage.status === 'degraded')
     assert((await health(server)).header!.includes(replicas[0]))
-    assert(server.stderr.includes(replicas[0]))
+    await server.logged(replicas[0])
     assert.equal(await metric(server, 'mq_log_replicas_lost'), '1')
     await stream.publish()
     rmSync(replicas[1], { recursive: true })
@@ -99,7 +99,7 @@ describe('a broker with replica directories', () => {
 
     await server.startAgain()
     for (const directory of replicas) {
-      assert.match(server.stderr, new RegExp(`"directory":"${directory}"[^\\n]*made anew`))
+      await server.logged(new RegExp(`"directory":"${directory}"[^\\n]*made anew`))
     }
     assert.equal((await health(server)).storage.status, 'ok')
     assert.equal((await server.stream(stream.name).replay()).records.length, 2)
@@ -115,7 +115,7 @@ describe('a broker with replica directories', () => {
     writeFileSync(broken, 'something else is in its way')
     await server.startAgain()
     assert((await health(server)).header!.includes(broken))
-    assert(server.stderr.includes(broken))
+    await server.logged(broken)
     await stream.publish()
     assert.equal((await stream.replay()).records.length, 2)
   })

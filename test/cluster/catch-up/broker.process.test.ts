@@ -44,7 +44,7 @@ describe(name, { skip }, () => {
       const { nodes: seen } = await second.get('/v1/cluster', ClusterReply)
       return seen.some(({ node, role, behind }) => node === 'b' && role === 'follower' && behind.bytes === 0)
     })
-    assert.match(second.stderr, /"msg":"the log of another node was copied"/)
+    await second.logged(/"msg":"the log of another node was copied"/)
 
     const peer = peerOf(first)
     const status = await cluster('status', '--url', peer, '--output', 'json')

@@ -57,7 +57,7 @@ describe(name, { skip }, () => {
     await ask(first, 'PUT', '/photos/small', Buffer.from('in the stream'))
     const second = await ObjectStoreServer.start({ env: nodeOf('b') })
     nodes.push(second)
-    assert.match(second.stderr, /"msg":"the log of another node was copied"/)
+    await second.logged(/"msg":"the log of another node was copied"/)
     await eventually(async () => {
       const { nodes: seen } = JSON.parse((await second.request('GET', '/v1/cluster')).text)
       return seen.some(

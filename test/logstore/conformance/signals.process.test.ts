@@ -177,7 +177,7 @@ describe('SIGHUP', () => {
   it('without a policy file keeps the development policy', async () => {
     const development = await LogStoreServer.start()
     development.signal('SIGHUP')
-    await eventually(() => /no tenant policy file/.test(development.stderr))
+    await development.logged(/no tenant policy file/)
     assert.equal((await development.request(QUERY, { dataset: 'checkout' })).status, 200)
     await development.stop()
   })

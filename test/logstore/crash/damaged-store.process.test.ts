@@ -123,7 +123,7 @@ describe('a store whose files were damaged while it was stopped', () => {
     assert(failure)
     assert.deepEqual([failure.status, failure.kind, failure.rejection().retryable], [500, 'bundle_read_failed', true])
     assert.match(failure.text, /0000000000000000/)
-    assert.match(server.stderr, /quarantine incident/)
+    await server.logged(/quarantine incident/)
     assert.equal(whole.length, 19)
     for (const batch of whole) await checkBatches(load.ask, load.batches, [batch])
 
@@ -140,7 +140,7 @@ describe('a store of which a part was lost while it was stopped', () => {
     const { name, restart } = await startWithout(context, -1, '/records.log')
     for (const isAgain of [false, true]) {
       assert.match(await assertDamaged(), /records\.log is missing/)
-      assert(server.stderr.includes(name))
+      await server.logged(name)
       await checkBatches(load.ask, load.batches, [load.batches.sent[0]!])
       const more = Load.start(server, { seed: isAgain ? 6 : 5, connections: 2 })
       context.after(() => more.abandon())
@@ -154,7 +154,7 @@ describe('a store of which a part was lost while it was stopped', () => {
   it('tells that its oldest bundle is gone until an operator has acknowledged it', async (context) => {
     const { restart } = await startWithout(context, 0, '')
     const reason = await assertDamaged()
-    assert.match(server.stderr, /quarantine incident/)
+    await server.logged(/quarantine incident/)
     await restart()
     assert.equal(await assertDamaged(), reason)
     const [id] = /inc-[0-9a-f]+/.exec(reason)!

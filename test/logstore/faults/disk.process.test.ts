@@ -102,7 +102,7 @@ describe('a disk that fails', () => {
     const ready = await server.request('/readyz', null)
     assert.match(ready.text, /^\{"status":"degraded","reasons":\[\{"kind":"read_errors",/)
     assert.match((await server.request('/metrics', null)).text, /^logstore_read_errors_total 2$/m)
-    assert.match(server.stderr, /"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
+    await server.logged(/"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })
 

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { failToStartObjectStore, ObjectStoreServer, TestBucket } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
-import { eventually } from '../../support/waiting.ts'
 
 const MIB = 1 << 20
 const CORS =
@@ -68,7 +67,7 @@ describe('what was answered', () => {
 describe('SIGHUP', () => {
   it('without a credentials file changes nothing, and the log says so', async () => {
     store.signal('SIGHUP')
-    await eventually(() => /"level":"warn".*no credentials file is set/.test(store.stderr))
+    await store.logged(/"level":"warn".*no credentials file is set/)
     assert.doesNotMatch(store.stderr, /credentials read again/)
     assert.equal((await store.request('GET', '/')).status, 200)
   })

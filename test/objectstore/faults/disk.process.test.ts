@@ -139,7 +139,7 @@ describe('a disk that fails', () => {
     assert.match(health.header('x-trilog-degraded')!, new RegExp(`reads .* failed, .*${segment}: EIO`))
     assert.match((await server.request('GET', '/readyz')).text, /"status":"degraded".*"kind":"read_errors"/)
     assert.match((await server.request('GET', '/v1/metrics')).text, /^objstore_read_errors_total [1-9]/m)
-    assert.match(server.stderr, /"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
+    await server.logged(/"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })
 

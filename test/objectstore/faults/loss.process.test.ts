@@ -61,7 +61,7 @@ describe('an object store that lost something while it was stopped', () => {
     const isWell = async (): Promise<boolean> =>
       (await server.request('GET', '/health')).header('x-trilog-degraded') === null
     await eventually(isWell)
-    assert.match(server.stderr, /incidents were acknowledged/)
+    await server.logged(/incidents were acknowledged/)
     await server.restart()
     assert.equal(await degradedBy(server), null)
   })
