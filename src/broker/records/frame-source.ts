@@ -32,7 +32,7 @@ export interface Readable {
   readonly from: number
   /** What is below stays as it is in this generation: `written` or `committed` of the log (W1). */
   readonly end: number
-  /** Of the log (W3). */
+  /** The generation of the log in which these bounds hold (W3). */
   readonly generation: number
 }
 

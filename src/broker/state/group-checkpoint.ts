@@ -179,7 +179,7 @@ function slotsOf(table: DeliveryTable): Uint32Array {
   return slots
 }
 
-/** @param slots null: all of the first rows. They are copied as one piece of memory then, in a fifth of the time */
+/** @param slots null: the first rows without a gap, which are copied as one piece of memory */
 function taken<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>(
   column: Column,
   slots: Uint32Array | null,

@@ -30,7 +30,7 @@ export interface FrameToRead extends FramePlace {
 export interface ReadTask {
   /** Base of the log's oldest segment: files of older ones are closed. */
   readonly oldestBase: number
-  /** Of the log: files that were opened in another one are closed. */
+  /** The generation of the log. Files that were opened in another one are closed. */
   readonly generation: number
   /** Are read in this order: one may overwrite what stands of those before it in memory that they share. */
   readonly frames: readonly FrameToRead[]
