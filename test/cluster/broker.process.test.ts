@@ -3,14 +3,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ClusterReply } from '../../src/http/cluster.ts'
 import { BrokerServer } from '../support/broker.ts'
-import { leaderAmong, nodeEnvironment } from '../support/cluster.ts'
+import { STOPPED_MS, goesOnWithAnother, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { eventually, timePasses } from '../support/waiting.ts'
 import { BrokerLedger } from '../support/broker-ledger.ts'
 
-/** Longer than the lease, and than followers wait. */
-const STOPPED_MS = 5000
 const PUBLISHERS = 4
 
 const { name, skip } = natsOrSkip('brokers in a cluster on real NATS servers')
@@ -52,30 +50,7 @@ describe(name, { skip }, () => {
     await isAnsweredAgain(200)
   })
 
-  it('goes on with the other node when the leader is killed', async () => {
-    for (let round = 0; round < 2; round += 1) {
-      const killed = await leader()
-      await killed.kill()
-      await isAnsweredAgain()
-      await killed.startAgain()
-    }
-  })
-
-  it('goes on with the other node when the leader is told to stop', async () => {
-    const stopped = await leader()
-    await stopped.stop()
-    await isAnsweredAgain()
-    await stopped.startAgain()
-  })
-
-  it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
-    const stopped = await leader()
-    stopped.signal('SIGSTOP')
-    await timePasses(STOPPED_MS)
-    await isAnsweredAgain()
-    stopped.signal('SIGCONT')
-    await isAnsweredAgain(100)
-  })
+  goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop: 100 })
 
   it('goes on when all NATS servers were killed at once', async () => {
     await Promise.all(servers.map((server) => server.kill()))

@@ -3,16 +3,14 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { ClusterReply } from '../../src/http/cluster.ts'
-import { leaderAmong, nodeEnvironment } from '../support/cluster.ts'
+import { goesOnWithAnother, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { ObjectLedger } from '../support/object-ledger.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
-import { eventually, timePasses } from '../support/waiting.ts'
+import { eventually } from '../support/waiting.ts'
 import { Compile } from 'typebox/schema'
 
-/** Longer than the lease, and than followers wait. */
-const STOPPED_MS = 5000
 const WRITERS = 4
 /** Small, so that segments are sealed, checkpoints are written and the log is cleaned meanwhile. */
 const SEGMENT_BYTES = 4 << 20
@@ -73,30 +71,7 @@ describe(name, { skip }, () => {
     await isAnsweredAgain(100)
   })
 
-  it('goes on with the other node when the leader is killed', async () => {
-    for (let round = 0; round < 2; round += 1) {
-      const killed = await leader()
-      await killed.kill()
-      await isAnsweredAgain()
-      await killed.startAgain()
-    }
-  })
-
-  it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
-    const stopped = await leader()
-    stopped.signal('SIGSTOP')
-    await timePasses(STOPPED_MS)
-    await isAnsweredAgain()
-    stopped.signal('SIGCONT')
-    await isAnsweredAgain(50)
-  })
-
-  it('goes on with the other node when the leader is told to stop', async () => {
-    const stopped = await leader()
-    await stopped.stop()
-    await isAnsweredAgain()
-    await stopped.startAgain()
-  })
+  goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop: 50 })
 
   it('cleans the log on the leader, and each node drops its own segments', async () => {
     const first = await leader()

@@ -1,7 +1,11 @@
 /** Nodes of a cluster as tests start and ask them. */
+import { it } from 'node:test'
 import type { NatsServer } from './nats-server.ts'
 import type { RunningService } from './process.ts'
-import { eventually, givesUpAfter } from './waiting.ts'
+import { eventually, givesUpAfter, timePasses } from './waiting.ts'
+
+/** Longer than the lease, and than followers wait. */
+export const STOPPED_MS = 5000
 
 type Node = Pick<RunningService, 'url'>
 
@@ -34,4 +38,39 @@ export async function leaderAmong<Each extends Node>(nodes: () => readonly Each[
     return found !== undefined
   })
   return found!
+}
+
+interface Survival {
+  readonly leader: () => Promise<RunningService>
+  /** Resolves when clients were given so many more answers. */
+  readonly isAnsweredAgain: (count?: number) => Promise<void>
+  readonly answersAfterStop: number
+}
+
+/** Tests of two nodes under load, whichever service they run: the leader is killed, told to stop, and stopped for longer than its lease. */
+export function goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop }: Survival): void {
+  it('goes on with the other node when the leader is killed', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const killed = await leader()
+      await killed.kill()
+      await isAnsweredAgain()
+      await killed.startAgain()
+    }
+  })
+
+  it('goes on with the other node when the leader is told to stop', async () => {
+    const stopped = await leader()
+    await stopped.stop()
+    await isAnsweredAgain()
+    await stopped.startAgain()
+  })
+
+  it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
+    const stopped = await leader()
+    stopped.signal('SIGSTOP')
+    await timePasses(STOPPED_MS)
+    await isAnsweredAgain()
+    stopped.signal('SIGCONT')
+    await isAnsweredAgain(answersAfterStop)
+  })
 }
