@@ -4,7 +4,10 @@
  * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 7 unix
  */
 import assert from 'node:assert/strict'
-import koffi from 'koffi'
+import type Koffi from 'koffi'
+import { requirePackage } from './common-js.ts'
+
+const koffi = requirePackage('koffi') as typeof Koffi
 
 const LOCK_SH = 1
 const LOCK_EX = 2

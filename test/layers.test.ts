@@ -21,6 +21,7 @@ const inService = (service: string, storey: string): string[] =>
 /** What every layer above the log may use. */
 const SHARED = [
   'src/errors.ts',
+  'src/common-js.ts', // how packages are loaded
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
@@ -168,8 +169,9 @@ test('codecs import only each other, pure packages and built-ins that touch noth
   assert.deepEqual(violations(['native-free-codecs'], allowed), [])
 })
 
-test('the pipeline imports nothing of src but the errors', () => {
-  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, ['src/pipeline', 'src/errors.ts'])
+test('the pipeline imports nothing of src but the errors and the way to load packages', () => {
+  const folders = ['src/pipeline', 'src/errors.ts', 'src/common-js.ts']
+  const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, folders)
   assert.deepEqual(violations(['src/pipeline'], allowed), [])
 })
 
@@ -377,6 +379,13 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
   const isForbidden = (path: string): boolean =>
     under(path, ['src/http', 'src/observability', 'src/config']) || /(^|\/)[\w-]*routes[\w-]*\.ts$/.test(path)
   assert.deepEqual(loadedByWorkers(isForbidden), [])
+})
+
+test('what takes long to load is loaded in the shortest way', () => {
+  // 374 modules instead of src/schema.ts
+  assert.deepEqual(filesWith(/^import (?!type).* from 'typebox'$/m, []), [])
+  // their texts would be searched for names that they export: src/common-js.ts
+  assert.deepEqual(filesWith(/^import (?!type).* from '(koffi|pino|fast-json-stringify)'$/m, []), [])
 })
 
 test('files of threads are named by src/pipeline/worker-file.ts alone, which knows whether they are built', () => {

@@ -4,7 +4,8 @@
  * L1  a node that does not lead refuses retryably, and says where the leader is in `x-trilog-leader`, if it knows an address
  * L2  without a cluster, a node leads: it is asked the same and answers everything
  */
-import { Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../schema.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { Endpoint, Route } from './routes.ts'
 import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
@@ -65,7 +66,7 @@ export const ClusterReply = Type.Object({
   leader: Type.Union([Type.String(), Type.Null()], { description: 'as far as this node knows' }),
   nodes: Type.Array(Node),
 })
-export type ClusterReply = Type.Static<typeof ClusterReply>
+export type ClusterReply = Static<typeof ClusterReply>
 
 /** The answer of `GET /v1/cluster`. Nodes by name. */
 export function clusterReply({ name, node, nodes }: ClusterView): ClusterReply {

@@ -1,7 +1,10 @@
 /** JSON by a schema. */
-import fastJsonStringify from 'fast-json-stringify'
+import type FastJsonStringify from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
+import { requirePackage } from '../common-js.ts'
 import { StoreError } from '../errors.ts'
+
+const fastJsonStringify = requirePackage('fast-json-stringify') as typeof FastJsonStringify
 
 type Serializer = (value: unknown) => string
 

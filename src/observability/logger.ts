@@ -2,8 +2,11 @@
  * Structured logs on stderr, one JSON object a line. Written at once: what was logged before a crash is there.
  * A request is named by its id. Tokens, payloads and record bodies are never logged.
  */
-import { pino } from 'pino'
 import type { DestinationStream, Logger as PinoLogger } from 'pino'
+import type * as Pino from 'pino'
+import { requirePackage } from '../common-js.ts'
+
+const { pino } = requirePackage('pino') as typeof Pino
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]

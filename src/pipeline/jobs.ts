@@ -11,9 +11,9 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
-import { Piscina } from 'piscina'
 import { StoreError, messageOf } from '../errors.ts'
-import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import { Piscina, PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import type { Pool } from './pool-threads.ts'
 
 export interface JobPoolOptions {
   /** For messages to people: 'logstore query'. */
@@ -41,7 +41,7 @@ export interface JobOptions {
 export class JobPool<Task, Result> {
   readonly #options: JobPoolOptions
   readonly #tasksMax: number
-  #pool: Piscina<Task, Result> | null = null
+  #pool: Pool<Task, Result> | null = null
   #threads: PoolThreads | null = null
   #tasks = 0
   #closed = false
@@ -121,7 +121,7 @@ export class JobPool<Task, Result> {
   }
 
   /** At least one thread is kept from here on: with none, Piscina would let the tasks behind a dying thread wait for the next task. */
-  #start(): Piscina<Task, Result> {
+  #start(): Pool<Task, Result> {
     const { filename, threads, threadsAtStart = 1, workerData, resourceLimits } = this.#options
     const pool = new Piscina<Task, Result>({
       filename: fileURLToPath(filename),

@@ -14,11 +14,11 @@ import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_threads'
-import { Piscina } from 'piscina'
 import { messageOf } from '../errors.ts'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
-import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import { Piscina, PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import type { Pool } from './pool-threads.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */
@@ -35,7 +35,7 @@ export interface LaneOptions {
 export class Lane {
   readonly name: string
   readonly #port: MessagePort
-  readonly #pool: Piscina<LaneTask<unknown>, void>
+  readonly #pool: Pool<LaneTask<unknown>, void>
   readonly #threads: PoolThreads
   readonly #ended: Promise<void>
   #state: 'running' | 'stopping' | 'terminating' | 'ended' = 'running'

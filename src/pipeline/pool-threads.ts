@@ -3,13 +3,17 @@
  * (`v8::Module::IsGraphAsync must be used on an instantiated module`), so threads that are still loading are awaited.
  */
 import type { Worker } from 'node:worker_threads'
-import type { Piscina } from 'piscina'
+import type * as PiscinaPackage from 'piscina'
+import { requirePackage } from '../common-js.ts'
+
+export const { Piscina } = requirePackage('piscina') as typeof PiscinaPackage
+export type Pool<Task = unknown, Result = unknown> = PiscinaPackage.Piscina<Task, Result>
 
 /** For every pool: threads start without the flags of the process, and Piscina keeps no histograms, which take 3 MB and are never read. */
 export const POOL_OPTIONS = { execArgv: [], recordTiming: false }
 
 export class PoolThreads {
-  readonly #pool: Piscina
+  readonly #pool: Pool
   /** Threads that the pool began with, until they have loaded or are gone. */
   readonly #beginning = new Map<Worker, Promise<void>>()
   /** Loading of each thread by its id, including the first ones, for which `beginning` waits. */
@@ -21,7 +25,7 @@ export class PoolThreads {
    * For a pool that was made in this turn of the event loop. Piscina calls the threads that it begins with ready at once; their first message
    * says that they have loaded.
    */
-  constructor(pool: Piscina) {
+  constructor(pool: Pool) {
     this.#pool = pool
     for (const thread of pool.threads) {
       const begun = new Promise<void>((resolve) => {
