@@ -12,7 +12,7 @@ import { JSON_TYPE } from '../../http/text-answer.ts'
 import { freeMemory } from '../../free-memory.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { QueryFilter } from '../query/cursor.ts'
-import { DEADLINE_DEFAULT_MS } from '../query/request.ts'
+import { DEADLINE_DEFAULT_MS, DEADLINE_MAX_MS } from '../query/request.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { isRefusal } from '../tenants/caller.ts'
@@ -195,7 +195,7 @@ export class JaegerFront {
   }
 
   #traceOf(caller: Caller, traceId: string): Promise<WalkBody | Refusal> {
-    const request = { kind: 'trace', form: 'jaeger', traceId, deadlineMs: DEADLINE_DEFAULT_MS } as const
+    const request = { kind: 'trace', form: 'jaeger', traceId, deadlineMs: DEADLINE_MAX_MS } as const
     return this.#readers.patientStep(caller, request)
   }
 

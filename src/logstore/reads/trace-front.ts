@@ -3,7 +3,7 @@ import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import { freeMemory } from '../../free-memory.ts'
-import { DEADLINE_DEFAULT_MS } from '../query/request.ts'
+import { DEADLINE_MAX_MS } from '../query/request.ts'
 import { processNowMs } from '../query/task.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -38,7 +38,7 @@ export class TraceFront {
 
   async #answer(exchange: Exchange, caller: Caller, traceId: string): Promise<void> {
     const startedMs = processNowMs()
-    const request = { kind: 'trace', form: 'tree', traceId, deadlineMs: DEADLINE_DEFAULT_MS } as const
+    const request = { kind: 'trace', form: 'tree', traceId, deadlineMs: DEADLINE_MAX_MS } as const
     const body = await this.#readers.step(caller, request)
     if (isRefusal(body)) return void this.#readers.refuse(exchange, body)
     if (body.text.byteLength === 0) return void this.#readers.refuse(exchange, traceNotFound(body.quarantined))
