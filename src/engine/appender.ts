@@ -266,8 +266,8 @@ export class Appender {
     if (this.#head === this.#waiting.length) {
       this.#waiting = []
       this.#head = 0
-    } else if (this.#head >= COMPACT_FROM) {
-      this.#waiting = this.#waiting.slice(this.#head)
+    } else if (2 * this.#head >= this.#waiting.length) {
+      this.#waiting = this.#waiting.slice(this.#head) // no more settled ones are held than there are others
       this.#head = 0
     }
   }
@@ -295,6 +295,3 @@ const NOBODY: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10
-
-/** Settled waiters are cut off in steps of this many. */
-const COMPACT_FROM = 4096
