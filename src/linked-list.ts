@@ -2,7 +2,8 @@
  * Values in the order in which they were added, each with a link by which it is taken out again. A Set does the same with a hash, and makes its
  * table anew all the time where values come and go.
  *
- * L1  an iteration also shows values that are added while it runs, and not those that are removed while it runs
+ * L1  an iteration shows the values that were there when it began, but for those that were removed since
+ * L2  a link that is out leads nowhere. Otherwise one that grew old would keep all that came after it, removed or not, from V8's cheap collections
  */
 import assert from 'node:assert/strict'
 
@@ -55,18 +56,21 @@ export class LinkedList<Value> {
     this.#size += 1
   }
 
-  /** Once, or more often. Its own links stay for an iteration that stands at it (L1). */
+  /** Once, or more often. */
   remove(link: Link<Value>): void {
     if (!link.isIn) return
     link.isIn = false
     link.older.newer = link.newer
     link.newer.older = link.older
+    link.older = link.newer = link // L2
     this.#size -= 1
   }
 
   /** From the oldest on. */
   *[Symbol.iterator](): Generator<Value> {
-    for (let link = this.#ends.newer; link !== this.#ends; link = link.newer) if (link.isIn) yield link.value
+    const links: Link<Value>[] = []
+    for (let link = this.#ends.newer; link !== this.#ends; link = link.newer) links.push(link)
+    for (const link of links) if (link.isIn) yield link.value
   }
 
   /** The link of a value that is in the list. Searches the whole list. */

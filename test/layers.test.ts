@@ -24,6 +24,7 @@ const SHARED = [
   'src/common-js.ts', // how packages are loaded
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
+  'src/queue.ts',
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/schema.ts', // shapes of settings, requests and answers
@@ -183,8 +184,9 @@ test('the log imports nothing of src but the pipeline, steps and the errors', ()
   )
 })
 
-test('the engine imports nothing of src but the log, steps, spans and the errors', () => {
-  const folders = ['src/engine', 'src/log', 'src/errors.ts', 'src/steps.ts', 'src/spans.ts', 'native-free-codecs']
+test('the engine imports nothing of src but the log, queues, steps, spans and the errors', () => {
+  const single = ['src/errors.ts', 'src/queue.ts', 'src/steps.ts', 'src/spans.ts']
+  const folders = ['src/engine', 'src/log', ...single, 'native-free-codecs']
   assert.deepEqual(
     violations(['src/engine'], ({ to }) => !isFile(to) || under(to, folders)),
     [],

@@ -16,6 +16,7 @@ import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader, frameBytes } f
 import type { Log } from '../log/log.ts'
 import { LogWriter } from '../log/log-writer.ts'
 import type { Position } from '../log/log-writer.ts'
+import { Queue } from '../queue.ts'
 import { RecentFrames } from './recent-frames.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
@@ -88,8 +89,7 @@ export class Appender {
   /** Of the frame that `appendCopy` took last. */
   readonly copied = { type: 0 }
   readonly #copiedHeader = emptyFrameHeader()
-  #waiting: Waiting[] = []
-  #head = 0
+  readonly #waiting = new Queue<Waiting>()
   #payload: Buffer = Buffer.alloc(0)
   #isWakeDeferred = false
   #recent: RecentFrames | null = null
@@ -145,7 +145,7 @@ export class Appender {
 
   /** Frames that are not stored yet. */
   get inFlight(): number {
-    return this.#waiting.length - this.#head
+    return this.#waiting.length
   }
 
   /** @returns why the frame was not taken, then the waiter is not called; null: it was */
@@ -221,8 +221,8 @@ export class Appender {
 
   /** Told when everything appended so far is stored, which may be at once, or lost (A1). */
   behind(waiter: Waiter): void {
-    const last = this.#waiting.at(-1)
-    if (this.inFlight === 0 || last === undefined) return waiter.settled(!this.#isStale)
+    const last = this.#waiting.newest
+    if (last === undefined) return waiter.settled(!this.#isStale)
     const { end, generation, durability } = last
     // Lost frames are forgotten already: a waiter that comes now was not judged on them, and only waits for its turn.
     const isForgotten = this.#isForgetting && this.#outcome(last) === 'lost'
@@ -251,25 +251,17 @@ export class Appender {
   }
 
   #drain(): void {
-    const last = this.#waiting.at(-1)
+    const last = this.#waiting.newest
     const isLost = last !== undefined && this.#outcome(last) === 'lost'
     if (isLost && !this.#isForgetting) this.#forgetLost()
     this.#isForgetting ||= isLost && !this.#isStale
-    while (this.#head < this.#waiting.length) {
-      const waiting = this.#waiting[this.#head]!
+    for (let waiting = this.#waiting.peek(); waiting !== undefined; waiting = this.#waiting.peek()) {
       const outcome = this.#outcome(waiting)
       if (outcome === 'waiting') break
-      this.#head += 1
+      this.#waiting.shift()
       waiting.waiter.settled(outcome === 'stored')
     }
     this.#isForgetting = false
-    if (this.#head === this.#waiting.length) {
-      this.#waiting = []
-      this.#head = 0
-    } else if (this.#head >= COMPACT_FROM) {
-      this.#waiting = this.#waiting.slice(this.#head)
-      this.#head = 0
-    }
   }
 
   /** A3 */
@@ -295,6 +287,3 @@ const NOBODY: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10
-
-/** Settled waiters are cut off in steps of this many. */
-const COMPACT_FROM = 4096

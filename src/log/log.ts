@@ -250,7 +250,7 @@ export class Log extends LogEvents {
    * @param end where it ends, `generation` the one the writer built it in
    */
   outcome(end: Position, generation: number): 'stored' | 'waiting' | 'lost' {
-    if (end <= this.committed && generation === this.generation) return 'stored'
+    if (generation === this.generation && (end <= this.#committed || end <= this.committed)) return 'stored'
     if (this.#pastLives.isLost(end, generation, this.generation)) return 'lost'
     return end <= this.committed ? 'stored' : this.#state.kind === 'read-only' ? 'lost' : 'waiting'
   }

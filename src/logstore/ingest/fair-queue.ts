@@ -7,7 +7,7 @@
  *     as long as it has requests here
  */
 import assert from 'node:assert/strict'
-import { Queue } from './in-flight.ts'
+import { Queue } from '../../queue.ts'
 
 /** What a batch of the default size takes. */
 const TURN_MS = 0.5

@@ -45,37 +45,3 @@ export class InFlightTable<Request> {
     return all
   }
 }
-
-/** First in, first out, without shifting an array. */
-export class Queue<Item> {
-  #items: Item[] = []
-  #head = 0
-
-  get length(): number {
-    return this.#items.length - this.#head
-  }
-
-  push(item: Item): void {
-    this.#items.push(item)
-  }
-
-  peek(): Item | undefined {
-    return this.#items[this.#head]
-  }
-
-  /** All items, first in first. */
-  items(): readonly Item[] {
-    return this.#items.slice(this.#head)
-  }
-
-  shift(): Item | undefined {
-    const item = this.#items[this.#head]
-    if (item === undefined) return undefined
-    this.#head++
-    if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head)
-      this.#head = 0
-    }
-    return item
-  }
-}

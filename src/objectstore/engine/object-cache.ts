@@ -11,17 +11,17 @@ import type { Link } from '../../linked-list.ts'
 /** L2 */
 const CHEAP_PER_KEPT = 8
 
-interface Entry<Value> {
+export interface Cached {
   readonly position: number
-  readonly value: Value
+  /** What it takes of the memory. */
   readonly bytes: number
 }
 
-export class ObjectCache<Value> {
+export class ObjectCache<Value extends Cached> {
   readonly #bytesMax: number
-  readonly #entries = new Map<number, Link<Entry<Value>>>()
+  readonly #entries = new Map<number, Link<Value>>()
   /** In order of use. A Map in that order would walk over those that left. */
-  readonly #used = new LinkedList<Entry<Value>>()
+  readonly #used = new LinkedList<Value>()
   #bytes = 0
   #cheap = 0
 
@@ -40,7 +40,7 @@ export class ObjectCache<Value> {
       this.#used.remove(entry)
       this.#used.append(entry)
     }
-    return entry.value.value
+    return entry.value
   }
 
   /** True when the object should be added (L2). Call it once for each object. */
@@ -52,14 +52,15 @@ export class ObjectCache<Value> {
   }
 
   /** One that `wants` has let in. */
-  add(position: number, value: Value, bytes: number): void {
+  add(value: Value): void {
+    const { position, bytes } = value
     if (this.#entries.has(position)) return
-    this.#entries.set(position, this.#used.add({ position, value, bytes }))
+    this.#entries.set(position, this.#used.add(value))
     this.#bytes += bytes
     while (this.#bytes > this.#bytesMax) this.#remove(this.#used.oldest!) // L1: the cache has entries while it counts bytes
   }
 
-  #remove(entry: Link<Entry<Value>>): void {
+  #remove(entry: Link<Value>): void {
     this.#used.remove(entry)
     this.#entries.delete(entry.value.position)
     this.#bytes -= entry.value.bytes

@@ -16,6 +16,7 @@ import type { FrameMemory, FrameReads } from './frame-reads.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
 import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
 import { ObjectCache } from './object-cache.ts'
+import type { Cached } from './object-cache.ts'
 import type { Run, RunReads, RunsOf } from './run-reads.ts'
 
 /** Estimate of the memory that a loaded frame takes beside its payload, including its headers as text. */
@@ -25,9 +26,8 @@ const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
 const DETAILS_BYTES_EXPECTED = 700
 
-export interface LoadedObject {
-  /** Position of the frame. */
-  readonly position: number
+/** At the position of its frame. */
+export interface LoadedObject extends Cached {
   readonly frame: CommitFrame
   readonly details: ObjectDetails
   /** The same whenever it is asked for: what is made of it can be kept with it. */
@@ -96,10 +96,9 @@ export class Objects {
     if (kept !== undefined) return kept
     const payload = this.#reads.readToKeepNow(position, expectedBytes(value, keyBytes))
     if (payload === null) return null
-    const bytes = payload.byteLength
-    const isKept = this.#isKept(bytes, true)
+    const isKept = this.#isKept(payload, true)
     const loaded = this.#loaded(position, isKept ? copyInOwnMemory(payload) : payload)
-    if (isKept) this.#cache.add(position, loaded, LOADED_BYTES + bytes)
+    if (isKept) this.#cache.add(loaded)
     return loaded
   }
 
@@ -110,19 +109,19 @@ export class Objects {
     if (kept !== undefined) return kept
     const { payload } = await this.#reads.read(position, expectedBytes(value, keyBytes))
     const loaded = this.#loaded(position, payload)
-    const bytes = payload.byteLength
-    if (this.#isKept(bytes, false)) this.#cache.add(position, loaded, LOADED_BYTES + bytes)
+    if (this.#isKept(payload, false)) this.#cache.add(loaded)
     return loaded
   }
 
-  #isKept(bytes: number, isCheap: boolean): boolean {
-    return bytes <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(LOADED_BYTES + bytes, isCheap)
+  #isKept({ byteLength }: Buffer, isCheap: boolean): boolean {
+    return byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(LOADED_BYTES + byteLength, isCheap)
   }
 
   #loaded(position: number, payload: Buffer): LoadedObject {
     const frame = decodeCommit(payload)
     const details = decodeDetails(frame.details)
-    return { position, frame, details, view: this.#viewOf(position, frame, details) }
+    const bytes = LOADED_BYTES + payload.byteLength
+    return { position, bytes, frame, details, view: this.#viewOf(position, frame, details) }
   }
 
   #viewOf(owner: number, frame: CommitFrame, details: ObjectDetails): StoredObject {
@@ -137,7 +136,10 @@ export class Objects {
       headers: null,
       read: (from, to) => {
         this.#counters.bodyBytesRead += to - from
-        if ('inline' in content) return new InlineSource(content.inline.subarray(from, to))
+        if ('inline' in content) {
+          const { inline } = content
+          return new InlineSource(to - from === inline.byteLength ? inline : inline.subarray(from, to))
+        }
         return this.#openSource({ body: { extents: content.extents, keyBytes: key.byteLength, owner }, from, to })
       },
     }

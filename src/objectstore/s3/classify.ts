@@ -8,13 +8,13 @@ import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { invalidUri, percentDecoded } from './addressing.ts'
 import type { Address, AddressedRequest, Addressing } from './addressing.ts'
-import { eitherHeader } from './auth/request-identity.ts'
+import { eitherHeader, hasOwnHeaders } from './auth/request-identity.ts'
 import type { SignedRequest } from './auth/canonical-request.ts'
 import { HEADERS_BYTES_MAX, QUERY_PARAMETERS_MAX, TARGET_BYTES_MAX } from './limits.ts'
 import { isSignedInQuery } from './auth/query-signature-v2.ts'
 import { withHeadersInQuery } from './headers-in-query.ts'
 import { ONLY_VERSION, OPERATIONS, SELECTING_PARAMETERS, VERSION } from './operations-table.ts'
-import type { Extension, Operation, OperationTarget } from './operations-table.ts'
+import type { Extension, Operation } from './operations-table.ts'
 
 export interface Classified {
   readonly operation: Operation
@@ -39,7 +39,9 @@ export function classify(
   const headers = isSignedInQuery(request.query) ? withHeadersInQuery(request.headers, query) : request.headers
   const address = addressing.addressOf(request)
   const target = address.bucket === null ? 'service' : address.key === null ? 'bucket' : 'object'
-  const operation = rowsOf(request.method, target).find((row) => isMeant(row, query, headers))
+  const asked = rows.get(request.method)?.[target]
+  const saysMore = query.size > 0 || hasOwnHeaders(headers)
+  const operation = saysMore ? asked?.all.find((row) => isMeant(row, query, headers)) : asked?.plain
   if (operation === undefined) throw outsideProfile('This operation')
   const { extension, name, parameters } = operation
   if (parameters !== null) {
@@ -107,16 +109,25 @@ function parseQuery(raw: string): ReadonlyMap<string, string> {
 
 const decoded = (text: string): string => percentDecoded(text.includes('+') ? text.replaceAll('+', ' ') : text)
 
-type Rows = Map<OperationTarget, Operation[]>
-const rows = new Map<string, Rows>()
-for (const operation of OPERATIONS) {
-  const targets: OperationTarget[] = operation.target === 'bucket or object' ? ['bucket', 'object'] : [operation.target]
-  const ofMethod: Rows = rows.get(operation.method) ?? new Map()
-  rows.set(operation.method, ofMethod)
-  for (const target of targets) ofMethod.set(target, [...(ofMethod.get(target) ?? []), operation])
+type Target = 'service' | 'bucket' | 'object'
+
+interface Rows {
+  readonly all: Operation[]
+  /** Of who says nothing but the target, as most do; undefined: there is none. */
+  plain: Operation | undefined
 }
 
-const rowsOf = (method: string, target: OperationTarget): readonly Operation[] => rows.get(method)?.get(target) ?? []
+const noRows = (): Rows => ({ all: [], plain: undefined })
+const rows = new Map<string, Readonly<Record<Target, Rows>>>()
+for (const operation of OPERATIONS) {
+  const { method, target } = operation
+  const ofMethod = rows.get(method) ?? { service: noRows(), bucket: noRows(), object: noRows() }
+  rows.set(method, ofMethod)
+  for (const each of target === 'bucket or object' ? (['bucket', 'object'] as const) : [target]) {
+    ofMethod[each].all.push(operation)
+    if (operation.header === null && operation.selectors.length === 0) ofMethod[each].plain ??= operation
+  }
+}
 
 /** O1 of the table. */
 function isMeant(

@@ -14,6 +14,7 @@ const OWN_HEADER = /^x-obj-(?:bucket-id|object-id|version-id|commit-sequence|dur
 const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): string {
+  if (headers.length === 0) return ''
   const parts: string[] = [] // joined at last: the text is in one piece then, and cheap to put into many answers
   for (const [name, text] of headers) {
     const value = safeValue(text)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assert as check, constantFrom, array, integer, property, record } from 'fast-check'
 import { ObjectCache } from '../../../src/objectstore/engine/object-cache.ts'
+import type { Cached } from '../../../src/objectstore/engine/object-cache.ts'
 
 const BYTES_MAX = 1000
 
@@ -35,36 +36,36 @@ describe('the cache of objects', () => {
     })
     check(
       property(array(step, { maxLength: 60 }), (steps) => {
-        const cache = new ObjectCache<number>(BYTES_MAX)
+        const cache = new ObjectCache<Cached>(BYTES_MAX)
         const listed = new ListedCache()
         for (const { do: what, position, bytes } of steps) {
-          if (what === 'get') assert.equal(cache.get(position), listed.get(position))
+          if (what === 'get') assert.equal(cache.get(position)?.position, listed.get(position))
           else {
-            cache.add(position, position, bytes)
+            cache.add({ position, bytes })
             listed.add(position, bytes)
           }
           assert.equal(cache.bytes, listed.bytes)
         }
-        for (const { position } of Array.from(listed.entries)) assert.equal(cache.get(position), position)
+        for (const { position } of Array.from(listed.entries)) assert.equal(cache.get(position)?.position, position)
       }),
     )
   })
 
   it('takes whatever fits, and what costs much to read again in the place of others', () => {
-    const cache = new ObjectCache<number>(BYTES_MAX)
+    const cache = new ObjectCache<Cached>(BYTES_MAX)
     assert.ok(cache.wants(BYTES_MAX, true))
     assert.ok(!cache.wants(BYTES_MAX + 1, false))
-    cache.add(1, 1, BYTES_MAX)
+    cache.add({ position: 1, bytes: BYTES_MAX })
     assert.ok(cache.wants(10, false))
   })
 
   it('keeps most of what it has while more than fits is read in turn, again and again', () => {
-    const cache = new ObjectCache<number>(BYTES_MAX)
+    const cache = new ObjectCache<Cached>(BYTES_MAX)
     let found = 0
     for (let n = 0; n < 130 * 100; n++) {
       const position = n % 130
       if (cache.get(position) !== undefined) found += 1
-      else if (cache.wants(10, true)) cache.add(position, position, 10)
+      else if (cache.wants(10, true)) cache.add({ position, bytes: 10 })
     }
     assert.ok(found > (130 * 100) / 2, `${found} found`) // in order of use alone: none
     assert.ok(cache.bytes <= BYTES_MAX)

@@ -6,6 +6,7 @@
  *     for each request anew
  * U2  what is kept is bounded in number and in length: what was not used for GENERATION_MAX others makes room. A Map that loses its first entry
  *     again and again looks for it behind all that were there before
+ * U3  what many URLs have in common, caller and signed headers, is kept once: memory that each request looks at stays in the processor's cache
  */
 import type { SignedRequest } from './canonical-request.ts'
 import type { Caller } from './request-identity.ts'
@@ -14,7 +15,6 @@ export interface VerifiedUrl {
   readonly caller: Caller
   readonly signedAtMs: number
   readonly expiresSeconds: number
-  /** As the client listed them. */
   readonly signedHeaders: readonly string[]
 }
 
@@ -24,6 +24,12 @@ interface Kept extends VerifiedUrl {
   readonly query: string
   /** Values of the signed headers. */
   readonly values: readonly string[]
+}
+
+const NO_URL: Pick<Kept, 'caller' | 'signedHeaders' | 'values'> = {
+  caller: { principal: null, contentSha256: null, chunkSigning: null },
+  signedHeaders: [],
+  values: [],
 }
 
 /** U2: twice as many are kept, at about 1 KB each. */
@@ -39,6 +45,8 @@ export class VerifiedUrls {
   /** By the beginning of what may be the signature: a number is found sooner than a text. Of two with the same the last one is kept. */
   #newer = new Map<number, Kept>()
   #older = new Map<number, Kept>()
+  /** U3: what the one added last has. */
+  #usual = NO_URL
 
   find(request: SignedRequest): VerifiedUrl | null {
     const place = placeOf(request)
@@ -53,10 +61,16 @@ export class VerifiedUrls {
 
   add(request: SignedRequest, url: VerifiedUrl): void {
     const { method, path, query } = request
-    const values = url.signedHeaders.map((name) => valueOf(request, name))
-    const characters = values.reduce((sum, value) => sum + value.length, path.length + query.length)
+    const names = url.signedHeaders.map((name) => name.toLowerCase())
+    const ofHeaders = names.map((name) => valueOf(request, name))
+    const characters = ofHeaders.reduce((sum, value) => sum + value.length, path.length + query.length)
     if (characters > CHARACTERS_MAX) return
-    this.#keep(placeOf(request), { ...url, method, path, query, values })
+    const usual = this.#usual
+    const caller = isSameCaller(usual.caller, url.caller) ? usual.caller : url.caller
+    const signedHeaders = isSameList(usual.signedHeaders, names) ? usual.signedHeaders : names
+    const values = isSameList(usual.values, ofHeaders) ? usual.values : ofHeaders
+    this.#usual = { caller, signedHeaders, values }
+    this.#keep(placeOf(request), { ...url, ...this.#usual, method, path, query })
   }
 
   #keep(place: number, url: Kept): void {
@@ -85,4 +99,14 @@ function hasSame(request: SignedRequest, { signedHeaders, values }: Kept): boole
   return true
 }
 
-const valueOf = ({ headers }: SignedRequest, name: string): string => headers.get(name.toLowerCase()) ?? ''
+/** @param name in lower case */
+const valueOf = ({ headers }: SignedRequest, name: string): string => headers.get(name) ?? ''
+
+const isSameCaller = (one: Caller, other: Caller): boolean =>
+  one.principal === other.principal &&
+  one.contentSha256 === other.contentSha256 &&
+  one.chunkSigning === null &&
+  other.chunkSigning === null
+
+const isSameList = (one: readonly string[], other: readonly string[]): boolean =>
+  one.length === other.length && one.every((text, i) => text === other[i])

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { ALL_PERMISSIONS } from '../../../../src/objectstore/s3/auth/principal.ts'
 import type { SignedRequest } from '../../../../src/objectstore/s3/auth/canonical-request.ts'
 import { VerifiedUrls } from '../../../../src/objectstore/s3/auth/verified-urls.ts'
 import type { VerifiedUrl } from '../../../../src/objectstore/s3/auth/verified-urls.ts'
@@ -29,6 +30,29 @@ describe('a URL that was verified', () => {
     assert.equal(urls.find(requestOf(SIGNATURE, 'store.test', '/photos/b')), null)
     assert.equal(urls.find({ ...requestOf(SIGNATURE), method: 'GET' }), null)
     assert.equal(urls.find({ ...requestOf(SIGNATURE), query: `${requestOf(SIGNATURE).query}&x=1` }), null)
+  })
+
+  it('has the caller and the headers that it was added with, like others or not (U3)', () => {
+    const urls = new VerifiedUrls()
+    const principal = { id: 'somebody', permissions: ALL_PERMISSIONS }
+    const added = [
+      { ...urlOf(1), signedHeaders: ['host'] },
+      { ...urlOf(2), caller: { principal, contentSha256: null, chunkSigning: null } },
+      { ...urlOf(3), caller: { principal, contentSha256: 'UNSIGNED-PAYLOAD', chunkSigning: null } },
+      { ...urlOf(4), signedHeaders: ['host', 'X-Amz-Date'] },
+      urlOf(5),
+    ]
+    const requests = added.map((_, n) => requestOf(`${n}${SIGNATURE.slice(1)}`, n % 2 ? 'store.test' : 'other.test'))
+    for (const [n, url] of added.entries()) urls.add(requests[n]!, url)
+    for (const [n, { caller, signedHeaders }] of added.entries()) {
+      const found = urls.find(requests[n]!)
+      assert.deepEqual(found?.caller, caller)
+      assert.deepEqual(
+        found?.signedHeaders,
+        signedHeaders.map((name) => name.toLowerCase()),
+      )
+      assert.equal(urls.find({ ...requests[n]!, headers: new Map([['host', 'third.test']]) }), null)
+    }
   })
 
   it('is never taken for one whose signature begins alike', () => {
