@@ -48,7 +48,7 @@ export class BlockTokens {
   readonly #tokens = new TokenTable()
   /** Groups of the block, and what is known of those of the bundle; null: their pairs are not. */
   readonly #groups = new Set<Group>()
-  readonly #pairs = new Map<Group, readonly GroupPair[] | null>()
+  readonly #pairs = new WeakMap<Group, readonly GroupPair[] | null>()
   readonly #keys: Key[] = []
   readonly #keyNumbers = new Map<string, Key>()
   /** By shape: whether each of its attributes is one text, number or boolean. */

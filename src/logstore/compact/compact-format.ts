@@ -21,7 +21,8 @@
  *       40      8  receivedUntil   when the last of its batches was received
  *       48      8  openBytes       of the file: what opens it and answers whether an id may be in it
  *       56      8  originalBytes   of the files that it replaced
- *       64     28  unused, 0
+ *       64      4  level           0 in `compact.bin`; in a merged bundle, how often its records were written again
+ *       68     24  unused, 0
  *       92      4  crc             CRC-32 of bytes [0, 92)
  *
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
@@ -62,6 +63,7 @@ export interface CompactHead {
   readonly receivedUntil: bigint
   readonly openBytes: number
   readonly originalBytes: number
+  readonly level: number
   /** Its checksum (F1). */
   readonly identity: number
 }
@@ -78,6 +80,7 @@ export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'
   bytes.writeBigUInt64LE(head.receivedUntil, 40)
   bytes.writeBigUInt64LE(BigInt(head.openBytes), 48)
   bytes.writeBigUInt64LE(BigInt(head.originalBytes), 56)
+  bytes.writeUInt32LE(head.level, 64)
   bytes.writeUInt32LE(crc32(bytes.subarray(0, CRC_AT)), CRC_AT)
   return bytes
 }
@@ -102,6 +105,7 @@ export function decodeCompactHead(bytes: Buffer): CompactHead | null {
     receivedUntil: bytes.readBigUInt64LE(40),
     openBytes: Number(bytes.readBigUInt64LE(48)),
     originalBytes: Number(bytes.readBigUInt64LE(56)),
+    level: bytes.readUInt32LE(64),
     identity: bytes.readUInt32LE(CRC_AT),
   }
 }

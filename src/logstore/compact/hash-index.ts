@@ -10,11 +10,13 @@
 import type { ByteReader } from './byte-reader.ts'
 import { ByteReader as Reader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { asItIs, readPiece, writePiece } from './pieces.ts'
+import { asItIs, pieceOf, readPiece, writePiece } from './pieces.ts'
 import type { Piece, WrittenPiece } from './pieces.ts'
 
 const PAIRS_PER_PIECE = 2048
 const BITS_OVER = 10
+/** Numbers of blocks are smaller. */
+const BLOCKS = 65_536
 
 /** Hash of a trace id, which clients choose: every bit of it counts. Source: MurmurHash3's finalizer, word by word. */
 export function traceHash(w0: number, w1: number, w2: number, w3: number): number {
@@ -29,43 +31,65 @@ export function mix(word: number): number {
 
 const bitsFor = (pairs: number): number => Math.min(32, Math.ceil(Math.log2(pairs + 1)) + BITS_OVER)
 
-/** @param hashes of 32 bits @param blocks by pair @returns the pieces; their directory goes into `directory` */
-export function writeHashIndex(
-  directory: ByteWriter,
-  hashes: Uint32Array,
-  blocks: Uint16Array,
-  blockCount: number,
-): WrittenPiece[] {
-  const pairs = hashes.length
-  const bits = bitsFor(pairs)
-  const shift = 32 - bits
-  // Hash and block as one number, so that sorting needs no comparison function.
-  const keys = new Float64Array(pairs)
-  for (let i = 0; i < pairs; i++) keys[i] = (hashes[i]! >>> shift) * 65_536 + blocks[i]!
-  keys.sort()
+/** Pairs of a hash of 32 bits and the number of a block, as one number each, so that sorting needs no comparison function. */
+export class HashPairs {
+  #keys: Float64Array
+  #count = 0
+
+  /** @param expected so many, or some more */
+  constructor(expected: number) {
+    this.#keys = new Float64Array(Math.max(1024, expected))
+  }
+
+  add(hash: number, block: number): void {
+    if (this.#count === this.#keys.length) {
+      const longer = new Float64Array(2 * this.#count)
+      longer.set(this.#keys)
+      this.#keys = longer
+    }
+    this.#keys[this.#count++] = hash * BLOCKS + block
+  }
+
+  /** Sorted, with the highest bits of the hashes alone. They are these very numbers, so this is called once. */
+  shortened(): { readonly keys: Float64Array; readonly bits: number } {
+    const keys = this.#keys.subarray(0, this.#count)
+    const bits = bitsFor(keys.length)
+    const shift = 32 - bits
+    for (let i = 0; i < keys.length; i++) {
+      const hash = Math.floor(keys[i]! / BLOCKS)
+      keys[i] = (hash >>> shift) * BLOCKS + (keys[i]! % BLOCKS)
+    }
+    return { keys: keys.sort(), bits }
+  }
+}
+
+/** @returns the pieces; their directory goes into `directory` */
+export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, blockCount: number): WrittenPiece[] {
+  const { keys, bits } = hashes.shortened()
+  const pairs = keys.length
   directory.byte(bits)
   directory.varint(Math.ceil(pairs / PAIRS_PER_PIECE))
   const pieces: WrittenPiece[] = []
   const into = new ByteWriter()
   for (let from = 0; from < pairs; from += PAIRS_PER_PIECE) {
     const to = Math.min(pairs, from + PAIRS_PER_PIECE)
-    const first = Math.floor(keys[from]! / 65_536)
+    const first = Math.floor(keys[from]! / BLOCKS)
     into.reset()
     let before = first
     for (let i = from; i < to; i++) {
-      const hash = Math.floor(keys[i]! / 65_536)
+      const hash = Math.floor(keys[i]! / BLOCKS)
       into.varint(hash - before)
       before = hash
     }
     for (let i = from; i < to; i++) {
-      const block = keys[i]! % 65_536
+      const block = keys[i]! % BLOCKS
       into.byte(block & 0xff)
       if (blockCount > 256) into.byte(block >>> 8)
     }
     const piece = asItIs(into.written())
     directory.varint(to - from)
     directory.u32(first)
-    writePiece(directory, piece)
+    writePiece(directory, pieceOf(piece))
     pieces.push(piece)
   }
   return pieces

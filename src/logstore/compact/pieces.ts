@@ -25,6 +25,9 @@ export interface Piece {
   readonly crc: number
 }
 
+/** What a directory says of a piece. */
+export type PieceFacts = Omit<Piece, 'at'>
+
 export interface WrittenPiece {
   readonly bytes: Buffer
   readonly rawBytes: number
@@ -39,10 +42,16 @@ export function compressed(raw: Buffer): WrittenPiece {
 /** A copy of the bytes. */
 export const asItIs = (raw: Buffer): WrittenPiece => ({ bytes: Buffer.from(raw), rawBytes: 0 })
 
-export function writePiece(into: ByteWriter, { bytes, rawBytes }: WrittenPiece): void {
-  into.varint(bytes.byteLength)
+export const pieceOf = ({ bytes, rawBytes }: WrittenPiece): PieceFacts => ({
+  bytes: bytes.byteLength,
+  rawBytes,
+  crc: crc32(bytes),
+})
+
+export function writePiece(into: ByteWriter, { bytes, rawBytes, crc }: PieceFacts): void {
+  into.varint(bytes)
   into.varint(rawBytes)
-  into.u32(crc32(bytes))
+  into.u32(crc)
 }
 
 /** What `writePiece` wrote of the piece that begins there. */

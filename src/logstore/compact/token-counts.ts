@@ -14,7 +14,7 @@ import { isAscii } from '../search/words.ts'
 import type { ByteReader } from './byte-reader.ts'
 import { ByteReader as Reader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { compressed, readPiece, writePiece } from './pieces.ts'
+import { compressed, pieceOf, readPiece, writePiece } from './pieces.ts'
 import type { Piece, WrittenPiece } from './pieces.ts'
 
 /** What of a block was counted: its words, its pairs of key and value, its severities. */
@@ -61,7 +61,7 @@ export function writeTokenCounts(directory: ByteWriter, counts: CountsByToken): 
   directory.varint(pieces.length)
   for (const [number, piece] of pieces.entries()) {
     directory.lengthAndBytes(firsts[number]!)
-    writePiece(directory, piece)
+    writePiece(directory, pieceOf(piece))
   }
   return pieces
 }

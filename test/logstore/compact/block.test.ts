@@ -8,7 +8,7 @@ import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
 import type { Group } from '../../../src/logstore/compact/block-writer.ts'
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
 import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
-import { HashIndex, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
+import { HashIndex, HashPairs, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
 import {
   readNumbers,
   readPairs,
@@ -213,13 +213,9 @@ describe('the index of hashes', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(hash, fc.nat(299)), { maxLength: 6000 }), (pairs) => {
         const directory = new ByteWriter()
-        const blocks = Uint16Array.from(pairs, ([, block]) => block)
-        const pieces = writeHashIndex(
-          directory,
-          Uint32Array.from(pairs, ([key]) => key),
-          blocks,
-          300,
-        )
+        const hashes = new HashPairs(0)
+        for (const [key, block] of pairs) hashes.add(key, block)
+        const pieces = writeHashIndex(directory, hashes, 300)
         const bytes = Buffer.concat(pieces.map((piece) => piece.bytes))
         const index = new HashIndex(new ByteReader(directory.written()), 0, 300)
         assert.equal(index.end, bytes.byteLength)

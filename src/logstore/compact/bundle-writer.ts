@@ -1,0 +1,308 @@
+/**
+ * Makes the content of a compacted bundle, see compact-format.ts, of records that come in the order of its rows: by partition, then by time, then by
+ * entry. What is kept in memory until the end follows from their number; the blocks go to a store as they become full.
+ */
+import assert from 'node:assert/strict'
+import { crc32 } from 'node:zlib'
+import { FORMAT_JSON } from '../batch-frame.ts'
+import { encodePartitionName, signalBit } from '../index/index-file.ts'
+import { BlockTokens } from './block-tokens.ts'
+import { BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, BlockWriter } from './block-writer.ts'
+import type { Group } from './block-writer.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, encodeCompactHead } from './compact-format.ts'
+import { HashPairs, traceHash, writeHashIndex } from './hash-index.ts'
+import { writeNumbers } from './number-columns.ts'
+import { asItIs, compressed, pieceOf, writePiece } from './pieces.ts'
+import type { PieceFacts, WrittenPiece } from './pieces.ts'
+import { Shapes } from './shapes.ts'
+import { SEVERITIES, writeTokenCounts } from './token-counts.ts'
+
+/** More do not fit the 16 bits of their numbers. */
+export const BLOCKS_MAX = 0xffff
+/** Blocks that are listed of all tokens together: usual logs have some hundreds a block. What is not listed is looked for in its block. */
+const LISTED_MAX = 1 << 20
+
+/** Where the finished blocks of a bundle are until their place in its file is known. */
+export interface BlockStore {
+  add(filter: Buffer, columns: readonly Buffer[]): void
+  /** In the order of the blocks. */
+  filters(): Iterable<Buffer>
+  columns(): Iterable<Buffer>
+}
+
+/** For bundles that are small enough. */
+export class BlocksInMemory implements BlockStore {
+  readonly #filters: Buffer[] = []
+  readonly #columns: Buffer[] = []
+
+  add(filter: Buffer, columns: readonly Buffer[]): void {
+    this.#filters.push(filter)
+    this.#columns.push(...columns)
+  }
+
+  filters(): Iterable<Buffer> {
+    return this.#filters
+  }
+
+  columns(): Iterable<Buffer> {
+    return this.#columns
+  }
+}
+
+interface Place {
+  readonly timeHigh: number
+  readonly timeLow: number
+  readonly entry: number
+}
+
+interface WrittenBlock {
+  readonly rows: number
+  readonly first: Place
+  readonly last: Place
+  readonly severities: number
+  readonly severityRows: Uint32Array | null
+  /** WORDS and PAIRS. */
+  readonly counted: number
+  readonly keys: PieceFacts
+  readonly texts: PieceFacts
+  readonly numbers: PieceFacts
+  readonly values: PieceFacts
+  readonly filter: PieceFacts
+}
+
+interface WrittenPartition {
+  readonly name: Buffer
+  records: number
+  bytes: number
+  signals: number
+  readonly blocks: WrittenBlock[]
+}
+
+/** One row; the arrays are read at the places that are named. */
+export interface Row extends Place {
+  /** Of the record, in what the block began with. */
+  readonly start: number
+  readonly end: number
+  readonly group: Group
+  readonly trace: Uint32Array
+  readonly traceAt: number
+  /** The first word of its record id. */
+  readonly idWord: number
+  /** The id where it does not follow from record and group. */
+  readonly explicitId: Uint32Array | null
+}
+
+export interface BundleFacts {
+  readonly receivedUntil: bigint
+  /** Bytes of the files of segments that it stands for. */
+  readonly originalBytes: number
+  /** How often its records were written again since they were compacted. */
+  readonly level: number
+}
+
+/** Where the records of entries [from, to) stood in the log: frame offsets and numbers in their frames. */
+export type PlacesOf = (
+  from: number,
+  to: number,
+) => { readonly frameOffset: ArrayLike<number>; readonly recordNumber: ArrayLike<number> }
+
+export class BundleWriter {
+  readonly #store: BlockStore
+  readonly #shapes = new Shapes()
+  readonly #blocks: BlockWriter
+  readonly #tokens: BlockTokens
+  /** Blocks and rows of the frequent tokens, see `writeTokenCounts`. */
+  readonly #tokenCounts = new Map<string, number[]>()
+  #listed = 0
+  /** By entry. */
+  readonly #rowOf: Uint32Array
+  readonly #ids: HashPairs
+  readonly #traces: HashPairs
+  /** Hashes that the block has already. */
+  readonly #idsOfBlock = new Set<number>()
+  readonly #tracesOfBlock = new Set<number>()
+  readonly #partitions: WrittenPartition[] = []
+  #rows = 0
+  #blockCount = 0
+  #first: Place | null = null
+  #last: Place | null = null
+  #minTime: bigint | null = null
+  #maxTime = 0n
+
+  constructor(entries: number, store: BlockStore) {
+    this.#store = store
+    this.#blocks = new BlockWriter(this.#shapes)
+    this.#tokens = new BlockTokens(this.#shapes)
+    this.#rowOf = new Uint32Array(entries)
+    this.#ids = new HashPairs(entries)
+    this.#traces = new HashPairs(0)
+  }
+
+  beginPartition(tenant: string, dataset: string): void {
+    this.#partitions.push({ name: encodePartitionName(tenant, dataset), records: 0, bytes: 0, signals: 0, blocks: [] })
+  }
+
+  /** Before the first row of a block. @param source what its records stand in, until `endBlock` */
+  beginBlock(source: Buffer): void {
+    this.#blocks.begin(source)
+    this.#tokens.begin(source)
+  }
+
+  add(row: Row): void {
+    const { start, end, group, timeHigh, timeLow, entry, trace, traceAt, idWord, explicitId } = row
+    this.#blocks.add(start, end, group, timeHigh, timeLow, entry, trace, traceAt, explicitId)
+    this.#tokens.addRecord(this.#blocks.cutter, this.#blocks.shape, group, group.format === FORMAT_JSON)
+    this.#first ??= { timeHigh, timeLow, entry }
+    this.#last = row
+    this.#rowOf[entry] = this.#rows++
+    const partition = this.#partitions.at(-1)!
+    partition.records++
+    partition.bytes += end - start
+    partition.signals |= signalBit(group.signal)
+    addOnce(this.#ids, this.#idsOfBlock, idWord, this.#blockCount)
+    const [w0, w1, w2, w3] = [trace[traceAt]!, trace[traceAt + 1]!, trace[traceAt + 2]!, trace[traceAt + 3]!]
+    const hasTrace = (w0 | w1 | w2 | w3) !== 0
+    if (hasTrace) addOnce(this.#traces, this.#tracesOfBlock, traceHash(w0, w1, w2, w3), this.#blockCount)
+  }
+
+  endBlock(): void {
+    const rows = this.#blocks.rows
+    const { keys, texts, numbers, values, severities, severityRows } = this.#blocks.finish()
+    const { filter, counted, listed } = this.#tokens.finish()
+    for (const [token, rowsOfToken] of listed) this.#list(token, rowsOfToken)
+    const columns = [keys, texts, numbers, values].map(compressed)
+    const written = asItIs(filter)
+    this.#store.add(
+      written.bytes,
+      columns.map(({ bytes }) => bytes),
+    )
+    const [keysPiece, textsPiece, numbersPiece, valuesPiece] = columns.map(pieceOf)
+    this.#partitions.at(-1)!.blocks.push({
+      rows,
+      first: this.#first!,
+      last: this.#last!,
+      severities,
+      severityRows,
+      counted,
+      keys: keysPiece!,
+      texts: textsPiece!,
+      numbers: numbersPiece!,
+      values: valuesPiece!,
+      filter: pieceOf(written),
+    })
+    this.#noteTimes(timeOf(this.#first!), timeOf(this.#last!))
+    this.#first = null
+    this.#idsOfBlock.clear()
+    this.#tracesOfBlock.clear()
+    this.#blockCount++
+    assert(this.#blockCount <= BLOCKS_MAX)
+  }
+
+  #list(token: string, rows: number): void {
+    if (this.#listed >= LISTED_MAX) return
+    this.#listed++
+    const counts = this.#tokenCounts.get(token)
+    if (counts === undefined) this.#tokenCounts.set(token, [this.#blockCount, rows])
+    else counts.push(this.#blockCount, rows)
+  }
+
+  #noteTimes(first: bigint, last: bigint): void {
+    if (this.#minTime === null || first < this.#minTime) this.#minTime = first
+    if (last > this.#maxTime) this.#maxTime = last
+  }
+
+  /** The content, part after part. Called once, after the last block. */
+  *finish(facts: BundleFacts, placesOf: PlacesOf): Iterable<Buffer> {
+    assert.equal(this.#rows, this.#rowOf.length)
+    const directory = new ByteWriter()
+    this.#shapes.write(directory)
+    this.#describePartitions(directory)
+    const chunks = this.#writeChunks(directory, placesOf)
+    const lookUps = [
+      ...writeHashIndex(directory, this.#ids, this.#blockCount),
+      ...writeHashIndex(directory, this.#traces, this.#blockCount),
+    ].map(({ bytes }) => bytes)
+    const counts = writeTokenCounts(directory, this.#tokenCounts)
+    const directoryBytes = Buffer.from(directory.written())
+    const openBytes =
+      COMPACT_BEGIN_BYTES + directoryBytes.byteLength + lookUps.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    yield encodeCompactHead({
+      ...facts,
+      directoryBytes: directoryBytes.byteLength,
+      directoryCrc: crc32(directoryBytes),
+      records: this.#rows,
+      minTime: this.#minTime ?? 0n,
+      maxTime: this.#maxTime,
+      openBytes,
+    })
+    yield directoryBytes
+    yield* lookUps
+    for (const { bytes } of counts) yield bytes
+    yield* this.#store.filters()
+    for (const { bytes } of chunks) yield bytes
+    yield* this.#store.columns()
+  }
+
+  #describePartitions(into: ByteWriter): void {
+    into.varint(this.#partitions.length)
+    for (const { name, records, bytes, signals, blocks } of this.#partitions) {
+      into.lengthAndBytes(name)
+      for (const number of [records, bytes, signals, blocks.length]) into.varint(number)
+    }
+    for (const { blocks } of this.#partitions) {
+      for (const block of blocks) {
+        const { rows, first, last, severities, severityRows, counted, keys, texts, numbers, values, filter } = block
+        into.varint(rows)
+        for (const { timeLow, timeHigh } of [first, last]) {
+          into.u32(timeLow)
+          into.u32(timeHigh)
+        }
+        into.u32(first.entry)
+        into.u32(severities)
+        into.byte(counted + (severityRows === null ? 0 : SEVERITIES))
+        for (const count of severityRows ?? []) if (count > 0) into.varint(count)
+        for (const piece of [keys, texts, numbers, values, filter]) writePiece(into, piece)
+      }
+    }
+  }
+
+  /** By entry: its row, and where its record stood in the segment. */
+  #writeChunks(directory: ByteWriter, placesOf: PlacesOf): WrittenPiece[] {
+    const count = this.#rowOf.length
+    const pieces: WrittenPiece[] = []
+    const into = new ByteWriter()
+    const numbers = new Float64Array(CHUNK_ENTRIES)
+    directory.varint(Math.ceil(count / CHUNK_ENTRIES))
+    for (let from = 0; from < count; from += CHUNK_ENTRIES) {
+      const to = Math.min(count, from + CHUNK_ENTRIES)
+      const { frameOffset, recordNumber } = placesOf(from, to)
+      into.reset()
+      for (const column of [this.#rowOf.subarray(from, to), frameOffset, recordNumber]) {
+        numbers.set(column)
+        writeNumbers(into, numbers, to - from)
+      }
+      const piece = compressed(into.written())
+      directory.u32(frameOffset[0]!)
+      directory.varint(recordNumber[0]!)
+      writePiece(directory, pieceOf(piece))
+      pieces.push(piece)
+    }
+    return pieces
+  }
+}
+
+/** Whether a block that has so much takes no more rows. */
+export const isBlockFull = (rows: number, bytes: number): boolean => rows === BLOCK_ROWS_MAX || bytes >= BLOCK_BYTES_MAX
+
+/** At most so many blocks: each is full, but for the last one of its partition. */
+export const blocksAtMost = (partitions: number, records: number, bytes: number): number =>
+  partitions + records / BLOCK_ROWS_MAX + bytes / BLOCK_BYTES_MAX
+
+function addOnce(pairs: HashPairs, ofBlock: Set<number>, hash: number, block: number): void {
+  if (ofBlock.has(hash)) return
+  ofBlock.add(hash)
+  pairs.add(hash, block)
+}
+
+const timeOf = ({ timeHigh, timeLow }: Place): bigint => (BigInt(timeHigh) << 32n) | BigInt(timeLow)
