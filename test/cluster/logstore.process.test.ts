@@ -1,22 +1,18 @@
 /** Log stores on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
-import { ClusterReply } from '../../src/http/cluster.ts'
-import { STOPPED_MS, goesOnWithAnother, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
-import { LEDGER_POLICY, LogStoreLedger } from '../support/logstore-ledger.ts'
+import { STOPPED_MS, goesOnWithAnother, inStep, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
+import { LEDGER_HEADERS, LEDGER_POLICY, LogStoreLedger } from '../support/logstore-ledger.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { eventually, timePasses } from '../support/waiting.ts'
-import { Compile } from 'typebox/schema'
 
 const SENDERS = 4
 /** Small, so that segments are sealed, indexed and compacted meanwhile. */
 const SEGMENT_BYTES = 1 << 20
 
 const { name, skip } = natsOrSkip('log stores in a cluster on real NATS servers')
-const clusterReply = Compile(ClusterReply)
 
 describe(name, { skip }, () => {
   let servers: readonly NatsServer[] = []
@@ -29,11 +25,6 @@ describe(name, { skip }, () => {
       env: { ...nodeEnvironment(servers, id), LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) },
     })
   const leader = (among = nodes): Promise<LogStoreServer> => leaderAmong(() => among)
-  const clusterOf = async (node: LogStoreServer): Promise<ClusterReply> => {
-    const reply: unknown = (await node.request('/v1/cluster', null)).json()
-    assert.ok(clusterReply.Check(reply))
-    return reply
-  }
   const isAnsweredAgain = async (count = 20): Promise<void> => {
     const { answered } = ledger
     await eventually(() => ledger.answered >= answered + count)
@@ -65,11 +56,7 @@ describe(name, { skip }, () => {
   })
 
   it('makes and compacts bundles on each node', async () => {
-    const compacted = ({ dataDirectory }: LogStoreServer): boolean =>
-      readdirSync(`${dataDirectory}/bundles`).some((base) =>
-        readdirSync(`${dataDirectory}/bundles/${base}`).includes('compact.bin'),
-      )
-    await eventually(() => nodes.every(compacted))
+    await eventually(() => nodes.every((node) => node.bundles.some((bundle) => node.isCompacted(bundle))))
   })
 
   it('has every acknowledged batch once, on each of the nodes', async () => {
@@ -85,10 +72,7 @@ describe(name, { skip }, () => {
 
   it('has them on a node that came last, when the others are gone', async () => {
     const last = await startNode('node-3')
-    await eventually(async () => {
-      const { nodes: seen } = await clusterOf(last)
-      return seen.some(({ node, behind, role }) => node === 'node-3' && role === 'follower' && behind.bytes === 0)
-    })
+    await inStep(last, 'node-3', LEDGER_HEADERS)
     await (await leader(nodes.filter((node) => node.isRunning))).kill()
     nodes = [last]
     assert.deepEqual(await ledger.problemsOf(await leader()), [])

@@ -21,6 +21,11 @@ export const LEDGER_POLICY = [
   policyTenant('local', 'local-dev-token', { records: null, bytes: null, concurrent_requests: null }),
 ]
 
+export const LEDGER_HEADERS = {
+  'x-logstore-tenant': DEVELOPMENT_CREDENTIALS.tenant,
+  authorization: `Bearer ${DEVELOPMENT_CREDENTIALS.token}`,
+}
+
 interface IngestAnswer {
   readonly duplicate_records: number
   readonly record_ids: readonly string[]
@@ -131,13 +136,7 @@ export class LogStoreLedger {
   }
 
   #post(body: string): RequestInit {
-    const { tenant, token } = DEVELOPMENT_CREDENTIALS
-    const headers = {
-      'content-type': 'application/json',
-      'x-logstore-tenant': tenant,
-      authorization: `Bearer ${token}`,
-    }
-    return { method: 'POST', body, headers }
+    return { method: 'POST', body, headers: { 'content-type': 'application/json', ...LEDGER_HEADERS } }
   }
 
   /** Null: it was refused, or there was no answer. */
