@@ -2,7 +2,7 @@
  * The part that a service takes in a cluster: its membership, and what is seen of the cluster from before there is one. Where there is no cluster,
  * nothing of clusters is loaded.
  */
-import type { ClusterMember } from './cluster/member/member.ts'
+import type { ClusterMember, MemberService } from './cluster/member/member.ts'
 import type { MemberOptions } from './cluster/member/open-member.ts'
 import type { ClusterSettings } from './config/cluster.ts'
 import type { ClusterView } from './http/cluster.ts'
@@ -15,6 +15,37 @@ interface MembershipOptions extends Omit<MemberOptions, 'settings'> {
   /** Closes it. */
   readonly running: Lifecycle
 }
+
+/** How long main may make frames its own before others have their turn. */
+const SLICE_MS = 10
+/** Before a log without room is asked again. */
+const ROOM_MS = 20
+
+interface SliceClock {
+  sharedMs(): number
+  /** Calls once. */
+  after(delayMs: number, run: () => void): void
+}
+
+/**
+ * What a service whose producer is main does with the frames of a leader.
+ *
+ * @param take of the frame at that place. @returns its length; 0: there is no room now
+ */
+export const followingInSlices =
+  (take: (frames: Buffer, at: number) => number, clock: SliceClock): MemberService['follow'] =>
+  async (frames, isOver) => {
+    const pause = (delayMs: number): Promise<void> => new Promise((resolve) => clock.after(delayMs, resolve))
+    let untilMs = clock.sharedMs() + SLICE_MS
+    for (let at = 0; at < frames.byteLength;) {
+      const taken = take(frames, at)
+      at += taken
+      if (taken > 0 && clock.sharedMs() < untilMs) continue
+      await pause(taken === 0 ? ROOM_MS : 0)
+      if (isOver()) return
+      untilMs = clock.sharedMs() + SLICE_MS
+    }
+  }
 
 /** Null: the log is in no cluster. */
 export async function openMembership({

@@ -11,7 +11,7 @@ import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { Poster } from '../http/poster.ts'
 import type { PostTls } from '../http/poster.ts'
-import { openMembership } from '../cluster-membership.ts'
+import { followingInSlices, openMembership } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -141,7 +141,7 @@ export async function openHeadlessBroker(
     member,
     join(onSteppedDown) {
       member?.join({
-        apply: (bytes, at) => core.engine.applyCopy(bytes, at),
+        follow: followingInSlices((frames, at) => core.engine.applyCopy(frames, at), clock),
         readAgain: () => core.appender.readAgain(),
         beganToLead: () => engine.beginToLead(),
         steppedDown() {

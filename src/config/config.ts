@@ -61,13 +61,7 @@ export function loadConfig(env: Environment, problems: SettingProblems = new Set
   }
   const console = collect(problems, () => loadConsoleConfig(env, local))
   const cluster = collect(problems, () => loadClusterSettings(env))
-  if (cluster !== null && chosen.has('logstore')) {
-    problems.add(
-      'TRILOG_CLUSTER_SERVERS',
-      'must be unset where the log store is started: begin with --services objectstore,broker, or one of them',
-    )
-  }
-  demandNoReplicas(broker, cluster, problems)
+  if (cluster !== null) demandClusterable({ logstore, broker }, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })
 }
@@ -82,19 +76,27 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
   const ofProcess = readSettings(processSettings, env, problems)
   const broker = collect(problems, () => loadBrokerConfig(env, flags))
   const cluster = collect(problems, () => loadClusterSettings(env))
-  demandNoReplicas(broker, cluster, problems)
+  if (cluster !== null) demandClusterable({ logstore: null, broker }, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
 }
 
-/** A log that a node copies from another one would leave replica directories behind, and a start could prefer those. */
-function demandNoReplicas(
-  broker: BrokerConfig | null,
-  cluster: ClusterSettings | null,
+/**
+ * A log that a node copies from another one would leave replica directories behind, and a start could prefer those. A bucket is not what the leader
+ * has at the moment.
+ */
+function demandClusterable(
+  { logstore, broker }: Pick<Config['services'], 'logstore' | 'broker'>,
   problems: SettingProblems,
 ): void {
-  if (cluster !== null && broker !== null && broker.replicaDirectories.length > 0)
-    problems.add('MQ_REPLICA_DIRS', 'must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies')
+  const unset = 'must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies'
+  if (broker !== null && broker.replicaDirectories.length > 0) problems.add('MQ_REPLICA_DIRS', unset)
+  if (logstore !== null && logstore.durability.mode !== 'local') problems.add('LOGSTORE_WAL_REPLICA_PATHS', unset)
+  if (logstore !== null && logstore.queryStore.kind === 's3')
+    problems.add(
+      'LOGSTORE_QUERY_STORE',
+      'must not be s3 with TRILOG_CLUSTER_SERVERS: queries are answered by the leader',
+    )
 }
 
 const configOf = (

@@ -83,8 +83,8 @@ export class ClusterPart {
 
   /** Frames are of this epoch from here on. The whole log is confirmed, and can be read. */
   lead(epoch: number): void {
+    this.#shared.requestSeal() // C2: before a producer on another thread may begin a frame
     this.#shared.lead(epoch, this.end.position)
-    this.#shared.requestSeal() // C2
   }
 
   follow(): void {

@@ -241,10 +241,10 @@ export class LogWriter {
     }
   }
 
-  /** Does what `Log.seal` asked for. `tryBegin` does it too: for a producer that is woken while it has nothing to write. */
+  /** Does what `Log.seal` asked for, as soon as it may. `tryBegin` does it too: for a producer that is woken while it has nothing to write. */
   poll(): void {
     const requests = this.#shared.sealRequests
-    if (requests === this.#seenSealRequests) return
+    if (requests === this.#seenSealRequests || this.readOnly) return
     this.#seenSealRequests = requests
     if (this.#shared.generation !== this.#generation) this.#load()
     this.rotate()

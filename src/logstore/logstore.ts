@@ -9,12 +9,16 @@ import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { readTls } from '../config/tls.ts'
+import { ClusterSight } from '../cluster-membership.ts'
+import type { ClusterSettings } from '../config/cluster.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
+import { StoreError } from '../errors.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
+import type { ClusterView } from '../http/cluster.ts'
 import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import type { RequestHead } from '../http/exchange.ts'
@@ -23,13 +27,11 @@ import { LISTENING, serviceBeingOpened } from '../http/standing-endpoints.ts'
 import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
-import type { Log } from '../log/log.ts'
 import { segmentName } from '../log/segment-format.ts'
-import { openServiceLog } from '../log/service-log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
-import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
+import { logDegradations, logProblem, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
@@ -37,33 +39,21 @@ import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
 import { spanned } from '../spans.ts'
 import type { BeginSpan } from '../spans.ts'
-import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { Compactor } from './compact/compactor.ts'
-import { compactedBundles, openCompaction } from './compaction.ts'
-import type { IndexSegmentTask, IndexedSegmentFacts } from './index/publish.ts'
+import { openCompaction } from './compaction.ts'
 import { BucketStore } from './bucket/bucket-store.ts'
-import { openBundles } from './bundles.ts'
-import type { Bundles } from './bundles.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
 import { DatasetCounts } from './ingest/dataset-counts.ts'
+import { Follower } from './ingest/follower.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
-import { SegmentIndexes } from './index/segment-indexes.ts'
 import { windowLength } from './ingest/seen-records.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
-import {
-  ARENA_BYTES_MIN,
-  ARENA_LARGEST_BODIES,
-  BATCH_HEAD_BYTES_MAX,
-  INDEX_QUEUE_MAX,
-  LOG_RING_BYTES_MIN,
-  QUERY_QUEUE_MAX,
-  QUERY_THREADS,
-  REMOTE_QUERY_THREADS,
-  SEGMENT_ENTRIES_MAX,
-} from './limits.ts'
+import { QUERY_QUEUE_MAX, QUERY_THREADS, REMOTE_QUERY_THREADS } from './limits.ts'
+import { Lead } from './lead.ts'
+import { memberOf, retentionClock } from './membership.ts'
 import { logStoreMetrics } from './metrics.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
@@ -75,9 +65,10 @@ import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { LOG_STORE_FRONT, logStoreService, logStoreStandingRoutes, refuseUnopened } from './routes.ts'
 import { placeOf } from './index/sidecars.ts'
+import { SEGMENTS_NAME, openStorage } from './storage.ts'
+import type { Storage } from './storage.ts'
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
-const SEGMENTS_NAME = 'bundles'
 const RETENTION_EVERY_MS = 10_000
 /** For main and the journal. */
 const CORES_BESIDE_LANES = 2
@@ -85,6 +76,8 @@ const CORES_BESIDE_LANES = 2
 interface Clock extends HttpClock {
   /** Nanoseconds since the Unix epoch. */
   nowNs(): bigint
+  /** Monotonic, the same in all threads. */
+  sharedMs(): number
   /** Calls once; does not keep the process alive. */
   after(delayMs: number, run: () => void): void
 }
@@ -107,6 +100,8 @@ export interface LogStoreDependencies {
   readonly beginSpan?: BeginSpan | null
   /** Absent: there is none. */
   readonly audit?: AuditLog
+  /** Absent or null: the log is in no cluster. */
+  readonly cluster?: ClusterSettings | null
 }
 
 export interface LogStore {
@@ -119,6 +114,8 @@ export interface LogStore {
   reload(): void
   /** Says that it is not ready, and serves on. */
   drain(): void
+  /** Null: it is in no cluster. */
+  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
@@ -132,15 +129,21 @@ export async function openLogStore(config: LogStoreConfig, dependencies: LogStor
   const context: Context = { config, running, policies, readErrors, startup, ...dependencies }
   const front = await openPort(context)
   const storage = await openStorage(context)
+  const { member, log } = storage
+  const lead = member === null ? {} : { lead: new Lead(log, () => member.view) }
   const ingest = await openIngest(context, storage)
-  const queries = await openQueries(context, storage)
-  return openFronts(context, storage, ingest, queries, front)
+  const queries = await openQueries(context, storage, lead)
+  const store = await openFronts(context, storage, ingest, queries, front, lead)
+  member?.join(memberOf(ingest))
+  return store
 }
 
 interface Front {
   readonly health: Health
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
+  /** Null: the node is in no cluster. */
+  readonly sight: ClusterSight | null
   readonly server: HttpServer
 }
 
@@ -154,7 +157,8 @@ async function openPort(context: Context): Promise<Front> {
   const isKnown = (head: RequestHead): boolean =>
     config.tenantPolicyFile === null ||
     !isRefusal(identifyCaller(policies.policy, head.header(TENANT_HEADER), head.header('authorization')))
-  const standing = logStoreStandingRoutes({ health, startup, isKnown })
+  const sight = ClusterSight.of(context.cluster)
+  const standing = logStoreStandingRoutes({ health, startup, isKnown, cluster: sight?.view ?? null })
   const server = await running.open(() =>
     listen(
       serviceBeingOpened(LOG_STORE_FRONT, standing, refuseUnopened),
@@ -163,8 +167,11 @@ async function openPort(context: Context): Promise<Front> {
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
-  return { health, requests, standing, server }
+  return { health, requests, standing, sight, server }
 }
+
+/** Empty: there is no cluster. */
+type ClusterLead = { readonly lead?: Lead }
 
 interface Context extends LogStoreDependencies {
   readonly config: LogStoreConfig
@@ -174,58 +181,11 @@ interface Context extends LogStoreDependencies {
   readonly startup: Startup
 }
 
-interface Storage extends Bundles {
-  readonly log: Log
-  readonly arena: Arena
-  readonly indexes: SegmentIndexes
-}
-
-async function openStorage({ config, running, logger, clock, readErrors, startup }: Context): Promise<Storage> {
-  const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
-  const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
-  const options = {
-    directory: dataDirectory,
-    segmentsName: SEGMENTS_NAME,
-    segmentBytes,
-    arena: arena.shared,
-    pace: startup.pace,
-    ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
-    ...(durability.mode === 'replicated-local' && {
-      replicas: durability.replicaDirectories,
-      writeQuorum: durability.writeQuorum,
-    }),
-  }
-  const settings = ['LOGSTORE_DATA_DIR', ...(durability.mode === 'local' ? [] : ['LOGSTORE_WAL_REPLICA_PATHS'])]
-  const log = await running.open(() => openServiceLog(options, { settings, logger }))
-  reportLogState(log, logger)
-  const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
-  const jobs = await running.open(
-    () =>
-      new JobPool<IndexSegmentTask, IndexedSegmentFacts>({
-        name: 'logstore index',
-        filename: workerFile('index-segment'),
-        threads: 1,
-        threadsAtStart: 0, // most starts come long before a segment is full
-        queueMax: INDEX_QUEUE_MAX,
-      }),
-  )
-  const bundles = await openBundles(running, {
-    log,
-    files: nodeFiles,
-    indexes,
-    jobs,
-    logger,
-    readErrors,
-    after: (delayMs, run) => clock.after(delayMs, run),
-    ...compactedBundles(log, readErrors),
-    onStep: (step) => startup.at(step),
-  })
-  return { log, arena, indexes, ...bundles }
-}
-
 interface IngestSide {
   readonly ingest: Ingest
   readonly supervisor: DecodeSupervisor
+  readonly follower: Follower
+  readonly retain: () => void
   readonly gateway: GatewayBudget
   readonly datasets: DatasetCounts
   readonly counters: IngestCounters
@@ -255,6 +215,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     supervisor.lane?.drain()
     ingest.progress()
   }
+  const follower = new Follower(() => supervisor.lane)
   const supervisor: DecodeSupervisor = new DecodeSupervisor({
     log,
     registry,
@@ -283,11 +244,18 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
         if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
         sidecars.rebuild(base)
       },
+      onFollowed: (number) => follower.followed(number),
+      onFollowFailed: (reason) => follower.failed(reason),
     },
     onLaneDeath: () => ingest.onLaneDeath(),
     onTail: (tail) => {
       ingest.failBehind(tail)
       registry.forgetBehind(tail)
+    },
+    onStarted: (lane) => follower.laneStarted(lane),
+    onGivenUp(failure) {
+      // Another node is to lead.
+      if (log.cluster !== null) log.giveUp(new StoreError('unavailable', 'decode_lane_failed', failure))
     },
     nowMs: () => clock.nowMs(),
   })
@@ -301,7 +269,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       registry,
       limits: config.retention,
       logger,
-      nowNs: () => clock.nowNs(),
+      nowNs: retentionClock(log, registry, () => clock.nowNs()),
       onDropped: (base) => supervisor.lane?.dropBundle(base),
     })
   const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
@@ -314,7 +282,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     await supervisor.start()
     return supervisor
   })
-  return { ingest, supervisor, gateway, datasets, counters, compactor }
+  return { ingest, supervisor, follower, retain, gateway, datasets, counters, compactor }
 }
 
 interface QuerySide {
@@ -324,7 +292,7 @@ interface QuerySide {
   readonly counters: QueryCounters
 }
 
-async function openQueries(context: Context, storage: Storage): Promise<QuerySide> {
+async function openQueries(context: Context, storage: Storage, lead: ClusterLead): Promise<QuerySide> {
   const { config, running, policies, logger, clock, readErrors } = context
   const { log, registry, repair } = storage
   const { queryStore } = config
@@ -357,9 +325,10 @@ async function openQueries(context: Context, storage: Storage): Promise<QuerySid
     policy: () => policies.policy,
     onIncident: repair,
     bucket,
+    ...lead,
   })
   const reads = await openReads(running, {
-    ask: { log, registry, logger, readErrors, onIncident: repair, bucket },
+    ask: { log, registry, logger, readErrors, onIncident: repair, bucket, ...lead },
     policy: () => policies.policy,
     maxConcurrentReads: config.concurrentQueriesMax,
     counters,
@@ -375,7 +344,8 @@ async function openFronts(
   storage: Storage,
   ingestSide: IngestSide,
   querySide: QuerySide,
-  { health, requests, standing, server }: Front,
+  { health, requests, standing, sight, server }: Front,
+  lead: ClusterLead,
 ): Promise<LogStore> {
   const { config, running, policies, readErrors, startup, logger, clock, random } = context
   const { version, acceptGate, processMetrics, watch = null } = context
@@ -386,6 +356,11 @@ async function openFronts(
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
   health.add('log', () => logProblem(log))
+  if (sight !== null) {
+    sight.member = storage.member
+    health.add('cluster', () => sight.problem)
+    health.addDegradations(() => sight.degradations())
+  }
   health.add('decode lane', () => supervisor.problem)
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
@@ -419,6 +394,7 @@ async function openFronts(
     standing,
     metrics,
     version,
+    ...lead,
   })
   await running.open(() => server) // closes before what it stands on
   await running.openBeside(() => querySide.reads.tails) // before the server waits for what is under way
@@ -433,6 +409,7 @@ async function openFronts(
     acceptGate,
     requests,
     watch,
+    ...lead,
   }
   const { grpc: grpcBind } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
@@ -459,6 +436,7 @@ async function openFronts(
       helper.rereadAcknowledged()
     },
     drain: () => startup.drain(),
+    cluster: sight,
     close: (options) => running.close(options),
   }
 }
@@ -466,5 +444,3 @@ async function openFronts(
 const WHAT_EXPORTERS_SEND = `an exporter sends the header ${TENANT_HEADER} with its tenant, authorization: Bearer <token>, the resource attribute tenant_id with the same tenant, and at most ${RECORDS_PER_BATCH_MAX} records a batch; the tenant's policy may allow more, see docs/collector.md`
 
 const finiteOrNull = (limit: number): number | null => (Number.isFinite(limit) ? limit : null)
-
-const powerOfTwoFrom = (bytes: number): number => 2 ** Math.ceil(Math.log2(bytes))

@@ -50,6 +50,7 @@ export const REFUSALS = {
   tail_unavailable: permanent(501, GRPC.UNIMPLEMENTED),
   deadline_exceeded: retryable(504, GRPC.DEADLINE_EXCEEDED),
   wal_unavailable: retryable(503, GRPC.UNAVAILABLE),
+  not_leading: retryable(503, GRPC.UNAVAILABLE),
   bundle_read_failed: retryable(500, GRPC.INTERNAL),
   object_storage_read_failed: retryable(502, GRPC.UNAVAILABLE),
   not_found: permanent(404, GRPC.UNIMPLEMENTED),

@@ -1,7 +1,7 @@
 /** The HTTP surface of the log store. */
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { WITHOUT_CERTIFICATE } from '../http/routes.ts'
-import type { HttpService, OperationDocument, Route, ServiceFront } from '../http/routes.ts'
+import type { Endpoint, HttpService, OperationDocument, Route, ServiceFront } from '../http/routes.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint, standingRoutes } from '../http/standing-endpoints.ts'
 import type { ReadinessParts } from '../http/standing-endpoints.ts'
 import { JSON_TYPE } from '../http/text-answer.ts'
@@ -18,6 +18,8 @@ import { readRoutes } from './reads/read-routes.ts'
 import type { ReadFronts } from './reads/read-routes.ts'
 import { surveyRoutes } from './survey/routes.ts'
 import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
+import type { RefusalShape } from './replies.ts'
+import type { Lead } from './lead.ts'
 import { jsonBatch, logStoreDocument } from './openapi.ts'
 import { permanentRefusal, refusal } from './refusals.ts'
 
@@ -32,6 +34,8 @@ export interface LogStoreRouteParts {
   readonly standing: readonly Route[]
   readonly metrics: Metrics
   readonly version: string
+  /** Absent: there is no cluster. */
+  readonly lead?: Lead
 }
 
 export const LOG_STORE_FRONT: ServiceFront = {
@@ -51,9 +55,24 @@ export const LOG_STORE_FRONT: ServiceFront = {
 }
 
 /** Refuses a protobuf request in the form that its client reads. */
-export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
-  const isProtobuf = head.header('content-type').startsWith(PROTOBUF_TYPE)
-  answerRefusal(exchange, refusal('wal_unavailable', message), isProtobuf ? 'protobuf' : 'json')
+export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void =>
+  answerRefusal(exchange, refusal('wal_unavailable', message), shapeFor(head))
+
+const shapeFor = (head: RequestHead): RefusalShape =>
+  head.header('content-type').startsWith(PROTOBUF_TYPE) ? 'protobuf' : 'json'
+
+/** A node of a cluster that does not lead refuses what is asked of the log, before it reads a body. */
+function ofLeader({ lead }: LogStoreRouteParts, routes: readonly Route[]): readonly Route[] {
+  if (lead === undefined) return routes
+  return routes.map((route) => {
+    const { endpoint } = route
+    const begin: Endpoint['begin'] = (head, exchange) => {
+      const { refused } = lead
+      if (refused === null) return endpoint.begin(head, exchange)
+      answerRefusal(exchange, refused, shapeFor(head), lead.headers)
+    }
+    return { ...route, endpoint: { ...endpoint, begin } }
+  })
 }
 
 /** Routes that answer before the store is open. */
@@ -78,8 +97,7 @@ export function logStoreService(parts: LogStoreRouteParts): HttpService {
 
 function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
   const { ingest, queries, reads, endpointHelper, guard } = parts
-  const routes: Route[] = [
-    ...parts.standing,
+  const ofLog: readonly Route[] = [
     { method: 'POST', path: '/v1/otlp/logs', endpoint: ingest.endpoint(SIGNAL_LOG, FORMAT_JSON, jsonIngest('logs')) },
     {
       method: 'POST',
@@ -99,8 +117,12 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
     ...readRoutes(reads),
     ...surveyRoutes(queries, forTenants, rejected),
+    ...guardedRoutes(guard, endpointHelper),
+  ]
+  const routes = [
+    ...parts.standing,
+    ...ofLeader(parts, ofLog),
     ...guardedRoutes(guard, [
-      ...endpointHelper,
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
     ]),
   ]

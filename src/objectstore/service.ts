@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
-import { ClusterSight, openMembership } from '../cluster-membership.ts'
+import { ClusterSight, followingInSlices, openMembership } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
@@ -183,13 +183,13 @@ export async function openObjectStore(
   })
   const server = await openFront(context, engine, authentication, front)
   if (front.sight !== null) front.sight.member = member
-  member?.join(memberOf(engine))
+  member?.join(memberOf(engine, clock))
   return server
 }
 
 /** What the membership does with the log. */
-const memberOf = ({ core, store }: StoreEngine): Parameters<ClusterMember['join']>[0] => ({
-  apply: (bytes, at) => core.engine.applyCopy(bytes, at),
+const memberOf = ({ core, store }: StoreEngine, clock: Clock): Parameters<ClusterMember['join']>[0] => ({
+  follow: followingInSlices((frames, at) => core.engine.applyCopy(frames, at), clock),
   readAgain: () => core.appender.readAgain(),
   beganToLead: () => Promise.resolve(),
   steppedDown: () => store.bodies.endAll(notLeading(null)),

@@ -1,9 +1,8 @@
 /** Brokers on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { ClusterReply } from '../../src/http/cluster.ts'
 import { BrokerServer } from '../support/broker.ts'
-import { STOPPED_MS, goesOnWithAnother, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
+import { STOPPED_MS, goesOnWithAnother, inStep, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { eventually, timePasses } from '../support/waiting.ts'
@@ -21,7 +20,6 @@ describe(name, { skip }, () => {
   const nodeOf = (id: string, cluster = 'test'): Record<string, string> => nodeEnvironment(servers, id, { cluster })
   const startNode = (id: string): Promise<BrokerServer> => BrokerServer.start({ env: nodeOf(id) })
   const leader = (among = nodes): Promise<BrokerServer> => leaderAmong(() => among)
-  const clusterOf = async (node: BrokerServer): Promise<ClusterReply> => node.get('/v1/cluster', ClusterReply)
   /** Goes on when clients are answered again. */
   const isAnsweredAgain = async (count = 20): Promise<void> => {
     const { answered, claimed } = ledger
@@ -72,10 +70,7 @@ describe(name, { skip }, () => {
 
   it('has them on a node that came last, when the others are gone', async () => {
     const last = await startNode('node-3')
-    await eventually(async () => {
-      const { nodes: seen } = await clusterOf(last)
-      return seen.some(({ node, behind, role }) => node === 'node-3' && role === 'follower' && behind.bytes === 0)
-    })
+    await inStep(last, 'node-3')
     await (await leader(nodes.filter((node) => node.isRunning))).kill()
     nodes = [last]
     assert.deepEqual(await ledger.problemsOf(await leader()), [])

@@ -2,21 +2,18 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
-import { ClusterReply } from '../../src/http/cluster.ts'
-import { goesOnWithAnother, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
+import { goesOnWithAnother, inStep, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
 import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { ObjectLedger } from '../support/object-ledger.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
 import { eventually } from '../support/waiting.ts'
-import { Compile } from 'typebox/schema'
 
 const WRITERS = 4
 /** Small, so that segments are sealed, checkpoints are written and the log is cleaned meanwhile. */
 const SEGMENT_BYTES = 4 << 20
 
 const { name, skip } = natsOrSkip('object stores in a cluster on real NATS servers')
-const clusterReply = Compile(ClusterReply)
 
 const firstSegmentOf = ({ dataDirectory }: ObjectStoreServer): number =>
   Math.min(...readdirSync(`${dataDirectory}/segments`).map((base) => Number.parseInt(base, 16)))
@@ -31,11 +28,6 @@ describe(name, { skip }, () => {
       env: { ...nodeEnvironment(servers, id), OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) },
     })
   const leader = (among = nodes): Promise<ObjectStoreServer> => leaderAmong(() => among)
-  const clusterOf = async (node: ObjectStoreServer): Promise<ClusterReply> => {
-    const reply: unknown = JSON.parse((await node.request('GET', '/v1/cluster')).text)
-    assert.ok(clusterReply.Check(reply))
-    return reply
-  }
   const numberOf = async (node: ObjectStoreServer, metric: string): Promise<number> => {
     const { text } = await node.request('GET', '/v1/metrics')
     return Number(new RegExp(`^\\S*${metric} (\\S+)$`, 'm').exec(text)?.[1])
@@ -92,10 +84,7 @@ describe(name, { skip }, () => {
 
   it('has it on a node that came last, when the others are gone', async () => {
     const last = await startNode('node-3')
-    await eventually(async () => {
-      const { nodes: seen } = await clusterOf(last)
-      return seen.some(({ node, behind, role }) => node === 'node-3' && role === 'follower' && behind.bytes === 0)
-    })
+    await inStep(last, 'node-3')
     await (await leader(nodes.filter((node) => node.isRunning))).kill()
     nodes = [last]
     assert.deepEqual(await ledger.problemsOf(await leader()), [])

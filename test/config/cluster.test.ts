@@ -188,11 +188,8 @@ describe('the settings of the cluster', () => {
     assert.deepEqual(clusterOf({ TRILOG_CLUSTER_REPLICA: '1' }).unknownSettings, ['TRILOG_CLUSTER_REPLICA'])
   })
 
-  it('end a start of services that take no part in a cluster with one line', () => {
-    const message =
-      'TRILOG_CLUSTER_SERVERS must be unset where the log store is started: begin with --services objectstore,broker, or one of them'
-    assert.throws(() => loadConfig(LEAST), { message })
-    for (const services of ['broker', 'objectstore', 'objectstore,broker'])
+  it('are for all services, and for each of them alone', () => {
+    for (const services of ['logstore,objectstore,broker', 'logstore', 'objectstore', 'broker'])
       assert.equal(loadConfig({ ...LEAST, TRILOG_SERVICES: services }).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
     assert.equal(loadNodeConfig(LEAST, {}, new SettingProblems()).cluster?.nodeId, LEAST.TRILOG_NODE_ID)
   })
@@ -202,6 +199,22 @@ describe('the settings of the cluster', () => {
     const message = 'MQ_REPLICA_DIRS must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies'
     assert.throws(() => loadConfig(env), { message })
     assert.throws(() => loadNodeConfig(env, {}, new SettingProblems()), { message })
+    const logStore = {
+      ...LEAST,
+      LOGSTORE_WAL_DURABILITY_MODE: 'replicated-local',
+      LOGSTORE_WAL_REPLICA_PATHS: '/replica',
+      LOGSTORE_WAL_WRITE_QUORUM: '2',
+    }
+    assert.throws(() => loadConfig(logStore), {
+      message: message.replace('MQ_REPLICA_DIRS', 'LOGSTORE_WAL_REPLICA_PATHS'),
+    })
+  })
+
+  it('end a start with a bucket to read from with one line', () => {
+    const env = { ...LEAST, LOGSTORE_QUERY_STORE: 's3', LOGSTORE_QUERY_S3_BUCKET: 'logs' }
+    const message =
+      'LOGSTORE_QUERY_STORE must not be s3 with TRILOG_CLUSTER_SERVERS: queries are answered by the leader'
+    assert.throws(() => loadConfig(env), { message })
   })
 })
 

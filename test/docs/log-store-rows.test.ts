@@ -14,6 +14,7 @@ const OWN_REFUSALS: ReadonlySet<string> = new Set([
   'request_timeout',
   'trace_not_found',
   'tail_unavailable',
+  'not_leading',
   'not_found',
   'method_not_allowed',
   'internal_error',

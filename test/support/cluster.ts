@@ -1,5 +1,9 @@
 /** Nodes of a cluster as tests start and ask them. */
-import { it } from 'node:test'
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { Compile } from 'typebox/schema'
+import { ClusterReply } from '../../src/http/cluster.ts'
+import { startNatsServers } from './nats-server.ts'
 import type { NatsServer } from './nats-server.ts'
 import type { RunningService } from './process.ts'
 import { eventually, givesUpAfter, timePasses } from './waiting.ts'
@@ -38,6 +42,50 @@ export async function leaderAmong<Each extends Node>(nodes: () => readonly Each[
     return found !== undefined
   })
   return found!
+}
+
+const clusterReply = Compile(ClusterReply)
+
+/** @param headers of somebody who may see other nodes */
+export async function clusterOf(node: Node, headers: Readonly<Record<string, string>> = {}): Promise<ClusterReply> {
+  const reply: unknown = await (await fetch(`${node.url}/v1/cluster`, { headers })).json()
+  assert.ok(clusterReply.Check(reply))
+  return reply
+}
+
+/** Resolves when the node with this id follows, and lacks nothing that was confirmed. */
+export async function inStep(node: Node, id: string, headers?: Readonly<Record<string, string>>): Promise<void> {
+  await eventually(async () => {
+    const { nodes } = await clusterOf(node, headers)
+    return nodes.some((each) => each.node === id && each.role === 'follower' && each.behind.bytes === 0)
+  })
+}
+
+/** For the tests of one `describe`: a NATS server, and the nodes that they start. */
+export class SmallCluster<Each extends RunningService> {
+  readonly nodes: Each[] = []
+  #servers: readonly NatsServer[] = []
+
+  constructor() {
+    before(async () => {
+      this.#servers = await startNatsServers(1)
+    })
+    after(async () => {
+      await Promise.all(this.nodes.filter((node) => node.isRunning).map((node) => node.kill()))
+      await Promise.all(this.#servers.map((server) => server.kill()))
+    })
+  }
+
+  /** Settings of a node. */
+  nodeOf(id: string): Record<string, string> {
+    return nodeEnvironment(this.#servers, id, { replicas: 1 })
+  }
+
+  async started(starting: Promise<Each>): Promise<Each> {
+    const node = await starting
+    this.nodes.push(node)
+    return node
+  }
 }
 
 interface Survival {

@@ -1,7 +1,7 @@
 /** The log store as a real process, and clients for it. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { Connection, HttpReply, JSON_TYPE, send } from './http.ts'
 import type { RequestBody } from './http.ts'
 import { temporaryDirectory } from './directories.ts'
@@ -100,6 +100,16 @@ export class LogStoreServer extends RunningService {
     const { grpc } = this.readyLine
     assert(grpc !== null, 'start it with LOGSTORE_OTLP_GRPC_BIND_ADDRESS')
     return grpc
+  }
+
+  /** Names of its segments, oldest first. */
+  get bundles(): readonly string[] {
+    const names = readdirSync(`${this.dataDirectory}/bundles`)
+    return names.filter((name) => /^[0-9a-f]{16}$/.test(name)).sort()
+  }
+
+  isCompacted(bundle: string): boolean {
+    return existsSync(`${this.dataDirectory}/bundles/${bundle}/compact.bin`)
   }
 
   /** For SIGHUP. */

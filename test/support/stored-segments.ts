@@ -249,6 +249,7 @@ export class TestStore {
     const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)
     return {
       committed: this.committed,
+      generation: 1,
       logId: LOG_ID,
       indexed: this.segments
         .filter(({ row }) => row === null)

@@ -21,6 +21,7 @@ import type { NatsStream } from '../nats/nats-stream.ts'
 import { Session } from '../nats/session.ts'
 import type { LogAction, SessionParts } from '../nats/session.ts'
 import { writeAnchor } from './anchor-file.ts'
+import { AnchorsAhead } from './anchors-ahead.ts'
 import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
 import { RingFrames } from './ring-frames.ts'
@@ -69,10 +70,12 @@ export class ClusterLane {
   #generation: number | null = null
   #offeredEnd: LogPlace = LOG_BEGIN
   #windowBytes = 0
-  /** M3. The one that is to be written when its end is synced, and the one that was written last. */
-  #nextAnchor: Anchor | null = null
+  /** M3. Those that may be written when their end is synced, and the one that was written last. */
+  readonly #ahead: AnchorsAhead
   #anchor: Anchor
   #anchorDueMs = 0
+  /** Main waits until an anchor that ends there is written. */
+  #awaitedPosition = 0
   #statusDueMs = 0
   #leaseUntilMs = -1
   #handOver: { readonly successor: string | null } | null = null
@@ -89,6 +92,7 @@ export class ClusterLane {
     this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
     this.#nodes = nodes
     this.#anchor = anchor
+    this.#ahead = new AnchorsAhead(anchor)
     writeAnchor(parts.files, data.directory, anchor)
     this.#shared.publishAnchored(anchor.end.position)
     this.#shared.publishConfirmed(anchor.end.position)
@@ -133,7 +137,7 @@ export class ClusterLane {
       case 'caught up':
         this.#isRecovering = false
         this.#anchor = message.anchor
-        this.#nextAnchor = null
+        this.#ahead.reached(message.anchor)
         this.#session.caughtUp(message.anchor)
         break
       case 'hand over':
@@ -151,7 +155,7 @@ export class ClusterLane {
   close(): void {
     this.#isClosed = true
     this.#shared.publishLease(0)
-    this.#writeAnchorIfSynced()
+    this.#writeAnchor()
     this.#session.close()
     this.#ring.wake()
     this.#letOffer()
@@ -219,7 +223,7 @@ export class ClusterLane {
         this.#generation = null
         this.#handOver = null
         this.#shared.publishLease(0) // M1
-        this.#nextAnchor = this.#session.node.anchor // main waits for it
+        this.#awaitedPosition = action.end.position
         this.#statusDueMs = 0
         return tell({ kind: 'step down', end: action.end, reason: action.reason })
       case 'catch up':
@@ -258,7 +262,8 @@ export class ClusterLane {
 
   /** M1 */
   #onChange(): void {
-    const { leaseUntilMs } = this.#session.node
+    const { leaseUntilMs, anchor } = this.#session.node
+    this.#ahead.add(anchor)
     if (leaseUntilMs !== this.#leaseUntilMs) {
       this.#leaseUntilMs = leaseUntilMs
       this.#shared.publishLease(leaseUntilMs)
@@ -268,13 +273,8 @@ export class ClusterLane {
 
   #tick(): void {
     const nowMs = this.#parts.clock.nowMs()
-    this.#writeAnchorIfSynced()
-    if (nowMs >= this.#anchorDueMs) {
-      this.#anchorDueMs = nowMs + ANCHOR_MS
-      const { anchor } = this.#session.node
-      if (anchor.sequence !== this.#anchor.sequence) this.#nextAnchor ??= anchor
-      this.#writeAnchorIfSynced()
-    }
+    const isAwaited = this.#anchor.end.position < this.#awaitedPosition
+    if ((isAwaited || nowMs >= this.#anchorDueMs) && this.#writeAnchor()) this.#anchorDueMs = nowMs + ANCHOR_MS
     if (nowMs >= this.#statusDueMs) {
       this.#statusDueMs = nowMs + STATUS_MS
       const own = this.#status()
@@ -292,20 +292,21 @@ export class ClusterLane {
     this.#session.handOver(successor)
   }
 
-  /** M3 */
-  #writeAnchorIfSynced(): void {
-    const next = this.#nextAnchor
-    if (next === null || this.#shared.syncedHere() < next.end.position) return
+  /** M3. False: there is none to write now. */
+  #writeAnchor(): boolean {
+    const next = this.#ahead.newest(this.#shared.syncedHere())
+    if (next === null) return false
     try {
       writeAnchor(this.#parts.files, this.#parts.data.directory, next)
     } catch (error) {
       if (!isFullDisk(error)) throw error
-      return // M4 bounds what comes meanwhile
+      return false // M4 bounds what comes meanwhile
     }
-    this.#nextAnchor = null
+    this.#ahead.reached(next)
     this.#anchor = next
     this.#shared.publishAnchored(next.end.position)
     if (this.#shared.claimWake()) this.#parts.tell({ kind: 'progress' })
+    return true
   }
 
   #status(): NodeStatus {

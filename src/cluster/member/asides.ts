@@ -1,4 +1,5 @@
 /** What was cut from the end of the log (`src/log/set-aside.ts`), until it is known whether the cluster has the same. */
+import { decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Aside } from '../../log/set-aside.ts'
 import type { LogPlace } from '../message.ts'
 
@@ -14,12 +15,19 @@ export class Asides {
     this.#waiting = [...this.#waiting, aside]
   }
 
-  get areWaiting(): boolean {
-    return this.#waiting.length > 0
+  /** The cluster has these frames, which are verified and stand back to back. */
+  meetAll(frames: Buffer): void {
+    const header = emptyFrameHeader()
+    for (let at = 0; at < frames.byteLength && this.#waiting.length > 0;) {
+      decodeFrameHeader(frames, at, header)
+      const bytes = frameBytes(header.payloadBytes)
+      this.#meet({ position: header.position + bytes, chain: header.headerCrc })
+      at += bytes
+    }
   }
 
   /** A frame of the cluster ends there. */
-  meet({ position, chain }: LogPlace): void {
+  #meet({ position, chain }: LogPlace): void {
     this.#waiting = this.#waiting.filter((aside) => {
       const met = aside.meets(position, chain)
       if (met === 'other') {

@@ -26,8 +26,11 @@ type ClusterRole = 'recovering' | 'follower' | 'leader'
 
 /** What a service does with its log. */
 export interface MemberService {
-  /** The frame at that place has its effect here, too. @returns its length; 0: there is no room now. @throws what keeps it from having it */
-  apply(bytes: Buffer, at: number): number
+  /**
+   * Whole frames of the leader, back to back, have their effect here, too. Resolves when all have, or when this is wanted no more. Rejects with what
+   * keeps them from having it.
+   */
+  follow(frames: Buffer, isOver: () => boolean): Promise<void>
   /** The log was cut where the service had taken frames: it reads its state again. */
   readAgain(): void
   /** Resolves when requests may come. Rejects when this node leads no more. */
@@ -88,8 +91,6 @@ export interface MemberParts {
 type LaneEvent = Extract<FromLane, { readonly kind: 'frames' | 'lead' | 'step down' | 'catch up' | 'stop' }>
 type Stream = Extract<FromLane, { readonly kind: 'stream' }>
 
-/** How long main may make frames its own before others have their turn. */
-const SLICE_MS = 10
 const LOOK_MS = 20
 /** Before another lane is started for one that died as it joined. */
 const AGAIN_MS = 200
@@ -345,21 +346,12 @@ export class ClusterMember {
     }
   }
 
-  async #apply(bytes: Buffer): Promise<void> {
+  async #apply(frames: Buffer): Promise<void> {
     const life = this.#life
-    const { nowMs } = this.#parts
-    const log = this.#log!
-    let untilMs = nowMs() + SLICE_MS
-    for (let at = 0; at < bytes.byteLength;) {
-      const taken = this.#service!.apply(bytes, at)
-      at += taken
-      if (taken > 0 && this.#asides.areWaiting) this.#asides.meet(log.cluster!.end)
-      if (taken > 0 && nowMs() < untilMs) continue
-      await this.#turn(taken === 0 ? LOOK_MS : 0)
-      if (life !== this.#life) return
-      untilMs = nowMs() + SLICE_MS
-    }
-    this.#post({ kind: 'applied', bytes: bytes.byteLength })
+    await this.#service!.follow(frames, () => life !== this.#life)
+    if (life !== this.#life) return
+    this.#asides.meetAll(frames)
+    this.#post({ kind: 'applied', bytes: frames.byteLength })
   }
 
   /** B2 */

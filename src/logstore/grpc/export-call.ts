@@ -27,6 +27,7 @@ import type { IngestCounters } from '../counters.ts'
 import type { BodyGatherer } from '../ingest/body-gatherer.ts'
 import type { AcceptedOutcome, Ingest, IngestClient } from '../ingest/ingest.ts'
 import { ENCODINGS } from '../ingest/messages.ts'
+import type { Lead } from '../lead.ts'
 import { REFUSALS, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { bodyTimedOut, exportResponse } from '../replies.ts'
@@ -47,6 +48,8 @@ export interface ExportParts {
   /** Absent or null: nobody follows single requests. */
   readonly watch?: RequestWatch | null
   readonly logger: HttpDependencies['logger']
+  /** Absent: there is no cluster. */
+  readonly lead?: Pick<Lead, 'refused' | 'headers'>
 }
 
 /** What the calls of a front share. */
@@ -99,6 +102,8 @@ export class ExportCall implements IngestClient, WaitedClient {
   /** How much of the message has arrived, in the form in which it was sent. */
   #receivedBytes = 0
   #isOver = false
+  /** Where the node is that leads, if it is another one. */
+  #leaderHeaders: Readonly<Record<string, string>> = {}
 
   constructor(method: ExportMethod, stream: ServerHttp2Stream, headers: IncomingHttpHeaders, context: CallContext) {
     const { parts, ids } = context
@@ -124,7 +129,12 @@ export class ExportCall implements IngestClient, WaitedClient {
 
   /** G1 */
   begin(headers: IncomingHttpHeaders): void {
-    const { policy, ingest } = this.#context.parts
+    const { policy, ingest, lead } = this.#context.parts
+    const led = lead?.refused ?? null
+    if (led !== null) {
+      this.#leaderHeaders = Object.fromEntries(lead!.headers)
+      return this.#refuseAndCount(led)
+    }
     const caller = identifyCaller(policy(), textOf(headers, TENANT_HEADER), textOf(headers, 'authorization'))
     if (isRefusal(caller)) return this.#refuseAndCount(caller)
     this.#caller = caller
@@ -301,7 +311,7 @@ export class ExportCall implements IngestClient, WaitedClient {
   }
 
   #headers(): Record<string, string | number> {
-    return { ...ANSWER_HEADERS, [REQUEST_ID_HEADER]: this.#id }
+    return { ...ANSWER_HEADERS, ...this.#leaderHeaders, [REQUEST_ID_HEADER]: this.#id }
   }
 }
 

@@ -19,8 +19,6 @@ import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { splitBatch } from '../../../native-free-codecs/otlp-split.ts'
 import type { BatchForm } from '../../../native-free-codecs/otlp-split.ts'
-import type { LogWriter } from '../../log/log-writer.ts'
-import type { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { AdmissionWindow } from '../tenants/admission-window.ts'
 import type { QuotaWindow, WindowVerdict } from '../tenants/admission-window.ts'
 import { SmoothWindow } from '../tenants/smooth-window.ts'
@@ -45,24 +43,19 @@ import { BatchIdentifier } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
 import { ENCODINGS, NO_SLOT } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
-import { announceSegment, writeAccepted, writeRefused } from './outcomes.ts'
+import { openSegment } from './open-segment.ts'
+import type { SegmentParts } from './open-segment.ts'
+import { writeAccepted, writeRefused } from './outcomes.ts'
 import type { StoredBatchAnswer } from './outcomes.ts'
 import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { scanBatch } from '../index/scan-batch.ts'
-import { NO_SEGMENT } from './seen-records.ts'
-import type { SeenRecords } from './seen-records.ts'
-import type { SegmentIndexes } from '../index/segment-indexes.ts'
 
 /** Dataset of a resource without `service.name`. */
 export const UNKNOWN_DATASET = 'unknown_service'
 
-export interface BatchIntakeParts {
+export interface BatchIntakeParts extends SegmentParts {
   readonly arena: Buffer
-  readonly outcomes: SpscRing
-  readonly writer: LogWriter
-  readonly indexes: SegmentIndexes
-  readonly seen: SeenRecords
   readonly gateway: GatewayBudget
   readonly datasets: Pick<DatasetCounts, 'add'>
   readonly gatewayLimits: GatewayLimits
@@ -71,7 +64,6 @@ export interface BatchIntakeParts {
   readonly prepared: PreparedBatches | null
   /** Monotonic milliseconds. */
   readonly now: () => number
-  readonly stopping: () => boolean
 }
 
 export class BatchIntake {
@@ -359,7 +351,7 @@ export class BatchIntake {
     const refused = this.#beginFrame(inlineBytes, inArena ? request.bodyOffset : -1, inArena ? body.byteLength : 0)
     if (refused) return refused
     if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun never exists
-    if (writer.opensSegment && !this.#openSegment()) return unavailable('the service is stopping')
+    if (writer.opensSegment && !openSegment(this.#parts)) return unavailable('the service is stopping')
 
     const envelope = {
       signal: request.signal,
@@ -428,17 +420,6 @@ export class BatchIntake {
           writer.waitForSpace(inlineBytes, 50)
       }
     }
-  }
-
-  /** Gives the segment that the frame opens an index, and tells the main thread which. False when the service stops meanwhile. */
-  #openSegment(): boolean {
-    const { writer, seen, indexes, outcomes, stopping } = this.#parts
-    const unused = seen.active.base === NO_SEGMENT
-    const number = unused ? seen.active.number : indexes.take(stopping)
-    if (number < 0) return false
-    seen.openSegment({ base: writer.segmentBase, number, index: indexes.at(number) })
-    announceSegment(outcomes, writer.segmentBase, number)
-    return true
   }
 
   #index(request: IngestRequest, tenant: string): void {

@@ -10,7 +10,13 @@ import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
-import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage, PrepareLaneData } from './lane-data.ts'
+import type {
+  DecodeLaneControl,
+  DecodeLaneData,
+  DecodeLaneMessage,
+  LeaderFrames,
+  PrepareLaneData,
+} from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import {
   NO_SLOT,
@@ -38,6 +44,9 @@ export interface DecodeLaneListener {
   /** Everything the lane left was reported by `onOutcome` before. */
   onDeath(error: Error): void
   onBundleUnreadable(base: number, code: string): void
+  /** Frames of the cluster's leader, up to those of this number, are in the log and indexed. */
+  onFollowed(number: number): void
+  onFollowFailed(reason: string): void
   /** The lane has news; call `drain`. */
   onWake(): void
 }
@@ -191,6 +200,11 @@ export class DecodeLane {
     this.#control({ kind: 'bundle-dropped', base })
   }
 
+  /** Frames of the cluster's leader become frames of this log. */
+  follow({ number, bytes }: LeaderFrames): void {
+    this.#control({ kind: 'follow', frames: { number, bytes } })
+  }
+
   async stop(): Promise<void> {
     const stopped = this.#lane.stop()
     this.#requests.wake()
@@ -215,8 +229,18 @@ export class DecodeLane {
   }
 
   #hear(message: DecodeLaneMessage): void {
-    if (message.kind === 'wake') this.#listener.onWake()
-    else if (message.kind === 'ready') this.#ready.resolve(message.recoveredRecords)
-    else this.#listener.onBundleUnreadable(message.base, message.code)
+    const listener = this.#listener
+    switch (message.kind) {
+      case 'wake':
+        return listener.onWake()
+      case 'ready':
+        return this.#ready.resolve(message.recoveredRecords)
+      case 'bundle-unreadable':
+        return listener.onBundleUnreadable(message.base, message.code)
+      case 'followed':
+        return listener.onFollowed(message.number)
+      case 'follow-failed':
+        return listener.onFollowFailed(message.reason)
+    }
   }
 }

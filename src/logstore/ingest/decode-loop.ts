@@ -1,5 +1,6 @@
 /**
- * The life of a decode lane: rebuild the index of the segment that is being written, then take requests until stopped.
+ * The life of a decode lane: rebuild the index of the segment that is being written, then take requests until stopped. In a cluster, while another
+ * node leads, it takes the frames of that one (frame-copies.ts).
  *
  * C1  the tenants have their turns (fair-queue.ts), but requests that were admitted by another policy wait for all before them
  */
@@ -23,6 +24,7 @@ import { LocalSegmentFiles } from '../index/segment-files.ts'
 import { BatchIntake } from './batch-intake.ts'
 import { DatasetCounts } from './dataset-counts.ts'
 import { FairQueue } from './fair-queue.ts'
+import { FrameCopies } from './frame-copies.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
@@ -51,6 +53,7 @@ class DecodeLoop {
   readonly #indexes: SegmentIndexes
   readonly #seen: SeenRecords
   readonly #intake: BatchIntake
+  readonly #copies: FrameCopies
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   readonly #waiting = new FairQueue<IngestRequest>()
@@ -81,20 +84,18 @@ class DecodeLoop {
       announceSegment(outcomes, active.base, number)
     }
     for (const bundle of data.bundles) this.#addBundle(bundle)
+    const segmentParts = { writer: this.#writer, outcomes, indexes, seen: this.#seen, stopping }
+    this.#copies = new FrameCopies({ ...segmentParts, tell: (message) => this.#post(message) })
     this.#intake = new BatchIntake(
       {
+        ...segmentParts,
         arena: Buffer.from(data.arena),
-        outcomes,
-        writer: this.#writer,
-        indexes,
-        seen: this.#seen,
         gateway: GatewayBudget.attach(data.gateway),
         datasets: DatasetCounts.attach(data.datasets),
         gatewayLimits: { records: data.gatewayRecords ?? Infinity, bytes: data.gatewayBytes ?? Infinity },
         maxBodyBytes: data.maxBodyBytes,
         prepared: data.prepared === null ? null : PreparedBatches.attach(data.prepared),
         now: () => performance.now(),
-        stopping,
       },
       data.policy,
     )
@@ -108,6 +109,7 @@ class DecodeLoop {
       this.#hearControl()
       this.#indexes.emptyFree(() => this.#hearControl())
       this.#writer.poll()
+      this.#copies.run()
       this.#gather()
       for (let request = this.#waiting.next(); request !== null; request = this.#waiting.next()) {
         const startMs = performance.now()
@@ -167,6 +169,8 @@ class DecodeLoop {
         return this.#addBundle(control.bundle)
       case 'bundle-dropped':
         return this.#seen.dropBundle(control.base)
+      case 'follow':
+        return this.#copies.add(control.frames) // its turn comes in `run`: this may be heard in the middle of a frame
     }
   }
 

@@ -3,7 +3,8 @@
  *
  *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
  *
- * T1  nothing is answered 200 before the log says that what ends at the outcome's position, in the outcome's generation, is stored
+ * T1  nothing is answered 200 before the log says that what ends at the outcome's position, in the outcome's generation, is stored; in a cluster
+ *     only while this node is sure to lead
  * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
  *     goes away while its body arrives ends the request; one that goes away later only misses the answer
  * T3  no queue here is longer than the requests in flight, and those are bounded by places, arena and ring: what does not
@@ -44,7 +45,7 @@ import { ACCEPTED, ENCODINGS } from './messages.ts'
 import type { OutcomeHead } from './messages.ts'
 
 export interface IngestParts {
-  readonly log: Pick<Log, 'outcome' | 'released' | 'state'>
+  readonly log: Pick<Log, 'outcome' | 'released' | 'state' | 'mayAnswer'>
   readonly arena: Arena
   readonly gateway: GatewayBudget
   readonly maxGatewayRequests: number
@@ -131,15 +132,14 @@ export class Ingest {
       if (outcome === 'waiting') break
       this.#waiting.shift()
       this.#finish(next)
-      if (outcome === 'stored') {
+      if (outcome === 'stored' && log.mayAnswer) {
         next.endSpan?.()
         this.#parts.counters.accepted(next.records, next.bytes, next.collapsed, next.rejected)
         next.client.accepted(next)
-      } else
-        this.#refuse(
-          next.client,
-          unavailable(log.state.kind === 'read-only' ? 'the disk failed' : 'the log was recovered'),
-        )
+      } else {
+        const lost = log.state.kind === 'read-only' ? 'the disk failed' : 'the log was recovered'
+        this.#refuse(next.client, unavailable(outcome === 'lost' ? lost : 'this node leads its cluster no more'))
+      }
     }
     if (log.state.kind === 'closed') this.#failWaiting('the service was stopped')
     for (let next = this.#lent.peek(); next && next.position <= log.released; next = this.#lent.peek()) {
@@ -210,6 +210,12 @@ export class Ingest {
         this.#finish(request)
         this.#refuse(request.client, unavailable('a worker failed'))
       }
+    }
+    const lent = this.#lent.items()
+    while (this.#lent.shift());
+    for (const each of lent) {
+      if (each.position <= tail) this.#lent.push(each)
+      else this.#parts.arena.free(each.arenaOffset) // nobody reads it: its frame is gone
     }
   }
 

@@ -45,14 +45,27 @@ export interface PrepareLaneControl {
   readonly policy: TenantPolicy
 }
 
+/** Frames of the cluster's leader. */
+export interface LeaderFrames {
+  readonly number: number
+  /** Whole and verified, back to back. */
+  readonly bytes: Uint8Array
+}
+
 /** Control messages to a decode lane. */
 export type DecodeLaneControl =
   | { readonly kind: 'policy'; readonly policy: TenantPolicy }
   | { readonly kind: 'bundle-published'; readonly bundle: BundlePlace }
   | { readonly kind: 'bundle-dropped'; readonly base: number }
+  /** In a cluster, while another node leads. */
+  | { readonly kind: 'follow'; readonly frames: LeaderFrames }
 
 /** Messages of a decode lane. */
 export type DecodeLaneMessage =
   | { readonly kind: 'ready'; readonly recoveredRecords: number }
   | { readonly kind: 'wake' }
+  /** These frames, and all that came before them, are in the log and indexed. */
+  | { readonly kind: 'followed'; readonly number: number }
+  /** The log does not go on with the frames of the leader. */
+  | { readonly kind: 'follow-failed'; readonly reason: string }
   | { readonly kind: 'bundle-unreadable'; readonly base: number; readonly code: string }

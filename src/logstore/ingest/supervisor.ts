@@ -4,9 +4,10 @@
  *
  * V1  a lane starts only when every frame that was published is written: its index is rebuilt from the file
  * V2  between two lanes requests are refused as retryable, and health says so
+ * V3  a lane that was ended because the log restarts is no failure: only those that die by themselves are counted
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { messageOf } from '../../errors.ts'
+import { StoreError, messageOf } from '../../errors.ts'
 import type { Log, LogState } from '../../log/log.ts'
 import { LogWriter } from '../../log/log-writer.ts'
 import type { Position } from '../../log/log-writer.ts'
@@ -38,6 +39,10 @@ export interface SupervisorParts {
   onLaneDeath(): void
   /** Called while there is no lane: every frame that was published ends at or before this position. */
   onTail(tail: Position): void
+  /** A lane is at work. */
+  onStarted(lane: DecodeLane): void
+  /** Replacing does not help. */
+  onGivenUp(failure: string): void
   readonly nowMs: () => number
 }
 
@@ -46,6 +51,9 @@ export class DecodeSupervisor {
   #lane: DecodeLane | null = null
   #starting: Promise<void> | null = null
   #closed = false
+  #hasStarted = false
+  /** V3 */
+  readonly #ended = new WeakSet<DecodeLane>()
   #replacedAtMs: number[] = []
   #failure: string | null = null
 
@@ -70,6 +78,15 @@ export class DecodeSupervisor {
       this.#starting = null
     })
     return this.#starting
+  }
+
+  /** Resolves when a lane is at work. Rejects when there will be none. */
+  async atWork(): Promise<void> {
+    while (this.#lane === null) {
+      if (this.#closed || this.#failure !== null)
+        throw new StoreError('unavailable', 'decode_lane_missing', this.#failure ?? 'the service stops')
+      await delay(WRITTEN_POLL_MS)
+    }
   }
 
   async close(): Promise<void> {
@@ -102,11 +119,12 @@ export class DecodeSupervisor {
     lane.drain() // which index the active segment has
     lane.applyPolicy(policy()) // may have been reloaded meanwhile
     // As one that is at work while the log restarts.
-    if (log.generation !== generation || log.state.kind === 'restarting') return lane.terminate()
+    if (log.generation !== generation || log.state.kind === 'restarting') return this.#end(lane)
     this.#lane = lane
     // The first one is no news: a start says in one line that it is ready, or why it cannot work.
-    const level = this.#replacedAtMs.length === 0 ? 'debug' : 'info'
-    this.#parts.logger[level]({ recoveredRecords }, 'decode lane ready')
+    this.#parts.logger[this.#hasStarted ? 'info' : 'debug']({ recoveredRecords }, 'decode lane ready')
+    this.#hasStarted = true
+    this.#parts.onStarted(lane)
   }
 
   /** V1; resolves with the end of the last frame. */
@@ -124,22 +142,23 @@ export class DecodeSupervisor {
   #onLogState(state: LogState): void {
     // Frames may be gone that the lane's index describes. Its death is what replaces it.
     if (state.kind !== 'restarting') return
-    void this.#lane?.terminate()
+    if (this.#lane !== null) void this.#end(this.#lane)
     this.#lane = null
+  }
+
+  /** V3 */
+  #end(lane: DecodeLane): Promise<void> {
+    this.#ended.add(lane)
+    return lane.terminate()
   }
 
   #onDeath(lane: DecodeLane, error: Error): void {
     if (this.#lane === lane) this.#lane = null
-    this.#parts.logger.error({ reason: error.message }, 'the decode lane died')
+    const isFailure = !this.#ended.has(lane)
+    if (isFailure) this.#parts.logger.error({ reason: error.message }, 'the decode lane died')
     this.#parts.onLaneDeath()
     this.#parts.registry.reclaimIndexes()
-    if (this.#closed) return
-    const nowMs = this.#parts.nowMs()
-    this.#replacedAtMs = [...this.#replacedAtMs.filter((at) => nowMs - at < REPLACEMENT_WINDOW_MS), nowMs]
-    if (this.#replacedAtMs.length > REPLACEMENTS_MAX) {
-      this.#failure = `the decode lane died ${this.#replacedAtMs.length} times in a minute: ${error.message}`
-      return
-    }
+    if (this.#closed || (isFailure && this.#giveUpAfter(error))) return
     const settled = this.#starting?.catch(() => {}) ?? Promise.resolve() // the lane that died may never have been ready
     settled
       .then(() => this.start())
@@ -147,5 +166,16 @@ export class DecodeSupervisor {
         const reason = messageOf(failure)
         this.#parts.logger.error({ reason }, 'the decode lane could not be replaced')
       })
+  }
+
+  /** V3. True when replacing does not help. */
+  #giveUpAfter(error: Error): boolean {
+    const nowMs = this.#parts.nowMs()
+    this.#replacedAtMs = [...this.#replacedAtMs.filter((at) => nowMs - at < REPLACEMENT_WINDOW_MS), nowMs]
+    const times = this.#replacedAtMs.length
+    if (times <= REPLACEMENTS_MAX) return false
+    this.#failure = `the decode lane died ${times} times in a minute: ${error.message}`
+    this.#parts.onGivenUp(this.#failure)
+    return true
   }
 }

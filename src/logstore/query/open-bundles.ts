@@ -3,6 +3,7 @@
  * identity of the index file, so that a rebuilt index is opened anew, and a bundle that was compacted.
  *
  * O1  which form of a bundle is opened follows from the snapshot, so all of a query sees one form
+ * O2  a restart of the log in place may cut a segment and make it again: files of records are opened anew in each generation of the log
  */
 import { RECORDS_NAME } from '../../log/segment-format.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
@@ -34,6 +35,8 @@ export class OpenBundles {
   readonly #indexes = new Map<number, BundleSearch>()
   readonly #records = new Map<number, BundleFile>()
   readonly grams = new FrameGrams(GRAMS_BYTES)
+  /** O2 */
+  #generation = 0
 
   constructor(files: SegmentFiles, blocks: BlockCache, pieces: PieceCache) {
     this.#files = files
@@ -95,7 +98,7 @@ export class OpenBundles {
   }
 
   /** Gives up what neither the catalog nor the segments without a sidecar name any more. */
-  keepOnly(catalog: Catalog, others: readonly { readonly base: number }[]): void {
+  keepOnly(catalog: Catalog, others: readonly { readonly base: number }[], generation: number): void {
     for (const [base, { header }] of this.#indexes) {
       const row = catalog.find(base)
       if (row < 0 || catalog.identity(row) !== header.identity) this.forget(base)
@@ -106,10 +109,11 @@ export class OpenBundles {
     }
     this.grams.keepOnly(isRead)
     for (const [base, file] of this.#records) {
-      if (isRead(base)) continue
+      if (isRead(base) && generation === this.#generation) continue
       file.close()
       this.#records.delete(base)
     }
+    this.#generation = generation
   }
 
   close(): void {

@@ -14,6 +14,7 @@ import { mediaTypeOf } from '../../http/media-type.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import { StoreError } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
+import type { Lead } from '../lead.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
@@ -50,14 +51,16 @@ export interface QueryParts {
   readonly onIncident: (incident: QueryIncident) => void
   /** Queries are answered from it; null: from the log. */
   readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
+  /** Absent: there is no cluster. */
+  readonly lead?: Lead
 }
 
 /** The parts that a question needs. */
 export type AskParts<Asked extends Question, Body> = Pick<
   QueryParts,
-  'onIncident' | 'logger' | 'readErrors' | 'bucket'
+  'onIncident' | 'logger' | 'readErrors' | 'bucket' | 'lead'
 > & {
-  readonly log: Pick<Log, 'committed' | 'id' | 'incidents' | 'segments'>
+  readonly log: Pick<Log, 'committed' | 'generation' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
   readonly jobs: Pick<JobPool<QueryTask<Asked>, ThreadAnswer<Body>>, 'run'>
 }
@@ -218,15 +221,19 @@ export async function askThread<Asked extends Question, Body extends object>(
   startedMs: number,
   among: readonly string[] | null = null,
 ): Promise<Body | Refusal> {
-  const { log, registry, onIncident, readErrors, bucket } = parts
+  const { log, registry, onIncident, readErrors, bucket, lead } = parts
   if (bucket !== null) return askBucket(parts, bucket, tenant, request, startedMs, among)
+  const term = lead?.term ?? null
   const segments = registry.snapshot()
   const { catalog, indexed } = segments
-  const snapshot = { committed: log.committed, logId: log.id, indexed, catalog, quarantined: log.incidents }
+  const { committed, generation, id: logId, incidents: quarantined } = log
+  const snapshot = { committed, generation, logId, indexed, catalog, quarantined }
   const oldest = log.segments[0]?.base
   try {
     const deadlineAtMs = startedMs + request.deadlineMs
     const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot })
+    const led = lead?.refusedAfter(term) ?? null
+    if (led !== null) return led
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     const isOfReading = answer.incident !== null || answer.kind === 'bundle_read_failed'
@@ -256,7 +263,7 @@ async function askBucket<Asked extends Question, Body extends object>(
     )
   }
   const { catalog, logId, end, damaged } = query.snapshot
-  const snapshot = { committed: end, logId, indexed: [], catalog, quarantined: damaged }
+  const snapshot = { committed: end, generation: 0, logId, indexed: [], catalog, quarantined: damaged }
   const deadlineAtMs = startedMs + request.deadlineMs
   try {
     const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot, remote: query.access })

@@ -80,9 +80,9 @@ export class SegmentReader {
   }
 
   /** The segments that the catalog does not rule out. Lets go of bundles that the snapshot does not name. */
-  sourcesOf({ indexed, catalog: encoded }: QuerySnapshot, plan: QueryPlan): readonly Source[] {
+  sourcesOf({ indexed, catalog: encoded, generation }: QuerySnapshot, plan: QueryPlan): readonly Source[] {
     const catalog = new Catalog(encoded)
-    this.#parts.bundles.keepOnly(catalog, indexed)
+    this.#parts.bundles.keepOnly(catalog, indexed, generation)
     if (plan.impossible) return []
     const sources: Source[] = []
     for (let row = 0; row < catalog.length; row++) {

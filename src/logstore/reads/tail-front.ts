@@ -185,6 +185,8 @@ class Tail implements AnswerSource {
     while (!this.#isClosed) {
       const caller = callerIn(this.#readers.parts.policy(), this.#caller)
       if (isRefusal(caller)) return yield ended(caller)
+      const led = this.#readers.parts.ask.lead?.refused ?? null
+      if (led !== null) return yield ended(led)
       const oldest = this.#log.segments[0]?.base ?? 0
       if (this.#isRemoved(oldest)) {
         this.#place = { position: oldest, recordNumber: 0 }

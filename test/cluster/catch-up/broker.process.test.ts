@@ -1,11 +1,9 @@
 /** A broker that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ClusterReply } from '../../../src/http/cluster.ts'
+import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
-import { leads, nodeEnvironment } from '../../support/cluster.ts'
-import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
-import type { NatsServer } from '../../support/nats-server.ts'
+import { SmallCluster, inStep, leads } from '../../support/cluster.ts'
+import { natsOrSkip } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
 import type { Ending } from '../../support/process.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -13,37 +11,21 @@ import { eventually } from '../../support/waiting.ts'
 const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
 
 describe(name, { skip }, () => {
-  let servers: readonly NatsServer[] = []
-  const nodes: BrokerServer[] = []
-
-  const nodeOf = (id: string): Record<string, string> => nodeEnvironment(servers, id, { replicas: 1 })
+  const small = new SmallCluster<BrokerServer>()
   const cluster = (...args: readonly string[]): Promise<Ending> =>
-    runToEnd({ entry: 'src/cli/trilog.js', args: ['cluster', ...args], env: nodeOf('a') })
-
-  before(async () => {
-    servers = await startNatsServers(1)
-  })
-  after(async () => {
-    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
-    await Promise.all(servers.map((server) => server.kill()))
-  })
+    runToEnd({ entry: 'src/cli/trilog.js', args: ['cluster', ...args], env: small.nodeOf('a') })
 
   it('copies the log, follows, and leads when it is asked to', async () => {
-    const first = await BrokerServer.start()
-    nodes.push(first)
+    const first = await small.started(BrokerServer.start())
     const stream = await first.newStream()
     await stream.fill(200)
     await first.stop()
-    await first.startAgain(nodeOf('a'))
+    await first.startAgain(small.nodeOf('a'))
     await eventually(() => leads(first))
     await stream.publish('in the stream')
 
-    const second = await BrokerServer.start({ env: nodeOf('b') })
-    nodes.push(second)
-    await eventually(async () => {
-      const { nodes: seen } = await second.get('/v1/cluster', ClusterReply)
-      return seen.some(({ node, role, behind }) => node === 'b' && role === 'follower' && behind.bytes === 0)
-    })
+    const second = await small.started(BrokerServer.start({ env: small.nodeOf('b') }))
+    await inStep(second, 'b')
     await second.logged(/"msg":"the log of another node was copied"/)
 
     const peer = peerOf(first)

@@ -1,10 +1,9 @@
 /** An object store that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import { after, before, describe, it } from 'node:test'
-import { leads, nodeEnvironment } from '../../support/cluster.ts'
-import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
-import type { NatsServer } from '../../support/nats-server.ts'
+import { describe, it } from 'node:test'
+import { SmallCluster, inStep, leads } from '../../support/cluster.ts'
+import { natsOrSkip } from '../../support/nats-server.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { eventually } from '../../support/waiting.ts'
 
@@ -15,14 +14,9 @@ const PART = Buffer.alloc(100_000, 'part')
 const { name, skip } = natsOrSkip('an object store that was alone, and its second node')
 
 describe(name, { skip }, () => {
-  let servers: readonly NatsServer[] = []
-  const nodes: ObjectStoreServer[] = []
-
+  const small = new SmallCluster<ObjectStoreServer>()
   const settings = { OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
-  const nodeOf = (id: string): Record<string, string> => ({
-    ...nodeEnvironment(servers, id, { replicas: 1 }),
-    ...settings,
-  })
+  const nodeOf = (id: string): Record<string, string> => ({ ...small.nodeOf(id), ...settings })
   const firstSegment = ({ dataDirectory }: ObjectStoreServer): number =>
     Math.min(...readdirSync(`${dataDirectory}/segments`).map((base) => Number.parseInt(base, 16)))
   const ask = async (node: ObjectStoreServer, method: string, target: string, body?: Uint8Array): Promise<string> => {
@@ -31,17 +25,8 @@ describe(name, { skip }, () => {
     return reply.text
   }
 
-  before(async () => {
-    servers = await startNatsServers(1)
-  })
-  after(async () => {
-    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
-    await Promise.all(servers.map((server) => server.kill()))
-  })
-
   it('copies the log, of which the beginning is gone, follows, and leads when it is asked to', async () => {
-    const first = await ObjectStoreServer.start({ env: settings })
-    nodes.push(first)
+    const first = await small.started(ObjectStoreServer.start({ env: settings }))
     await ask(first, 'PUT', '/photos')
     await ask(first, 'PUT', '/photos/large', LARGE)
     const id = /<UploadId>([^<]+)</.exec(await ask(first, 'POST', '/photos/parted?uploads'))![1]!
@@ -55,16 +40,9 @@ describe(name, { skip }, () => {
     await first.startAgain(nodeOf('a'))
     await eventually(() => leads(first))
     await ask(first, 'PUT', '/photos/small', Buffer.from('in the stream'))
-    const second = await ObjectStoreServer.start({ env: nodeOf('b') })
-    nodes.push(second)
+    const second = await small.started(ObjectStoreServer.start({ env: nodeOf('b') }))
     await second.logged(/"msg":"the log of another node was copied"/)
-    await eventually(async () => {
-      const { nodes: seen } = JSON.parse((await second.request('GET', '/v1/cluster')).text)
-      return seen.some(
-        (each: { node: string; role: string; behind: { bytes: number } }) =>
-          each.node === 'b' && each.role === 'follower' && each.behind.bytes === 0,
-      )
-    })
+    await inStep(second, 'b')
     assert.equal((await second.request('GET', '/photos/large')).status, 503)
 
     first.signal('SIGUSR2')

@@ -133,6 +133,7 @@ export class OpenedCopy {
       const catalogued = registry.snapshot()
       const snapshot = {
         committed: log.segments.at(-1)?.end ?? 0,
+        generation: log.generation,
         logId: log.id,
         indexed: this.#active,
         catalog: catalogued.catalog,

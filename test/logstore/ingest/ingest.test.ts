@@ -30,6 +30,7 @@ class Rig {
       outcome: (end) => (end <= this.stored ? 'stored' : 'waiting'),
       released: Infinity,
       state: { kind: 'ok' },
+      mayAnswer: true,
     },
     arena: this.#arena,
     gateway: this.#gateway,

@@ -35,6 +35,7 @@ async function ask(answers: (QueryAnswer | StoreError)[], isDropped: boolean) {
     {
       log: {
         committed: 8192,
+        generation: 1,
         id: 7,
         incidents: [],
         get segments() {

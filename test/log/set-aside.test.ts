@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
+import type { Log } from '../../src/log/log.ts'
+import { setAsideBehind } from '../../src/log/set-aside.ts'
+import type { Aside } from '../../src/log/set-aside.ts'
+import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
+import type { Written } from '../support/log-harness.ts'
+
+const LOG = { directory: '/data', segmentsName: 'segments' }
+const SEGMENT_BYTES = 2048
+
+interface Stored {
+  readonly world: World
+  readonly log: Log
+  readonly frames: readonly Written[]
+}
+
+/** A closed log of several segments. */
+async function stored(): Promise<Stored> {
+  const world = new World({ seed: 3 })
+  const log = await world.open({ segmentBytes: SEGMENT_BYTES })
+  const writer = openWriter(log)
+  const frames = Array.from({ length: 12 }, (_, n) => {
+    const frame = appended(writer, payloadOf(n, 300 + 8 * n))
+    world.step()
+    return frame
+  })
+  assert.ok(log.segments.length > 2)
+  await log.close()
+  return { world, log, frames }
+}
+
+async function setAside({ world }: Pick<Stored, 'world'>, from: number): Promise<Aside | null> {
+  let found: Aside | null = null
+  await setAsideBehind(from, { ...LOG, cluster: { onSetAside: (aside) => void (found = aside) } }, world)
+  return found
+}
+
+function bytesOf({ world }: Pick<Stored, 'world'>, path: string): Buffer {
+  const file = world.files.open(path, 'read')
+  const bytes = Buffer.alloc(file.size())
+  file.read(bytes, 0)
+  file.close()
+  return bytes
+}
+
+/** As they stand in the segments. */
+function framesBehind(given: Stored, from: number): Buffer {
+  const { log, frames } = given
+  const behind = frames.filter(({ position }) => position >= from)
+  return Buffer.concat(
+    behind.map(({ position, end }) => {
+      const { base, recordsPath } = log.segments.findLast((segment) => segment.base < position)!
+      return bytesOf(given, recordsPath).subarray(position - base, end - base)
+    }),
+  )
+}
+
+/** Header checksum, as the frame after it names it. */
+const chainOf = (bytes: Buffer): number => bytes.readUInt32LE(0)
+
+describe('what is cut from the end of a log', () => {
+  it('is kept as whole frames, over several segments', async () => {
+    const given = await stored()
+    for (const kept of [2, 5, 10]) {
+      const from = given.frames[kept - 1]!.end
+      const aside = await setAside(given, from)
+      assert.ok(aside !== null)
+      assert.deepEqual([aside.from, aside.to], [given.frames[kept]!.position, given.frames.at(-1)!.end])
+      assert.ok(bytesOf(given, aside.path).equals(framesBehind(given, from)))
+    }
+  })
+
+  it('is nothing when nothing whole stands there', async () => {
+    const given = await stored()
+    assert.equal(await setAside(given, given.frames.at(-1)!.end), null)
+    const { base, recordsPath } = given.log.segments.at(-1)!
+    const last = given.frames.at(-1)!
+    given.world.files.damage(recordsPath, (content) => {
+      content[last.position - base + FRAME_HEADER_BYTES] = content[last.position - base + FRAME_HEADER_BYTES]! ^ 1
+      return content
+    })
+    assert.equal(await setAside(given, given.frames.at(-2)!.end), null)
+    assert.equal(given.world.files.exists('/data/diverged'), false)
+  })
+
+  it('ends before a frame that is damaged', async () => {
+    const given = await stored()
+    const damaged = given.frames[9]!
+    const { base, recordsPath } = given.log.segments.findLast((segment) => segment.base < damaged.position)!
+    given.world.files.damage(recordsPath, (content) => {
+      const at = damaged.position - base + FRAME_HEADER_BYTES
+      content[at] = content[at]! ^ 1
+      return content
+    })
+    const aside = await setAside(given, given.frames[7]!.end)
+    assert.deepEqual([aside?.from, aside?.to], [given.frames[8]!.position, given.frames[8]!.end])
+  })
+
+  it('stays when the power goes', async () => {
+    const given = await stored()
+    const from = given.frames[4]!.end
+    const whole = framesBehind(given, from)
+    const aside = await setAside(given, from)
+    given.world.end('crash')
+    assert.ok(bytesOf(given, aside!.path).equals(whole))
+  })
+
+  it('is nothing where there is no log', async () => {
+    assert.equal(await setAside({ world: new World({ seed: 1 }) }, 0), null)
+  })
+})
+
+describe('frames that were set aside', () => {
+  async function asideOf(): Promise<{ given: Stored; aside: Aside; chains: readonly [end: number, chain: number][] }> {
+    const given = await stored()
+    const cut = given.frames.slice(6)
+    const aside = await setAside(given, given.frames[5]!.end)
+    let at = 0
+    const bytes = framesBehind(given, given.frames[5]!.end)
+    const chains = cut.map(({ position, end }): [number, number] => {
+      const chain = chainOf(bytes.subarray(at))
+      at += end - position
+      return [end, chain]
+    })
+    return { given, aside: aside!, chains }
+  }
+
+  it('are gone when the cluster has all of them', async () => {
+    const { given, aside, chains } = await asideOf()
+    for (const [end, chain] of chains.slice(0, -1)) assert.equal(aside.meets(end, chain), 'waiting')
+    assert.ok(given.world.files.exists(aside.path))
+    assert.equal(aside.meets(...chains.at(-1)!), 'same')
+    assert.equal(given.world.files.exists(aside.path), false)
+  })
+
+  it('stay when the cluster has another frame in the place of one', async () => {
+    const { given, aside, chains } = await asideOf()
+    const [end, chain] = chains[2]!
+    assert.equal(aside.meets(end, chain ^ 1), 'other')
+    assert.ok(given.world.files.exists(aside.path))
+  })
+
+  it('stay when the frames of the cluster end elsewhere', async () => {
+    const { given, aside, chains } = await asideOf()
+    const [end, chain] = chains[0]!
+    assert.equal(aside.meets(end + 8, chain), 'waiting')
+    assert.equal(aside.meets(aside.to + 8, chain), 'other')
+    assert.ok(given.world.files.exists(aside.path))
+  })
+})
