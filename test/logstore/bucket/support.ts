@@ -60,7 +60,8 @@ export class BucketCopy {
       .map(({ parentPath, name }) => `${parentPath}/${name}`)
     const putNext = async (): Promise<void> => {
       for (let path = names.pop(); path !== undefined; path = names.pop()) {
-        await this.put(`${prefix}${path.slice(directory.length + 1)}`, readFileSync(path))
+        const body = contentOf(path)
+        if (body !== null) await this.put(`${prefix}${path.slice(directory.length + 1)}`, body)
       }
     }
     await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putNext))
@@ -68,6 +69,16 @@ export class BucketCopy {
 
   close(): void {
     this.#client.destroy()
+  }
+}
+
+/** Null: a store that runs has renamed or removed it since it was listed. */
+function contentOf(path: string): Buffer | null {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null // what `node:fs` throws
+    throw error
   }
 }
 
