@@ -1,11 +1,11 @@
 /** Brokers on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
-import { STOPPED_MS, goesOnWithAnother, inStep, leaderAmong, nodeEnvironment } from '../support/cluster.ts'
-import { natsOrSkip, startNatsServers } from '../support/nats-server.ts'
-import type { NatsServer } from '../support/nats-server.ts'
-import { eventually, timePasses } from '../support/waiting.ts'
+import { TestCluster, goesOnWithAnother, goesOnWithoutServers, hasAllOnEach } from '../support/cluster.ts'
+import type { AnsweredAgain } from '../support/cluster.ts'
+import { natsOrSkip } from '../support/nats-server.ts'
+import { eventually } from '../support/waiting.ts'
 import { BrokerLedger } from '../support/broker-ledger.ts'
 
 const PUBLISHERS = 4
@@ -13,32 +13,20 @@ const PUBLISHERS = 4
 const { name, skip } = natsOrSkip('brokers in a cluster on real NATS servers')
 
 describe(name, { skip }, () => {
-  let servers: readonly NatsServer[] = []
-  let nodes: BrokerServer[] = []
-  const ledger = new BrokerLedger(() => nodes, 'orders')
-
-  const nodeOf = (id: string, cluster = 'test'): Record<string, string> => nodeEnvironment(servers, id, { cluster })
-  const startNode = (id: string): Promise<BrokerServer> => BrokerServer.start({ env: nodeOf(id) })
-  const leader = (among = nodes): Promise<BrokerServer> => leaderAmong(() => among)
-  /** Goes on when clients are answered again. */
-  const isAnsweredAgain = async (count = 20): Promise<void> => {
+  const cluster: TestCluster<BrokerServer> = new TestCluster({ servers: 3, end: () => ledger.end() })
+  const ledger = new BrokerLedger(() => cluster.nodes, 'orders')
+  const startNode = (id: string): Promise<BrokerServer> =>
+    cluster.started(BrokerServer.start({ env: cluster.nodeOf(id) }))
+  const isAnsweredAgain: AnsweredAgain = async (count = 20) => {
     const { answered, claimed } = ledger
     await eventually(() => ledger.answered >= answered + count && ledger.claimed > claimed)
   }
 
-  before(async () => {
-    servers = await startNatsServers(3)
-    nodes = await Promise.all(['node-1', 'node-2'].map(startNode))
-  })
-  after(async () => {
-    await ledger.end()
-    await Promise.all(nodes.filter((node) => node.isRunning).map((node) => node.kill()))
-    await Promise.all(servers.map((server) => server.kill()))
-  })
+  before(() => Promise.all(['node-1', 'node-2'].map(startNode)))
 
   it('answers on one node, and the other one says that it does not lead', async () => {
-    const first = await leader()
-    const other = nodes.find((node) => node !== first)!
+    const first = await cluster.leader()
+    const other = cluster.nodes.find((node) => node !== first)!
     const refused = await other.request('GET', '/v1/streams')
     assert.equal(refused.code, 'not_leading')
     assert.equal(refused.headers.get('retry-after'), '1')
@@ -48,36 +36,12 @@ describe(name, { skip }, () => {
     await isAnsweredAgain(200)
   })
 
-  goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop: 100 })
-
-  it('goes on when all NATS servers were killed at once', async () => {
-    await Promise.all(servers.map((server) => server.kill()))
-    await timePasses(STOPPED_MS)
-    for (const server of servers) server.start()
-    await isAnsweredAgain()
-  })
-
-  it('has every acknowledged record once, on each of the nodes', async () => {
-    await ledger.end()
-    assert.deepEqual(ledger.problems, [])
-    assert.ok(ledger.acknowledged.size > 100)
-    const first = await leader()
-    assert.deepEqual(await ledger.problemsOf(first), [])
-    await first.kill()
-    const other = nodes.find((node) => node !== first)!
-    assert.deepEqual(await ledger.problemsOf(await leader([other])), [])
-  })
-
-  it('has them on a node that came last, when the others are gone', async () => {
-    const last = await startNode('node-3')
-    await inStep(last, 'node-3')
-    await (await leader(nodes.filter((node) => node.isRunning))).kill()
-    nodes = [last]
-    assert.deepEqual(await ledger.problemsOf(await leader()), [])
-  })
+  goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 100 })
+  goesOnWithoutServers({ cluster, isAnsweredAgain })
+  hasAllOnEach({ cluster, startNode, ledger, everything: 'every acknowledged record once', acknowledgedMin: 100 })
 
   it('says on both that another process has the same id, and goes on', async () => {
-    const [last] = nodes
+    const [last] = cluster.nodes
     const twin = await startNode('node-3')
     for (const node of [last!, twin]) {
       await eventually(async () => {
@@ -85,7 +49,7 @@ describe(name, { skip }, () => {
         return headers.get('x-trilog-degraded')?.includes('node-3') === true
       })
     }
-    assert.deepEqual(await ledger.problemsOf(await leader()), [])
+    assert.deepEqual(await ledger.problemsOf(await cluster.leader(() => [last!])), [])
     await twin.kill()
   })
 
@@ -94,13 +58,13 @@ describe(name, { skip }, () => {
     const stream = await alone.newStream()
     await stream.fill(100)
     await alone.stop()
-    await alone.startAgain(nodeOf('node-1', 'second'))
-    await leader([alone])
+    await alone.startAgain(cluster.nodeOf('node-1', 'second'))
+    await cluster.leader(() => [alone])
     assert.equal((await alone.stream(stream.name).describe()).next_offset, 100)
     assert.equal((await alone.stream(stream.name).publish('more')).offset, 100)
     await alone.kill()
     await alone.startAgain()
-    await leader([alone])
+    await cluster.leader(() => [alone])
     assert.equal((await alone.stream(stream.name).describe()).next_offset, 101)
     await alone.kill()
   })

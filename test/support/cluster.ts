@@ -9,7 +9,7 @@ import type { RunningService } from './process.ts'
 import { eventually, givesUpAfter, timePasses } from './waiting.ts'
 
 /** Longer than the lease, and than followers wait. */
-export const STOPPED_MS = 5000
+const STOPPED_MS = 5000
 
 type Node = Pick<RunningService, 'url'>
 
@@ -61,24 +61,33 @@ export async function inStep(node: Node, id: string, headers?: Readonly<Record<s
   })
 }
 
-/** For the tests of one `describe`: a NATS server, and the nodes that they start. */
-export class SmallCluster<Each extends RunningService> {
-  readonly nodes: Each[] = []
+interface TestClusterOptions {
+  readonly servers: 1 | 3
+  /** Ends whoever works on the nodes, before they are killed. */
+  readonly end?: () => Promise<void>
+}
+
+/** For the tests of one `describe`: NATS servers, and the nodes that they start. */
+export class TestCluster<Each extends RunningService> {
+  nodes: Each[] = []
+  readonly #replicas: number
   #servers: readonly NatsServer[] = []
 
-  constructor() {
+  constructor({ servers, end = async () => {} }: TestClusterOptions) {
+    this.#replicas = servers
     before(async () => {
-      this.#servers = await startNatsServers(1)
+      this.#servers = await startNatsServers(servers)
     })
     after(async () => {
+      await end()
       await Promise.all(this.nodes.filter((node) => node.isRunning).map((node) => node.kill()))
       await Promise.all(this.#servers.map((server) => server.kill()))
     })
   }
 
   /** Settings of a node. */
-  nodeOf(id: string): Record<string, string> {
-    return nodeEnvironment(this.#servers, id, { replicas: 1 })
+  nodeOf(id: string, cluster?: string): Record<string, string> {
+    return nodeEnvironment(this.#servers, id, { replicas: this.#replicas, ...(cluster !== undefined && { cluster }) })
   }
 
   async started(starting: Promise<Each>): Promise<Each> {
@@ -86,20 +95,48 @@ export class SmallCluster<Each extends RunningService> {
     this.nodes.push(node)
     return node
   }
+
+  leader(among: () => readonly Each[] = () => this.nodes): Promise<Each> {
+    return leaderAmong(among)
+  }
+
+  async killServersFor(ms: number): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.kill()))
+    await timePasses(ms)
+    for (const server of this.#servers) server.start()
+  }
 }
 
+/** Clients of the nodes, and what they were told. */
+interface Ledger<Each> {
+  readonly answered: number
+  readonly problems: readonly string[]
+  readonly acknowledged: { readonly size: number }
+  end(): Promise<void>
+  problemsOf(node: Each): Promise<readonly string[]>
+}
+
+/** Resolves when clients were given so many more answers. */
+export type AnsweredAgain = (count?: number) => Promise<void>
+
+export const answeredAgain =
+  (ledger: Pick<Ledger<never>, 'answered'>): AnsweredAgain =>
+  async (count = 20) => {
+    const { answered } = ledger
+    await eventually(() => ledger.answered >= answered + count)
+  }
+
 interface Survival {
-  readonly leader: () => Promise<RunningService>
-  /** Resolves when clients were given so many more answers. */
-  readonly isAnsweredAgain: (count?: number) => Promise<void>
+  readonly cluster: TestCluster<RunningService>
+  readonly isAnsweredAgain: AnsweredAgain
   readonly answersAfterStop: number
 }
 
 /** Tests of two nodes under load, whichever service they run: the leader is killed, told to stop, and stopped for longer than its lease. */
-export function goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop }: Survival): void {
+export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }: Survival): void {
   it('goes on with the other node when the leader is killed', async () => {
     for (let round = 0; round < 2; round += 1) {
-      const killed = await leader()
+      const killed = await cluster.leader()
       await killed.kill()
       await isAnsweredAgain()
       await killed.startAgain()
@@ -107,18 +144,70 @@ export function goesOnWithAnother({ leader, isAnsweredAgain, answersAfterStop }:
   })
 
   it('goes on with the other node when the leader is told to stop', async () => {
-    const stopped = await leader()
+    const stopped = await cluster.leader()
     await stopped.stop()
     await isAnsweredAgain()
     await stopped.startAgain()
   })
 
   it('says nothing wrong when the leader was stopped for longer than its lease', async () => {
-    const stopped = await leader()
+    const stopped = await cluster.leader()
     stopped.signal('SIGSTOP')
     await timePasses(STOPPED_MS)
     await isAnsweredAgain()
     stopped.signal('SIGCONT')
     await isAnsweredAgain(answersAfterStop)
+  })
+}
+
+/** Likewise, of the servers that keep the stream. */
+export function goesOnWithoutServers({
+  cluster,
+  isAnsweredAgain,
+}: Pick<Survival, 'cluster' | 'isAnsweredAgain'>): void {
+  it('goes on when all NATS servers were killed at once', async () => {
+    await cluster.killServersFor(STOPPED_MS)
+    await isAnsweredAgain()
+  })
+}
+
+interface Accounts<Each extends RunningService> {
+  readonly cluster: TestCluster<Each>
+  readonly startNode: (id: string) => Promise<Each>
+  readonly ledger: Ledger<Each>
+  /** What is acknowledged, in the names of the tests. */
+  readonly everything: string
+  readonly acknowledgedMin: number
+  /** Of somebody who may see other nodes. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Tests after the load: what was acknowledged is on each of the two nodes, and then on a third one that came last. Only that one runs in the end. */
+export function hasAllOnEach<Each extends RunningService>({
+  cluster,
+  startNode,
+  ledger,
+  everything,
+  acknowledgedMin,
+  headers,
+}: Accounts<Each>): void {
+  it(`has ${everything}, on each of the nodes`, async () => {
+    await ledger.end()
+    assert.deepEqual(ledger.problems, [])
+    assert.ok(ledger.acknowledged.size > acknowledgedMin)
+    const first = await cluster.leader()
+    assert.deepEqual(await ledger.problemsOf(first), [])
+    await first.kill()
+    const others = cluster.nodes.filter((node) => node !== first)
+    assert.deepEqual(await ledger.problemsOf(await cluster.leader(() => others)), [])
+  })
+
+  it('has them on a node that came last, when the others are gone', async () => {
+    const running = cluster.nodes.filter((node) => node.isRunning)
+    const last = await startNode('node-3')
+    await inStep(last, 'node-3', headers)
+    await (await cluster.leader(() => running)).kill()
+    cluster.nodes = [last]
+    assert.deepEqual(await ledger.problemsOf(await cluster.leader()), [])
   })
 }

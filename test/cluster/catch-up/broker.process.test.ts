@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
-import { SmallCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, inStep, leads } from '../../support/cluster.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
 import type { Ending } from '../../support/process.ts'
@@ -11,7 +11,7 @@ import { eventually } from '../../support/waiting.ts'
 const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
 
 describe(name, { skip }, () => {
-  const small = new SmallCluster<BrokerServer>()
+  const small = new TestCluster<BrokerServer>({ servers: 1 })
   const cluster = (...args: readonly string[]): Promise<Ending> =>
     runToEnd({ entry: 'src/cli/trilog.js', args: ['cluster', ...args], env: small.nodeOf('a') })
 

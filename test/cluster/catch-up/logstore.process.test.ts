@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client, credentials, status } from '@grpc/grpc-js'
 import type { ServiceError } from '@grpc/grpc-js'
-import { SmallCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, inStep, leads } from '../../support/cluster.ts'
 import { decodeStatus } from '../../support/decode-status.ts'
 import { LEDGER_HEADERS, LEDGER_POLICY } from '../../support/logstore-ledger.ts'
 import { LogStoreServer } from '../../support/logstore.ts'
@@ -52,7 +52,7 @@ async function count(server: LogStoreServer): Promise<number> {
 const { name, skip } = natsOrSkip('a log store that was alone, and its second node')
 
 describe(name, { skip }, () => {
-  const small = new SmallCluster<LogStoreServer>()
+  const small = new TestCluster<LogStoreServer>({ servers: 1 })
   const nodeOf = (id: string): Record<string, string> => ({ ...small.nodeOf(id), ...SETTINGS })
   const start = (env: Record<string, string>): Promise<LogStoreServer> =>
     small.started(LogStoreServer.start({ policy: LEDGER_POLICY, env }))

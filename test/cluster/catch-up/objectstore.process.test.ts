@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { SmallCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, inStep, leads } from '../../support/cluster.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -14,7 +14,7 @@ const PART = Buffer.alloc(100_000, 'part')
 const { name, skip } = natsOrSkip('an object store that was alone, and its second node')
 
 describe(name, { skip }, () => {
-  const small = new SmallCluster<ObjectStoreServer>()
+  const small = new TestCluster<ObjectStoreServer>({ servers: 1 })
   const settings = { OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
   const nodeOf = (id: string): Record<string, string> => ({ ...small.nodeOf(id), ...settings })
   const firstSegment = ({ dataDirectory }: ObjectStoreServer): number =>
