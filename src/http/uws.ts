@@ -4,7 +4,7 @@
  * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; if there is none, an installed `uWebSockets.js` (the
  * upstream package, for other platforms) is used.
  */
-import { createRequire } from 'node:module'
+import { requirePackage } from '../common-js.ts'
 import { StoreError } from '../errors.ts'
 import { HEADER_SECTION_BYTES_MAX } from './limits.ts'
 
@@ -126,7 +126,7 @@ export function loadUws(): Uws {
   if (loaded) return loaded
   // Read by the library once, while it loads; its default of 4 KiB is less than the specifications allow.
   process.env['UWS_HTTP_MAX_HEADERS_SIZE'] = String(HEADER_SECTION_BYTES_MAX)
-  loaded = findUws(createRequire(import.meta.url))
+  loaded = findUws(requirePackage)
   loaded._cfg('silent') // oxlint-disable-line no-underscore-dangle -- the library's own name
   return loaded
 }

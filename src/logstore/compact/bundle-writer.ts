@@ -81,7 +81,7 @@ interface WrittenPartition {
 
 /** One row; the arrays are read at the places that are named. */
 export interface Row extends Place {
-  /** Of the record, in what the block began with. */
+  /** Where the record begins in what the block began with. */
   readonly start: number
   readonly end: number
   readonly group: Group

@@ -29,7 +29,7 @@ export interface QueryTask<Asked extends Question = QueryRequest> {
 /** The state of the log that a query answers for. Every segment with frames is in `indexed` or in `catalog`, never in both. */
 export interface QuerySnapshot {
   readonly committed: number
-  /** Of the log: files of an earlier one may have been replaced. */
+  /** Generation of the log. Files of an earlier one may have been replaced. */
   readonly generation: number
   readonly logId: number
   /** Segments without a published sidecar: the one being written, and those sealed a moment ago. */

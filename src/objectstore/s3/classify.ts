@@ -113,7 +113,7 @@ type Target = 'service' | 'bucket' | 'object'
 
 interface Rows {
   readonly all: Operation[]
-  /** Of who says nothing but the target, as most do; undefined: there is none. */
+  /** The operation of a request that names its target and nothing else, as most do; undefined: there is none. */
   plain: Operation | undefined
 }
 
