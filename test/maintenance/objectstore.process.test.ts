@@ -18,9 +18,12 @@ import { timePasses } from '../support/waiting.ts'
 import { entryFile } from '../support/entry.ts'
 
 const ENV = { ...HASTENED, OBJSTORE_SEGMENT_BYTES: String(1 << 20) }
+/** Enough for segments to come and go; more would keep the commands from the processor. */
+const PAUSE_MS = 16
 const BACKUPS = 2
 const KILLS = 4
-const KILLED_WITHIN_MS = 1200
+/** Kills come within so much of what the first backup took: later ones have less to copy. */
+const KILLED_WITHIN_SHARE = 0.5
 
 /** What may stand in a backup that begins now, under each key that somebody has used. The answer is good when the backup has ended. */
 function expectations(load: Load): () => ReadonlyMap<string, readonly Version[]> {
@@ -52,7 +55,7 @@ describe('an object store that is backed up under load', { concurrency: 1 }, () 
   it('is whole in every backup: nothing that was acknowledged before is missing, and nothing is changed', async (context) => {
     const seed = seedOf(context)
     const server = await ObjectStoreServer.start({ env: ENV })
-    const load = await Load.start(server, { seed })
+    const load = await Load.start(server, { seed, pauseMs: PAUSE_MS })
     await underLoad(load, server, { rounds: 1 }, async () => {
       const place = `${temporaryDirectory()}/backup`
       await load.untilWorked(600)
@@ -88,18 +91,20 @@ describe('an object store that is backed up under load', { concurrency: 1 }, () 
     const seed = seedOf(context)
     const random = new Random(seed)
     const server = await ObjectStoreServer.start({ env: ENV })
-    const load = await Load.start(server, { seed })
+    const load = await Load.start(server, { seed, pauseMs: PAUSE_MS })
     await underLoad(load, server, { rounds: 1 }, async () => {
       const place = `${temporaryDirectory()}/backup`
       await load.untilWorked(300)
       const args = ['backup', '--data-dir', server.dataDirectory, '--to', place]
+      const begunMs = performance.now()
       await load.during(trilogJson(args))
+      const killedWithinMs = KILLED_WITHIN_SHARE * (performance.now() - begunMs)
       const trilog = entryFile('src/cli/trilog.js')
       let killed = 0
       for (let n = 0; n < KILLS; n += 1) {
         const child = spawn(process.execPath, [trilog, ...args], { stdio: 'ignore' })
         const ended = once(child, 'exit')
-        await load.during(timePasses(random.between(0, KILLED_WITHIN_MS)))
+        await load.during(timePasses(random.between(0, killedWithinMs)))
         child.kill('SIGKILL')
         killed += Number((await ended)[1] === 'SIGKILL')
         await load.during(trilogJson(['backup', '--check', '--to', place]))
