@@ -13,11 +13,13 @@ import type { BackupAnswer } from '../support/trilog.ts'
 import { eventually } from '../support/waiting.ts'
 
 const ENV = { LOGSTORE_SEGMENT_BYTES: String(1 << 20) }
+/** The load goes on while each batch is asked for, so more would take the processor from that. */
+const PAUSE_MS = 25
 
 describe('a log store that is backed up under load', () => {
   it('is whole in every backup, and goes on from one as if nothing had been', async (context) => {
     const server = await LogStoreServer.start({ policy: [UNLIMITED], env: ENV })
-    const load = Load.start(server, { seed: seedOf(context) })
+    const load = Load.start(server, { seed: seedOf(context), pauseMs: PAUSE_MS })
     await underLoad(load, server, { rounds: 1 }, async () => {
       await load.during(eventually(async () => (await bundlesOf(server)) > 2))
       const place = `${temporaryDirectory()}/backup`

@@ -7,7 +7,7 @@ import { eventually } from '../../support/waiting.ts'
 
 /** Segments fill soon, with few records in many frames: faults hit frames, and checks take their time by the record. */
 const SEGMENT_BYTES = 1 << 20
-const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 2 }
+const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 8 }
 
 export class BreakableStore extends Breakable<LogStoreServer> {
   #loads = 0
