@@ -19,9 +19,11 @@ interface LiveProps {
   readonly before: readonly Row[]
   readonly selected: string | null
   readonly onOpen: (id: string) => void
+  /** What was found before is to be found again: the tail has what is stored from here on. */
+  readonly onConnected: () => void
 }
 
-export function LiveList({ dataset, search, before, selected, onOpen }: LiveProps): VNode {
+export function LiveList({ dataset, search, before, selected, onOpen, onConnected }: LiveProps): VNode {
   const { rows, waiting, missed, isConnected, problem, hold } = useTail({ dataset, search })
   const place = useRef<HTMLDivElement>(null)
   const isPointed = useRef(false)
@@ -36,6 +38,9 @@ export function LiveList({ dataset, search, before, selected, onOpen }: LiveProp
     holder.addEventListener('focusout', look)
     return () => hold(false)
   }, [])
+  useEffect(() => {
+    if (isConnected) onConnected()
+  }, [isConnected])
   const all = useMemo(() => {
     const known = new Set(rows.map(({ id }) => id))
     return [...rows, ...before.filter(({ id }) => !known.has(id))]

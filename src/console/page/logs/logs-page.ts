@@ -128,6 +128,7 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
               before=${results.found?.rows ?? []}
               selected=${record}
               onOpen=${open}
+              onConnected=${reload}
             />`
           : html`<${ResultList}
               key=${JSON.stringify([question, view.isOldestFirst])}
