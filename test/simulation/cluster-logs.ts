@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert/strict'
 import { ClusterMember } from '../../src/cluster/member/member.ts'
-import type { MemberParts } from '../../src/cluster/member/member.ts'
+import type { MemberParts } from '../../src/cluster/member/parts.ts'
 import { followingInSlices } from '../../src/cluster-membership.ts'
 import { Appender } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
@@ -182,7 +182,10 @@ class LogNode {
         after: (delayMs, run) => this.#later(delayMs, run),
       }),
       readAgain: () => this.#appender!.readAgain(),
-      beganToLead: async () => cluster.count('led'),
+      beganToLead: async () => {
+        await this.#appender!.settled()
+        cluster.count('led')
+      },
       steppedDown: () => cluster.count('stepped down'),
     })
   }
