@@ -203,13 +203,9 @@ class LogNode {
       this.#cluster.acknowledged.add(id)
       this.#tell(this.#state.indexOf(id) + 1)
     }
-    try {
-      const frame = { type: 1, payloadBytes, durability: 'sync', purpose: 'admit', encode } as const
-      appender.append(frame, { settled })
-      this.#state.push(id)
-    } catch {
-      this.#cluster.count('not taken')
-    }
+    const frame = { type: 1, payloadBytes, durability: 'sync', purpose: 'admit', encode } as const
+    if (appender.append(frame, { settled }) !== null) return this.#cluster.count('not taken')
+    this.#state.push(id)
   }
 
   /** W2 */
