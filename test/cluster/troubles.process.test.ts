@@ -1,20 +1,19 @@
 /** Brokers in a cluster, with an outside ledger of everything that was acknowledged, while links, disks and clocks of nodes go wrong. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { BrokerLedger } from '../support/broker-ledger.ts'
-import { BrokerServer } from '../support/broker.ts'
+import { BrokerServer, Delivery } from '../support/broker.ts'
 import { TestCluster, hasAllOnEach } from '../support/cluster.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
-import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, Place } from '../support/troubles.ts'
-import type { Placed } from '../support/troubles.ts'
+import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, TroubledNodes } from '../support/troubles.ts'
 import { eventually } from '../support/waiting.ts'
 
 const PUBLISHERS = 2
 /** Segments fill soon, so that a disk without room is felt. */
 const SEGMENT_BYTES = 1 << 20
 const PAYLOAD_BYTES = 8000
-/** Shorter than by default: each trouble of a leader takes a lease. */
-const LEASE = { TRILOG_CLUSTER_LEASE_MS: '1000' }
+/** Less than clocks jump. */
+const HOUR_MS = 3_600_000
 
 const { name, skip } = natsOrSkip('brokers in a cluster where something goes wrong')
 
@@ -26,71 +25,27 @@ describe(name, { skip }, () => {
     const { size } = ledger.acknowledged
     await eventually(() => ledger.acknowledged.size >= size + 20)
   }
-  const placed: Placed<BrokerServer>[] = []
-
-  const startNode = async (id: string): Promise<BrokerServer> => {
-    const place = await Place.of(id, cluster.servers)
-    const env = { ...place.environment({ replicas: 1 }), ...LEASE }
-    const node = await cluster.started(BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)], env }))
-    placed.push({ place, node })
-    return node
-  }
-  const leading = async (): Promise<Placed<BrokerServer>> => {
-    const node = await cluster.leader()
-    return placed.find((each) => each.node === node)!
-  }
-  const following = async (): Promise<Placed<BrokerServer>> => {
-    const { node } = await leading()
-    return placed.find((each) => each.node !== node)!
-  }
-
-  before(() => Promise.all(['node-1', 'node-2'].map(startNode)))
-  after(() => Promise.all(placed.map(({ place }) => place.close())))
+  const nodes = new TroubledNodes(cluster, (env) =>
+    BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)], env }),
+  )
 
   it('answers', async () => {
-    const { node } = await leading()
+    const { node } = await nodes.leading()
     assert.equal((await node.request('PUT', '/v1/streams/orders', '{}')).status, 201)
     ledger.begin(PUBLISHERS)
     await isStoredAgain()
   })
 
-  for (const { what, begin, end } of [...Object.values(NETWORK_TROUBLES), ...Object.values(DISK_TROUBLES)]) {
-    it(`goes on with the other node when the leader ${what}`, async () => {
-      const troubled = await leading()
-      await begin(troubled)
-      await cluster.leader(() => cluster.nodes.filter((node) => node !== troubled.node))
-      await isStoredAgain()
-      await end(troubled)
-      await isStoredAgain()
-    })
-  }
-
-  for (const { what, begin, end } of [LATE, ...Object.values(CLOCK_TROUBLES)]) {
-    it(`goes on when the leader ${what}`, async () => {
-      const troubled = await leading()
-      await begin(troubled)
-      await isStoredAgain()
-      await end(troubled)
-      await isStoredAgain()
-    })
-  }
-
-  for (const { what, begin, end } of [NETWORK_TROUBLES.alone, ...Object.values(DISK_TROUBLES)]) {
-    it(`goes on when the follower ${what}`, async () => {
-      const troubled = await following()
-      await begin(troubled)
-      await isStoredAgain()
-      await end(troubled)
-      await isStoredAgain()
-    })
-  }
+  nodes.goOnWithAnother([...Object.values(NETWORK_TROUBLES), ...Object.values(DISK_TROUBLES)], isStoredAgain)
+  nodes.goOn('leader', [LATE, ...Object.values(CLOCK_TROUBLES)], isStoredAgain)
+  nodes.goOn('follower', [NETWORK_TROUBLES.alone, ...Object.values(DISK_TROUBLES)], isStoredAgain)
 
   it('goes on when another process has the id of the leader, which is killed, and both say so before', async () => {
-    const { place, node: killed } = await leading()
-    const twin = await startNode(place.id)
-    for (const node of [killed, twin]) {
+    const { place, node: killed } = await nodes.leading()
+    const twin = await nodes.start(place.id)
+    for (const one of [killed, twin]) {
       await eventually(async () => {
-        const { headers } = await node.request('GET', '/health')
+        const { headers } = await one.request('GET', '/health')
         return headers.get('x-trilog-degraded')?.includes(place.id) === true
       })
     }
@@ -102,5 +57,33 @@ describe(name, { skip }, () => {
     await isStoredAgain()
   })
 
-  hasAllOnEach({ cluster, startNode, ledger, everything: 'every acknowledged record once', acknowledgedMin: 100 })
+  it('neither ends a lease nor lengthens one when the leader is killed, whose clock was hours ahead', async () => {
+    const ahead = await nodes.leading()
+    const stream = await ahead.node.newStream()
+    await stream.fill(2)
+    const held = await stream.group().claimOne({ lease_timeout_millis: HOUR_MS })
+    await CLOCK_TROUBLES.ahead.begin(ahead)
+    const short = await stream.group().claimOne({ lease_timeout_millis: 1000 })
+    await ahead.node.kill()
+    const other = await cluster.leader(() => cluster.nodes.filter((node) => node !== ahead.node))
+    const group = other.stream(stream.name).group()
+    let again: readonly Delivery[] = []
+    await eventually(async () => (again = await group.claim({ lease_timeout_millis: HOUR_MS })).length > 0)
+    assert.deepEqual(
+      again.map(({ offset, attempt }) => [offset, attempt]),
+      [[short.offset, 2]],
+    )
+    assert.equal((await new Delivery(group, held.fields).ack()).code, null)
+    await CLOCK_TROUBLES.ahead.end(ahead)
+    await ahead.node.startAgain()
+    await isStoredAgain()
+  })
+
+  hasAllOnEach({
+    cluster,
+    startNode: (id) => nodes.start(id),
+    ledger,
+    everything: 'every acknowledged record once',
+    acknowledgedMin: 100,
+  })
 })

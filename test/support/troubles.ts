@@ -1,14 +1,18 @@
 /** What can go wrong with a node of a cluster: its links to the NATS servers, its disk, its clock, its process. */
+import { after, before, it } from 'node:test'
+import { nodeEnvironment } from './cluster.ts'
+import type { TestCluster } from './cluster.ts'
 import { Faults } from './faults.ts'
 import { Link } from './link.ts'
 import type { NatsServer } from './nats-server.ts'
-import { nodeEnvironment } from './cluster.ts'
 import type { RunningService } from './process.ts'
 
 /** Longer than what any lease or retention of a test lasts. */
 const JUMP_MS = 5 * 3_600_000
 /** Longer than a node waits for an acknowledgement before it asks what became of the message. */
-const LATE_MS = 700
+const LATE_MS = 400
+/** Each trouble of a leader takes one. */
+const SHORT_LEASE = { TRILOG_CLUSTER_LEASE_MS: '1000' }
 
 /** Where a node runs: everything outside of it that can be broken. */
 export class Place {
@@ -98,3 +102,63 @@ export const CLOCK_TROUBLES = {
   ahead: onFaults('has a clock that is suddenly hours ahead', ['wall-shift', String(JUMP_MS)]),
   behind: onFaults('has a clock that is suddenly hours behind', ['wall-shift', String(-JUMP_MS)]),
 } as const satisfies Record<string, Trouble>
+
+/** Nodes of a cluster that can be troubled, for the tests of one `describe`. */
+export class TroubledNodes<Each extends RunningService & { readonly dataDirectory: string }> {
+  readonly #cluster: TestCluster<Each>
+  readonly #startWith: (env: Record<string, string>) => Promise<Each>
+  readonly #placed: Placed<Each>[] = []
+
+  /** Two of them are started. @param start a node with these settings */
+  constructor(cluster: TestCluster<Each>, start: (env: Record<string, string>) => Promise<Each>) {
+    this.#cluster = cluster
+    this.#startWith = start
+    before(() => Promise.all(['node-1', 'node-2'].map((id) => this.start(id))))
+    after(() => Promise.all(this.#placed.map(({ place }) => place.close())))
+  }
+
+  async start(id: string): Promise<Each> {
+    const place = await Place.of(id, this.#cluster.servers)
+    const env = { ...place.environment({ replicas: this.#cluster.servers.length }), ...SHORT_LEASE }
+    const node = await this.#cluster.started(this.#startWith(env))
+    this.#placed.push({ place, node })
+    return node
+  }
+
+  async leading(): Promise<Placed<Each>> {
+    const node = await this.#cluster.leader()
+    return this.#placed.find((each) => each.node === node)!
+  }
+
+  async following(): Promise<Placed<Each>> {
+    const { node } = await this.leading()
+    return this.#placed.find((each) => each.node !== node)!
+  }
+
+  /** Tests: another node leads when one of these has befallen the leader, and clients go on. @param isStoredAgain resolves when more was stored */
+  goOnWithAnother(troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
+    for (const { what, begin, end } of troubles) {
+      it(`goes on with the other node when the leader ${what}`, async () => {
+        const troubled = await this.leading()
+        await begin(troubled)
+        await this.#cluster.leader(() => this.#cluster.nodes.filter((node) => node !== troubled.node))
+        await isStoredAgain()
+        await end(troubled)
+        await isStoredAgain()
+      })
+    }
+  }
+
+  /** Tests: clients go on, whoever leads. */
+  goOn(who: 'leader' | 'follower', troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
+    for (const { what, begin, end } of troubles) {
+      it(`goes on when the ${who} ${what}`, async () => {
+        const troubled = await (who === 'leader' ? this.leading() : this.following())
+        await begin(troubled)
+        await isStoredAgain()
+        await end(troubled)
+        await isStoredAgain()
+      })
+    }
+  }
+}
