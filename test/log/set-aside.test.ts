@@ -175,7 +175,7 @@ describe('frames that were set aside', () => {
 
 describe('a log that is cut on a full disk', () => {
   async function cutting(): Promise<
-    Stored & { readonly kept: Written; readonly told: string[]; pass(): Promise<void> }
+    Stored & { readonly kept: Written; readonly told: string[]; readonly pass: () => Promise<void> }
   > {
     const world = new World({ seed: 3 })
     const log = await world.open()

@@ -12,30 +12,37 @@ import { timePasses } from './waiting.ts'
 /** Seen from the side that connects. */
 export type Direction = 'there' | 'back'
 
+/** Nothing listens there. */
+const NOWHERE = { host: '127.0.0.1', port: 1 }
 const DIRECTIONS: readonly Direction[] = ['there', 'back']
 /** L2 */
 const HELD_BYTES_MAX = 1 << 20
 
 export class Link {
   readonly #server: Server
-  readonly #target: { readonly host: string; readonly port: number }
+  #target = NOWHERE
   readonly #connections = new Set<Connection>()
   #isCut = false
   readonly #states: Record<Direction, PassState> = { there: new PassState(), back: new PassState() }
 
-  /** @param target `host:port`, with a scheme or without */
-  static async to(target: string): Promise<Link> {
-    const link = new Link(target)
+  /** @param target see `aim`; absent: connections are refused until it is known */
+  static async to(target?: string): Promise<Link> {
+    const link = new Link()
     link.#server.listen(0, '127.0.0.1')
     await once(link.#server, 'listening')
+    if (target !== undefined) link.aim(target)
     return link
   }
 
-  private constructor(target: string) {
-    const { hostname, port } = new URL(target.includes('://') ? target : `tcp://${target}`)
-    this.#target = { host: hostname, port: Number(port) }
+  private constructor() {
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
     this.#server.unref()
+  }
+
+  /** Where connections go from now on. @param target `host:port`, with a scheme or without */
+  aim(target: string): void {
+    const { hostname, port } = new URL(target.includes('://') ? target : `tcp://${target}`)
+    this.#target = { host: hostname, port: Number(port) }
   }
 
   /** `host:port` */
@@ -50,6 +57,11 @@ export class Link {
   /** Connections that are open now. */
   get connections(): number {
     return this.#connections.size
+  }
+
+  /** Bytes that have come through. */
+  passedBytes(direction: Direction): number {
+    return this.#states[direction].passedBytes
   }
 
   /** L1. What is sent in this direction arrives when `heal` was called. New connections are made, and say nothing. */
@@ -95,6 +107,7 @@ export class Link {
 /** Whether bytes of one direction pass, and how much later. */
 class PassState {
   delayMs = 0
+  passedBytes = 0
   #held: PromiseWithResolvers<void> | null = null
 
   hold(): void {
@@ -155,6 +168,7 @@ function pump(from: Socket, to: Socket, state: PassState): void {
       if (to.destroyed) break
       if (next.bytes === null) to.end()
       else to.write(next.bytes)
+      state.passedBytes += next.bytes?.byteLength ?? 0
       heldBytes -= next.bytes?.byteLength ?? 0
       if (heldBytes < HELD_BYTES_MAX) from.resume()
     }
