@@ -1,76 +1,140 @@
 /**
- * Kills or stops the leader of a cluster of two nodes on three NATS servers again and again, under load, and says how long clients waited:
- * `npm run soak:cluster -- [rounds] [kill|stop|server] [broker|objectstore]`. In the end everything acknowledged must be there once, on both nodes.
+ * Has something go wrong with the leader of a cluster of two nodes on three NATS servers again and again, under load, and says how long clients waited:
+ * `npm run soak:cluster -- [rounds] [kill|stop|server|all|…] [broker|objectstore|logstore]`; `all` takes everything of `TROUBLES` in turn. In the end
+ * everything acknowledged must be there once, on both nodes.
  */
 import assert from 'node:assert/strict'
 import { BrokerLedger } from '../test/support/broker-ledger.ts'
 import { BrokerServer } from '../test/support/broker.ts'
-import { leaderAmong, nodeEnvironment } from '../test/support/cluster.ts'
+import { leaderAmong } from '../test/support/cluster.ts'
+import { LEDGER_POLICY, LogStoreLedger } from '../test/support/logstore-ledger.ts'
+import { LogStoreServer } from '../test/support/logstore.ts'
 import { findNatsServer, startNatsServers } from '../test/support/nats-server.ts'
 import { ObjectLedger } from '../test/support/object-ledger.ts'
 import { ObjectStoreServer } from '../test/support/objectstore.ts'
-import type { RunningService } from '../test/support/process.ts'
+import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, Place } from '../test/support/troubles.ts'
+import type { Placed, Trouble } from '../test/support/troubles.ts'
 import { eventually, timePasses } from '../test/support/waiting.ts'
 
+/** Longer than the lease, and than followers wait. */
 const STOPPED_MS = 5000
+/** What was on its way is answered. */
+const ON_ITS_WAY_MS = 100
 const SETTLE_MS = 3000
 const CLIENTS = 8
-const IDS = ['node-1', 'node-2']
+/** Small, so that disks without room are felt, and segments are sealed, indexed and cleaned meanwhile. */
+const SEGMENT_BYTES = String(4 << 20)
+const PAYLOAD_BYTES = 2000
 
 const [roundsGiven = '10', what = 'kill', service = 'broker'] = process.argv.slice(2)
 assert.ok(findNatsServer() !== null, 'no nats-server: run `npm run nats-server`')
+const servers = await startNatsServers(3)
+let round = 0
 
-interface Soak {
-  readonly nodes: readonly (BrokerServer | ObjectStoreServer)[]
-  /** What is counted, each as often as it was answered. */
-  readonly counts: Readonly<Record<string, () => number>>
-  readonly problems: () => readonly string[]
-  readonly problemsOf: (node: RunningService) => Promise<readonly string[]>
-  readonly end: () => Promise<void>
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  kill: { what: 'is killed', begin: ({ node }) => node.kill(), end: ({ node }) => node.startAgain() },
+  stop: {
+    what: 'is stopped',
+    begin: ({ node }) => node.signal('SIGSTOP'),
+    async end({ node }) {
+      await timePasses(STOPPED_MS)
+      node.signal('SIGCONT')
+    },
+  },
+  server: {
+    what: 'works on, and one of the NATS servers is killed',
+    begin: () => servers[round % servers.length]!.kill(),
+    end: () => servers[round % servers.length]!.start(),
+  },
+  ...NETWORK_TROUBLES,
+  late: LATE,
+  ...DISK_TROUBLES,
+  ...CLOCK_TROUBLES,
 }
 
-const servers = await startNatsServers(3)
-const env = (id: string): Record<string, string> => nodeEnvironment(servers, id, { cluster: 'soak' })
+type Server = BrokerServer | ObjectStoreServer | LogStoreServer
+
+interface Soak {
+  readonly placed: readonly Placed<Server>[]
+  /** What is counted, each as often as it was answered. */
+  readonly counts: Readonly<Record<string, () => number>>
+  readonly ledger: { readonly problems: readonly string[]; end(): Promise<void> }
+  readonly problemsOf: (node: Server) => Promise<readonly string[]>
+}
+
+/** Two nodes, and the ledger of clients that do not begin yet. */
+async function placedWith<Each extends Server>(
+  start: (env: Record<string, string>) => Promise<Each>,
+): Promise<readonly Placed<Each>[]> {
+  return Promise.all(
+    ['node-1', 'node-2'].map(async (id) => {
+      const place = await Place.of(id, servers)
+      return { place, node: await start(place.environment({ cluster: 'soak' })) }
+    }),
+  )
+}
+
+/** @returns what is wrong with one of the nodes */
+const asked =
+  <Each extends Server>(
+    nodes: readonly Each[],
+    problemsOf: (node: Each) => Promise<readonly string[]>,
+  ): Soak['problemsOf'] =>
+  (node) =>
+    problemsOf(nodes.find((each) => each === node)!)
 
 async function soakOfBroker(): Promise<Soak> {
-  const nodes = await Promise.all(IDS.map((id) => BrokerServer.start({ env: env(id) })))
-  const ledger = new BrokerLedger(() => nodes, 'orders')
+  const placed = await placedWith((env) => BrokerServer.start({ flags: ['--segment-bytes', SEGMENT_BYTES], env }))
+  const nodes = placed.map(({ node }) => node)
+  const ledger = new BrokerLedger(() => nodes, 'orders', { payloadBytes: PAYLOAD_BYTES })
   assert.equal((await (await leaderAmong(() => nodes)).request('PUT', '/v1/streams/orders', '{}')).status, 201)
   ledger.begin(CLIENTS)
-  return {
-    nodes,
-    counts: { publish: () => ledger.acknowledged.size, claim: () => ledger.claimed },
-    problems: () => ledger.problems,
-    problemsOf: (node) => ledger.problemsOf(nodes.find((each) => each === node)!),
-    end: () => ledger.end(),
-  }
+  const counts = { publish: () => ledger.acknowledged.size, claim: () => ledger.claimed }
+  return { placed, counts, ledger, problemsOf: asked(nodes, (node) => ledger.problemsOf(node)) }
 }
 
 async function soakOfObjectStore(): Promise<Soak> {
-  const nodes = await Promise.all(
-    IDS.map((id) => ObjectStoreServer.start({ env: { ...env(id), OBJSTORE_SEGMENT_BYTES: String(16 << 20) } })),
+  const placed = await placedWith((env) =>
+    ObjectStoreServer.start({ env: { ...env, OBJSTORE_SEGMENT_BYTES: SEGMENT_BYTES } }),
   )
+  const nodes = placed.map(({ node }) => node)
   const ledger = new ObjectLedger(() => nodes, 'photos')
   assert.equal((await (await leaderAmong(() => nodes)).request('PUT', '/photos')).status, 200)
   ledger.begin(CLIENTS)
-  return {
-    nodes,
-    counts: { answer: () => ledger.answered },
-    problems: () => ledger.problems,
-    problemsOf: (node) => ledger.problemsOf(nodes.find((each) => each === node)!),
-    end: () => ledger.end(),
-  }
+  const counts = { answer: () => ledger.answered }
+  return { placed, counts, ledger, problemsOf: asked(nodes, (node) => ledger.problemsOf(node)) }
 }
 
-const soak = service === 'objectstore' ? await soakOfObjectStore() : await soakOfBroker()
-const { nodes } = soak
-const waitedMs = new Map<string, number[]>(Object.keys(soak.counts).map((name) => [name, []]))
+async function soakOfLogStore(): Promise<Soak> {
+  const placed = await placedWith((env) =>
+    LogStoreServer.start({ policy: LEDGER_POLICY, env: { ...env, LOGSTORE_SEGMENT_BYTES: SEGMENT_BYTES } }),
+  )
+  const nodes = placed.map(({ node }) => node)
+  const ledger = new LogStoreLedger(() => nodes, 'ledger')
+  await leaderAmong(() => nodes)
+  ledger.begin(CLIENTS)
+  const counts = { batch: () => ledger.acknowledged.size }
+  return { placed, counts, ledger, problemsOf: asked(nodes, (node) => ledger.problemsOf(node)) }
+}
+
+const SOAKS: Readonly<Record<string, () => Promise<Soak>>> = {
+  broker: soakOfBroker,
+  objectstore: soakOfObjectStore,
+  logstore: soakOfLogStore,
+}
+
+const troubles = what === 'all' ? Object.values(TROUBLES) : [TROUBLES[what]].filter((each) => each !== undefined)
+assert.ok(troubles.length > 0, `what goes wrong is one of: all, ${Object.keys(TROUBLES).join(', ')}`)
+const soakOf = SOAKS[service]
+assert.ok(soakOf !== undefined, `the service is one of: ${Object.keys(SOAKS).join(', ')}`)
+const { placed, counts, ledger, problemsOf } = await soakOf()
+const nodes = placed.map(({ node }) => node)
+const waitedMs = new Map<string, number[]>(Object.keys(counts).map((name) => [name, []]))
 
 /** Until the first of what is answered from now on. */
-async function measure(): Promise<void> {
-  const beganMs = performance.now()
+async function measure(beganMs: number): Promise<void> {
   await Promise.all(
-    Object.entries(soak.counts).map(async ([name, count]) => {
+    Object.entries(counts).map(async ([name, count]) => {
       const before = count()
       await eventually(() => count() > before)
       waitedMs.get(name)!.push(performance.now() - beganMs)
@@ -78,40 +142,31 @@ async function measure(): Promise<void> {
   )
 }
 
-for (let round = 1; round <= Number(roundsGiven); round += 1) {
+for (round = 1; round <= Number(roundsGiven); round += 1) {
   const node = await leaderAmong(() => nodes)
-  if (what === 'kill') {
-    await node.kill()
-    await measure()
-    await node.startAgain()
-  } else if (what === 'stop') {
-    node.signal('SIGSTOP')
-    await timePasses(100) // what was on its way is answered
-    await measure()
-    await timePasses(STOPPED_MS)
-    node.signal('SIGCONT')
-  } else {
-    const server = servers[round % servers.length]!
-    await server.kill()
-    await measure()
-    server.start()
-  }
+  const troubled = placed.find((each) => each.node === node)!
+  const trouble = troubles[(round - 1) % troubles.length]!
+  const beganMs = performance.now()
+  await trouble.begin(troubled)
+  await timePasses(ON_ITS_WAY_MS)
+  await measure(beganMs)
+  await trouble.end(troubled)
   await timePasses(SETTLE_MS)
   const waited = Array.from(waitedMs, ([name, ms]) => `first ${name} after ${Math.round(ms.at(-1)!)} ms`)
-  console.log(`round ${round}: ${waited.join(', ')}`)
+  console.log(`round ${round}, ${troubled.place.id} ${trouble.what}: ${waited.join(', ')}`)
 }
-await soak.end()
+await ledger.end()
 for (const [name, ms] of waitedMs) {
   const sorted = ms.toSorted((one, other) => one - other).map(Math.round)
   console.log(
-    `${name}: least ${sorted[0]}, median ${sorted[sorted.length >> 1]}, most ${sorted.at(-1)} ms; ${soak.counts[name]!()} in all`,
+    `${name}: least ${sorted[0]}, median ${sorted[sorted.length >> 1]}, most ${sorted.at(-1)} ms; ${counts[name]!()} in all`,
   )
 }
 const first = await leaderAmong(() => nodes)
-const problems = [...soak.problems(), ...(await soak.problemsOf(first))]
+const problems = [...ledger.problems, ...(await problemsOf(first))]
 await first.kill()
 const others = nodes.filter((node) => node !== first)
-problems.push(...(await soak.problemsOf(await leaderAmong(() => others))))
+problems.push(...(await problemsOf(await leaderAmong(() => others))))
 for (const problem of problems.slice(0, 20)) console.error(problem)
 console.log(problems.length === 0 ? 'nothing was lost, and nothing is there twice' : `${problems.length} problems`)
 process.exitCode = problems.length === 0 ? 0 : 1

@@ -2,11 +2,14 @@
  * The part that a service takes in a cluster: its membership, and what is seen of the cluster from before there is one. Where there is no cluster,
  * nothing of clusters is loaded.
  */
-import type { ClusterMember, MemberService } from './cluster/member/member.ts'
+import type { ClusterMember } from './cluster/member/member.ts'
 import type { MemberOptions } from './cluster/member/open-member.ts'
+import type { MemberService } from './cluster/member/parts.ts'
 import type { ClusterSettings } from './config/cluster.ts'
 import type { ClusterView } from './http/cluster.ts'
 import type { Lifecycle } from './lifecycle.ts'
+import type { ClusterOptions } from './log/cluster-part.ts'
+import type { Log } from './log/log.ts'
 import type { Degradation } from './observability/health.ts'
 
 interface MembershipOptions extends Omit<MemberOptions, 'settings'> {
@@ -47,15 +50,26 @@ export const followingInSlices =
     }
   }
 
-/** Null: the log is in no cluster. */
-export async function openMembership({
-  settings,
-  running,
-  ...options
-}: MembershipOptions): Promise<ClusterMember | null> {
-  if (!settings) return null
+/** The log of a service, and its membership. Null: it is in no cluster. */
+export interface MemberLog {
+  readonly log: Log
+  readonly member: ClusterMember | null
+}
+
+/**
+ * Opens the log of a service as the settings say: by itself, or as the cluster needs it.
+ *
+ * @param openLog null: by itself
+ * @throws StoreError
+ */
+export async function openMemberLog(
+  { settings, running, ...options }: MembershipOptions,
+  openLog: (cluster: ClusterOptions | null) => Promise<Log>,
+): Promise<MemberLog> {
+  if (!settings) return { log: await openLog(null), member: null }
   const { openMember } = await import('./cluster/member/open-member.ts')
-  return running.open(() => openMember({ settings, ...options }))
+  const member = await running.open(() => openMember({ settings, ...options }))
+  return { log: await member.openLog(openLog), member }
 }
 
 /** What a service shows of its cluster, from when its port opens. */

@@ -11,7 +11,7 @@ import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { Poster } from '../http/poster.ts'
 import type { PostTls } from '../http/poster.ts'
-import { followingInSlices, openMembership } from '../cluster-membership.ts'
+import { followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -119,8 +119,10 @@ export async function openHeadlessBroker(
   const { config, running, logger, clock } = context
   const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: null }
   const settings = context.cluster
-  const member = await openMembership({ settings, service: 'broker', ...where, running, logger, clock })
-  const log = member === null ? await openLog(context) : await member.openLog((cluster) => openLog(context, cluster))
+  const { log, member } = await openMemberLog(
+    { settings, service: 'broker', ...where, running, logger, clock },
+    (cluster) => openLog(context, cluster),
+  )
   reportLogState(log, logger)
   const readErrors = new ReadErrors(() => clock.nowMs(), logger)
   const engine = await openStorage(context, log, readErrors, tenants)
@@ -189,7 +191,7 @@ function shippingBy(poster: Poster, { random }: Context): ReplicationOptions {
 
 function openLog(
   { config, running, logger, pace = withoutPauses }: Context,
-  cluster: ClusterOptions | null = null,
+  cluster: ClusterOptions | null,
 ): Promise<Log> {
   const { dataDirectory, replicaDirectories, segmentBytes, writeQuorum, bodyBytesMax } = config
   const isReplicated = replicaDirectories.length > 0

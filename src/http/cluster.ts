@@ -17,7 +17,7 @@ interface ClusterNodeStatus {
   readonly epoch: number
   /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
-  /** Where the log ends that it knows to be confirmed. */
+  /** Where the log ends that is confirmed and synced on its disk. */
   readonly position: number
   /** Where clients reach the service on that node; null: nobody is told. */
   readonly url: string | null
@@ -49,7 +49,7 @@ const Node = Type.Object({
   role: Type.String({ description: 'leader, follower, recovering, or away: not heard for 5 s' }),
   epoch: Type.Integer({ description: 'of the leader that it follows, or is' }),
   sequence: Type.Integer({ description: 'of the last message of the stream that it took' }),
-  position: Type.Integer({ description: 'where its log ends, as far as that is confirmed' }),
+  position: Type.Integer({ description: 'where its log ends, as far as that is confirmed and on its disk' }),
   behind: Type.Object(
     { messages: Type.Integer(), bytes: Type.Integer() },
     { description: 'what it lacks of what the leader has, or the node that has most' },

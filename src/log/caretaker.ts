@@ -10,8 +10,8 @@ const LOOK_INTERVAL_MS = 1000
 /** The append rate at which it still pays to write a segment in advance. */
 const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
 /** A disk counts as full with less room than that, and until there is so much again. */
-const FULL_BELOW_BYTES = 1 << 20
-const ROOM_AGAIN_BYTES = 16 << 20
+export const FULL_BELOW_BYTES = 1 << 20
+export const ROOM_AGAIN_BYTES = 16 << 20
 
 export interface CaretakerOptions {
   readonly environment: LogEnvironment

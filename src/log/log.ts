@@ -21,7 +21,7 @@ import { Caretaker } from './caretaker.ts'
 import { ClusterPart } from './cluster-part.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { DirectoryLock, JournalLane, JournalMessage, LogEnvironment } from './environment.ts'
-import { isFullDisk, makeDurableDirectory } from './files.ts'
+import { makeDurableDirectory } from './files.ts'
 import { Refusals, publishSpace } from './free-space.ts'
 import { IncidentList } from './incident-list.ts'
 import { JournalLanes } from './journal-lanes.ts'
@@ -42,8 +42,8 @@ import { Readmission } from './readmission.ts'
 import { recoveryOf } from './recovery-of.ts'
 import { recoverDirectories } from './replicas.ts'
 import type { RecoveredDirectories } from './replicas.ts'
-import { RESTART_AGAIN_MS, Restarts } from './restarts.ts'
-import type { RestartCause } from './restarts.ts'
+import { Restarts } from './restarts.ts'
+import type { Restart, RestartCause } from './restarts.ts'
 import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
@@ -79,7 +79,7 @@ export class Log extends LogEvents {
   #state: LogState = { kind: 'ok' }
   #committed = 0
   readonly #pastLives = new PastLives()
-  readonly #restarts = new Restarts()
+  readonly #restarts: Restarts
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
   readonly #lost: LostDirectories
@@ -129,6 +129,7 @@ export class Log extends LogEvents {
     this.#locks = [...locks]
     const writeQuorum = options.writeQuorum ?? directories.length
     this.#lost = new LostDirectories(directories, writeQuorum, unusable)
+    this.#restarts = new Restarts((intervalMs, run) => environment.every(intervalMs, run))
     this.#reserveBytes = (options.reserveBytes ?? RESERVE_BYTES_DEFAULT) + ringBytes
     this.directory = options.directory
     this.#incidents = new IncidentList(environment.files, options.directory, (incident) =>
@@ -288,7 +289,7 @@ export class Log extends LogEvents {
     await this.#restart('the producer died while it published a frame')
   }
 
-  /** A restart in place that keeps what ends at or below a position, and sets the rest aside: nobody was told of it. */
+  /** A restart in place that sets aside what ends behind a position: nobody was told of it. Resolves when that is done, or the log is read-only or closed. */
   async cutTo(position: Position): Promise<void> {
     while (this.#restarting !== null) await this.#restarting
     await this.#restart('its end is cut to what the cluster has confirmed', 'cut', position)
@@ -312,6 +313,7 @@ export class Log extends LogEvents {
   /** The producer has stopped. Writes and syncs what it left in the rings, ends the lanes, gives the locks back. */
   async close(): Promise<void> {
     this.#shared.forceProducerState(PRODUCER_CLOSED)
+    this.#restarts.end()
     await this.#restarting
     this.#caretaker.stop()
     this.#readmission.stop()
@@ -449,14 +451,9 @@ export class Log extends LogEvents {
   }
 
   #restart(reason: string, cause: RestartCause = 'death', cutAt = Infinity): Promise<void> {
-    this.#restarting ??= this.#restartNow(reason, cause, cutAt)
-      .catch((failure: unknown) => {
-        if (!isFullDisk(failure)) return this.giveUp(failure)
-        const stop = this.#environment.every(RESTART_AGAIN_MS, () => {
-          stop()
-          void this.#restart(reason, 'full', cutAt)
-        })
-      })
+    this.#restarting ??= this.#restarts
+      .untilRoom({ reason, cause }, (why) => this.#restartNow(why, cutAt))
+      .catch((failure: unknown) => this.giveUp(failure))
       .finally(() => void (this.#restarting = null))
     return this.#restarting
   }
@@ -464,7 +461,7 @@ export class Log extends LogEvents {
   #isOver = (): boolean => this.#state.kind === 'read-only' || this.#shared.producerState === PRODUCER_CLOSED
 
   /** L2 */
-  async #restartNow(reason: string, cause: RestartCause, cutAt: Position): Promise<void> {
+  async #restartNow({ reason, cause }: Restart, cutAt: Position): Promise<void> {
     if (this.#isOver()) return
     this.#shared.stopProducer(PRODUCER_RESTARTING)
     this.#setState({ kind: 'restarting', code: 'log_restarting', message: reason })

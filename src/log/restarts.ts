@@ -1,14 +1,60 @@
-/** Times at which a log was restarted in place because a lane had died. More than a few within a minute mean that restarting does not help. */
+/**
+ * Restarts of a log in place: when the next one is, and that there are not too many. More than a few within a minute because a lane had died mean that
+ * restarting does not help.
+ */
+import { isFullDisk } from './files.ts'
+
 const RESTARTS_MAX = 5
 const WINDOW_MS = 60_000
 /** How long the log waits after a restart in place that found no room on the disk, before it tries again. */
-export const RESTART_AGAIN_MS = 5000
+const RESTART_AGAIN_MS = 5000
 
 /** Why a log is restarted in place; only deaths are counted. */
 export type RestartCause = 'death' | 'full' | 'readmission' | 'cut'
 
+export interface Restart {
+  readonly reason: string
+  readonly cause: RestartCause
+}
+
+/** Calls again and again; the returned function ends it. */
+type Every = (intervalMs: number, run: () => void) => () => void
+
 export class Restarts {
+  readonly #every: Every
   #atMs: readonly number[] = []
+  #endPause = (): void => {}
+  #isEnding = false
+
+  constructor(every: Every) {
+    this.#every = every
+  }
+
+  /** Resolves when one did not fail for want of room on the disk. @throws what else it fails with */
+  async untilRoom(first: Restart, restart: (why: Restart) => Promise<void>): Promise<void> {
+    const again: Restart = { reason: `${first.reason}, which waits for room on the disk`, cause: 'full' }
+    for (let why = first; ; why = again) {
+      try {
+        return await restart(why)
+      } catch (failure) {
+        if (!isFullDisk(failure)) throw failure
+      }
+      if (this.#isEnding) continue
+      await new Promise<void>((resolve) => {
+        const stop = this.#every(RESTART_AGAIN_MS, () => this.#endPause())
+        this.#endPause = () => {
+          stop()
+          resolve()
+        }
+      })
+    }
+  }
+
+  /** The log closes: a restart finds that by itself, and does not wait before. */
+  end(): void {
+    this.#isEnding = true
+    this.#endPause()
+  }
 
   add(atMs: number): void {
     this.#atMs = [...this.#atMs.slice(-RESTARTS_MAX), atMs]

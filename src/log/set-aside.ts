@@ -1,13 +1,15 @@
 /**
- * What is cut from the end of a log in a cluster, kept in `diverged/` beside its segments: `<position>.frames`, frames back to back.
+ * What is cut from the end of a log in a cluster, kept in `diverged/` beside its segments: `<position>.frames`, frames back to back; where that is taken,
+ * `<position>-2.frames` and so on.
  *
  * A1  the file and its name are durable before anything is cut
- * A2  most of what is cut comes back from the cluster. So the file is for a person only when `Aside` has not met all of its frames again
+ * A2  a file is replaced only by one that has all its frames: the log may be cut at one place again before they came back
+ * A3  most of what is cut comes back from the cluster. So the file is for a person only when `Aside` has not met all of its frames again
  */
 import { FRAME_HEADER_BYTES, frameBytes } from '../../native-free-codecs/frame.ts'
 import { stepsOf, withoutPauses } from '../steps.ts'
 import type { Pace, Steps } from '../steps.ts'
-import { makeDurableDirectory, publishInSteps } from './files.ts'
+import { makeDurableDirectory, publishInSteps, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 import { readFormat } from './format.ts'
 import { readFooter, scanInSteps } from './read.ts'
@@ -96,7 +98,7 @@ function* setAside(options: SetAsideOptions): Steps<Aside | null> {
   }
   if (chains.size === 0) return null
   makeDurableDirectory(files, `${directory}/${DIVERGED_NAME}`)
-  const name = `${segmentName(begin)}.frames`
+  const name = freeName(files, `${directory}/${DIVERGED_NAME}`, segmentName(begin), pieces)
   const write = function* (file: ReturnType<Files['open']>): Steps<void> {
     let at = 0
     for (const piece of pieces) {
@@ -107,6 +109,15 @@ function* setAside(options: SetAsideOptions): Steps<Aside | null> {
   }
   yield* publishInSteps(files, `${directory}/${DIVERGED_NAME}`, name, write) // A1
   return new Aside(files, `${directory}/${DIVERGED_NAME}/${name}`, begin, chains)
+}
+
+/** A2 */
+function freeName(files: Files, diverged: string, position: string, pieces: readonly Uint8Array[]): string {
+  for (let n = 1; ; n += 1) {
+    const name = n === 1 ? `${position}.frames` : `${position}-${n}.frames`
+    const before = readWhole(files, `${diverged}/${name}`)
+    if (before === null || before.equals(Buffer.concat(pieces).subarray(0, before.byteLength))) return name
+  }
 }
 
 interface Cut {

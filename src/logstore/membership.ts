@@ -5,7 +5,7 @@
  *     say what goes, and they are the same on all nodes. By age, a leader goes by its clock, and a follower by the last receipt in the log, which is
  *     of the leader's clock: so no clock of another node drops what the leader still has
  */
-import type { MemberService } from '../cluster/member/member.ts'
+import type { MemberService } from '../cluster/member/parts.ts'
 import type { Log } from '../log/log.ts'
 import { ActiveIndex } from './index/active-index.ts'
 import type { SegmentRegistry } from './index/segment-registry.ts'

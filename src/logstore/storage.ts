@@ -1,6 +1,6 @@
 /** The log of the log store, open, and what stands on its segments: their indexes and bundles. */
-import { openMembership } from '../cluster-membership.ts'
-import type { ClusterMember } from '../cluster/member/member.ts'
+import { openMemberLog } from '../cluster-membership.ts'
+import type { MemberLog } from '../cluster-membership.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -41,10 +41,7 @@ interface StorageContext {
   readonly cluster?: ClusterSettings | null
 }
 
-export interface Storage extends Bundles {
-  /** Null: the log is in no cluster. */
-  readonly member: ClusterMember | null
-  readonly log: Log
+export interface Storage extends Bundles, MemberLog {
   readonly arena: Arena
   readonly indexes: SegmentIndexes
 }
@@ -52,7 +49,7 @@ export interface Storage extends Bundles {
 function openLog(
   { config, running, logger, startup }: StorageContext,
   arena: Arena,
-  cluster: ClusterOptions | null = null,
+  cluster: ClusterOptions | null,
 ): Promise<Log> {
   const { dataDirectory, durability, segmentBytes, bodyBytesMax } = config
   const options = {
@@ -78,11 +75,10 @@ export async function openStorage(context: StorageContext): Promise<Storage> {
   const arena = Arena.create(Math.max(ARENA_BYTES_MIN, powerOfTwoFrom(ARENA_LARGEST_BODIES * bodyBytesMax)))
   const where = { directory: dataDirectory, segmentsName: SEGMENTS_NAME, arena: arena.shared }
   const settings = context.cluster
-  const member = await openMembership({ settings, service: 'logstore', ...where, running, logger, clock })
-  const log =
-    member === null
-      ? await openLog(context, arena)
-      : await member.openLog((cluster) => openLog(context, arena, cluster))
+  const { log, member } = await openMemberLog(
+    { settings, service: 'logstore', ...where, running, logger, clock },
+    (cluster) => openLog(context, arena, cluster),
+  )
   reportLogState(log, logger)
   const indexes = SegmentIndexes.create(SEGMENT_ENTRIES_MAX)
   const jobs = await running.open(

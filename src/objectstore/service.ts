@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
-import { ClusterSight, followingInSlices, openMembership } from '../cluster-membership.ts'
+import { ClusterSight, followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
@@ -167,11 +167,10 @@ export async function openObjectStore(
   const { running, clock, logger } = context
   const where = { directory: config.dataDirectory, segmentsName: SEGMENTS_NAME, arena: arena.shared }
   const settings = context.cluster
-  const member = await openMembership({ settings, service: 'objectstore', ...where, running, logger, clock })
-  const log =
-    member === null
-      ? await openLog(context, arena)
-      : await member.openLog((cluster) => openLog(context, arena, cluster))
+  const { log, member } = await openMemberLog(
+    { settings, service: 'objectstore', ...where, running, logger, clock },
+    (cluster) => openLog(context, arena, cluster),
+  )
   reportLogState(log, logger)
   const engine = await openStorage(context, log, arena)
   await keepUp(engine.cleaner, {
@@ -203,7 +202,7 @@ function segmentBytesOf({ segmentBytes, dataDirectory }: ObjectStoreConfig): num
 function openLog(
   { config, running, logger, segmentBytes, startup }: Context,
   arena: Arena,
-  cluster: ClusterOptions | null = null,
+  cluster: ClusterOptions | null,
 ): Promise<Log> {
   const options = {
     directory: config.dataDirectory,

@@ -40,19 +40,6 @@ describe(name, { skip }, () => {
   goesOnWithoutServers({ cluster, isAnsweredAgain })
   hasAllOnEach({ cluster, startNode, ledger, everything: 'every acknowledged record once', acknowledgedMin: 100 })
 
-  it('says on both that another process has the same id, and goes on', async () => {
-    const [last] = cluster.nodes
-    const twin = await startNode('node-3')
-    for (const node of [last!, twin]) {
-      await eventually(async () => {
-        const { headers } = await node.request('GET', '/health')
-        return headers.get('x-trilog-degraded')?.includes('node-3') === true
-      })
-    }
-    assert.deepEqual(await ledger.problemsOf(await cluster.leader(() => [last!])), [])
-    await twin.kill()
-  })
-
   it('keeps a log that was there before the cluster', async () => {
     const alone = await BrokerServer.start()
     const stream = await alone.newStream()

@@ -6,6 +6,7 @@ import { setAsideBehind } from '../../src/log/set-aside.ts'
 import type { Aside } from '../../src/log/set-aside.ts'
 import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
+import { turn } from '../support/turn.ts'
 
 const LOG = { directory: '/data', segmentsName: 'segments' }
 const SEGMENT_BYTES = 2048
@@ -107,6 +108,27 @@ describe('what is cut from the end of a log', () => {
     assert.ok(bytesOf(given, aside!.path).equals(whole))
   })
 
+  it('is kept beside what was cut at the same place before, unless it has all of that', async () => {
+    const given = await stored()
+    const from = given.frames[4]!.end
+    const whole = framesBehind(given, from)
+    const first = await setAside(given, from)
+    const damaged = given.frames[9]!
+    const { base, recordsPath } = given.log.segments.findLast((segment) => segment.base < damaged.position)!
+    given.world.files.damage(recordsPath, (content) => {
+      const at = damaged.position - base + FRAME_HEADER_BYTES
+      content[at] = content[at]! ^ 1
+      return content
+    })
+    for (let n = 0; n < 2; n += 1) {
+      const shorter = await setAside(given, from)
+      assert.equal(shorter?.path, first!.path.replace('.frames', '-2.frames'))
+      assert.equal(shorter.to, given.frames[8]!.end)
+      assert.ok(whole.subarray(0, shorter.to - shorter.from).equals(bytesOf(given, shorter.path).subarray(0)))
+    }
+    assert.ok(bytesOf(given, first!.path).equals(whole))
+  })
+
   it('is nothing where there is no log', async () => {
     assert.equal(await setAside({ world: new World({ seed: 1 }) }, 0), null)
   })
@@ -148,5 +170,47 @@ describe('frames that were set aside', () => {
     assert.equal(aside.meets(end + 8, chain), 'waiting')
     assert.equal(aside.meets(aside.to + 8, chain), 'other')
     assert.ok(given.world.files.exists(aside.path))
+  })
+})
+
+describe('a log that is cut on a full disk', () => {
+  async function cutting(): Promise<
+    Stored & { readonly kept: Written; readonly told: string[]; readonly pass: () => Promise<void> }
+  > {
+    const world = new World({ seed: 3 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const frames = [1, 2].map((n) => appended(writer, payloadOf(n, 100)))
+    world.step()
+    world.files.faults = { write: (path) => (path.includes('/diverged/') ? 'ENOSPC' : null) }
+    const [kept] = frames as [Written]
+    const told: string[] = []
+    void log.cutTo(kept.end).then(() => told.push('cut'))
+    const pass = async (): Promise<void> => {
+      await turn()
+      for (const tick of world.timers.slice()) tick()
+      await turn()
+    }
+    for (let n = 0; n < 5; n += 1) await pass()
+    return { world, log, frames, kept, told, pass }
+  }
+
+  it('has its old end until there is room for what is set aside, and says that it waits', async () => {
+    const { world, log, frames, kept, told, pass } = await cutting()
+    assert.deepEqual(told, [])
+    assert.equal(log.written, frames.at(-1)!.end)
+    assert.match(log.state.kind === 'restarting' ? log.state.message : '', /waits for room on the disk/)
+    world.files.faults = {}
+    await pass()
+    assert.deepEqual(told, ['cut'])
+    assert.deepEqual([log.state.kind, log.written], ['ok', kept.end])
+    assert.deepEqual(world.files.list('/data/diverged')?.length, 1)
+  })
+
+  it('closes without waiting', async () => {
+    const { log, told } = await cutting()
+    await log.close()
+    assert.deepEqual(told, ['cut'])
+    assert.equal(log.state.kind, 'closed')
   })
 })

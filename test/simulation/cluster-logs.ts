@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert/strict'
 import { ClusterMember } from '../../src/cluster/member/member.ts'
-import type { MemberParts } from '../../src/cluster/member/member.ts'
+import type { MemberParts } from '../../src/cluster/member/parts.ts'
 import { followingInSlices } from '../../src/cluster-membership.ts'
 import { Appender } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
@@ -182,7 +182,10 @@ class LogNode {
         after: (delayMs, run) => this.#later(delayMs, run),
       }),
       readAgain: () => this.#appender!.readAgain(),
-      beganToLead: async () => cluster.count('led'),
+      beganToLead: async () => {
+        await this.#appender!.settled()
+        cluster.count('led')
+      },
       steppedDown: () => cluster.count('stepped down'),
     })
   }
@@ -200,13 +203,9 @@ class LogNode {
       this.#cluster.acknowledged.add(id)
       this.#tell(this.#state.indexOf(id) + 1)
     }
-    try {
-      const frame = { type: 1, payloadBytes, durability: 'sync', purpose: 'admit', encode } as const
-      appender.append(frame, { settled })
-      this.#state.push(id)
-    } catch {
-      this.#cluster.count('not taken')
-    }
+    const frame = { type: 1, payloadBytes, durability: 'sync', purpose: 'admit', encode } as const
+    if (appender.append(frame, { settled }) !== null) return this.#cluster.count('not taken')
+    this.#state.push(id)
   }
 
   /** W2 */

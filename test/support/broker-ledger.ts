@@ -9,6 +9,7 @@ import { givesUpAfter, timePasses } from './waiting.ts'
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
 const PAGE_RECORDS = 1000
+const SHOWN_CHARACTERS = 20
 
 export class BrokerLedger {
   readonly problems: string[] = []
@@ -16,6 +17,7 @@ export class BrokerLedger {
   readonly acknowledged = new Map<number, string>()
   readonly #nodes: () => readonly BrokerServer[]
   readonly #stream: string
+  readonly #padding: string
   #next = 0
   #answered = 0
   #claimed = 0
@@ -23,9 +25,11 @@ export class BrokerLedger {
   #isOver = false
   #loops: Promise<unknown> = Promise.resolve()
 
-  constructor(nodes: () => readonly BrokerServer[], stream: string) {
+  /** @param payloadBytes about so many: segments fill sooner */
+  constructor(nodes: () => readonly BrokerServer[], stream: string, { payloadBytes = 0 } = {}) {
     this.#nodes = nodes
     this.#stream = stream
+    this.#padding = ' '.padEnd(payloadBytes, 'x')
   }
 
   /** Publishes and reads that were answered. */
@@ -52,8 +56,9 @@ export class BrokerLedger {
 
   async #publish(): Promise<void> {
     for (let at = 0; !this.#isOver;) {
-      const payload = `record-${(this.#next += 1)}`
-      const body = JSON.stringify({ message_id: payload, payload })
+      const id = `record-${(this.#next += 1)}`
+      const payload = `${id}${this.#padding}`
+      const body = JSON.stringify({ message_id: id, payload })
       const reply = await this.#ask(at, 'POST', '/records', body)
       const told = reply?.status === 201 ? ((await json(reply)) as { readonly offset?: number } | null) : null
       if (told?.offset === undefined) at = await this.#another(at, reply)
@@ -106,7 +111,8 @@ export class BrokerLedger {
     const problems: string[] = []
     for (const [offset, payload] of this.acknowledged) {
       const there = found.get(offset)
-      if (there !== payload) problems.push(`offset ${offset} is ${there}, and was acknowledged as ${payload}`)
+      if (there !== payload)
+        problems.push(`offset ${offset} is ${shown(there)}, and was acknowledged as ${shown(payload)}`)
     }
     if (new Set(found.values()).size !== found.size) problems.push('a record is there twice')
     return problems
@@ -114,7 +120,8 @@ export class BrokerLedger {
 
   #note(offset: number, payload: string): void {
     const before = this.acknowledged.get(offset)
-    if (before !== undefined) this.problems.push(`offset ${offset} was told of ${before} and of ${payload}`)
+    if (before !== undefined)
+      this.problems.push(`offset ${offset} was told of ${shown(before)} and of ${shown(payload)}`)
     this.acknowledged.set(offset, payload)
     this.#toldNext = Math.max(this.#toldNext, offset + 1)
     this.#answered += 1
@@ -138,4 +145,5 @@ export class BrokerLedger {
   }
 }
 
+const shown = (payload: string | undefined): string => payload?.slice(0, SHOWN_CHARACTERS) ?? 'missing'
 const json = (reply: Response): Promise<unknown> => reply.json().catch(() => null)

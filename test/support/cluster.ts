@@ -15,7 +15,7 @@ type Node = Pick<RunningService, 'url'>
 
 /** Settings of a node: its logs are kept by these servers. */
 export const nodeEnvironment = (
-  servers: readonly NatsServer[],
+  servers: readonly Pick<NatsServer, 'url'>[],
   id: string,
   { cluster = 'test', replicas = 3 } = {},
 ): Record<string, string> => ({
@@ -83,6 +83,10 @@ export class TestCluster<Each extends RunningService> {
       await Promise.all(this.nodes.filter((node) => node.isRunning).map((node) => node.kill()))
       await Promise.all(this.#servers.map((server) => server.kill()))
     })
+  }
+
+  get servers(): readonly NatsServer[] {
+    return this.#servers
   }
 
   /** Settings of a node. */

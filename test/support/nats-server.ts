@@ -52,7 +52,7 @@ export interface NatsServer {
   wipe(): void
 }
 
-/** @param settings more lines of the configuration */
+/** Clients hear of no other server than those that they are told of, which may be links. @param settings more lines of the configuration */
 export async function startNatsServers(
   count: number,
   settings = '',
@@ -67,7 +67,7 @@ export async function startNatsServers(
     const cluster =
       count === 1
         ? ''
-        : `cluster { name: test, listen: "127.0.0.1:${ports[count + i]}", routes: ${JSON.stringify(routes)} }\n`
+        : `cluster { name: test, no_advertise: true, listen: "127.0.0.1:${ports[count + i]}", routes: ${JSON.stringify(routes)} }\n`
     writeFileSync(
       configuration,
       `listen: "127.0.0.1:${ports[i]}"\nserver_name: nats-${i + 1}\n${cluster}${settings}

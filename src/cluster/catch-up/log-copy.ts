@@ -7,7 +7,7 @@ import { nodeFiles } from '../../log/node-files.ts'
 import { JobPool } from '../../pipeline/jobs.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import { writeAnchor } from '../lane/anchor-file.ts'
-import type { LogCopy } from '../member/member.ts'
+import type { LogCopy } from '../member/parts.ts'
 import { commitCopy, finishCopy } from './commit.ts'
 import type { GivenLog, Listing } from './listing.ts'
 

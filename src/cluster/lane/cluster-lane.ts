@@ -7,10 +7,13 @@
  *     appended by a leader that was none any more
  * M3  the anchor is written when the log has synced what it says
  * M4  a leader takes no more while its anchor is far behind: should it lose what it has on its way, the stream must still have the rest
+ * M5  a leader whose disk is full hands over to a follower that has room. Where none has, it goes on: it still takes what finishes something
  */
+import { isDeepStrictEqual } from 'node:util'
+import { FULL_BELOW_BYTES, ROOM_AGAIN_BYTES } from '../../log/caretaker.ts'
 import { isFullDisk } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
-import { LogShared } from '../../log/log-shared.ts'
+import { LogShared, PRODUCER_OK } from '../../log/log-shared.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { framesOf, messagesOf } from '../groups.ts'
 import type { Anchor } from '../history.ts'
@@ -20,7 +23,7 @@ import type { ClusterTimes } from '../node.ts'
 import type { NatsStream } from '../nats/nats-stream.ts'
 import { Session } from '../nats/session.ts'
 import type { LogAction, SessionParts } from '../nats/session.ts'
-import { writeAnchor } from './anchor-file.ts'
+import { readAnchor, writeAnchor } from './anchor-file.ts'
 import { AnchorsAhead } from './anchors-ahead.ts'
 import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
@@ -46,6 +49,8 @@ const IN_FLIGHT_BYTES_MAX = 8 << 20
 const WINDOW_BYTES_MAX = 32 << 20
 const ANCHOR_MS = 1000
 const STATUS_MS = 1000
+/** M5. A node that has said nothing for so long may be gone. */
+const SILENT_MS = 3 * STATUS_MS
 const IDLE_MS = 250
 
 /** The times of the protocol follow from the lease. */
@@ -91,7 +96,8 @@ export class ClusterLane {
     this.#nodes = nodes
     this.#anchor = anchor
     this.#ahead = new AnchorsAhead(anchor)
-    writeAnchor(parts.files, data.directory, anchor)
+    if (!isDeepStrictEqual(readAnchor(parts.files, data.directory), anchor))
+      writeAnchor(parts.files, data.directory, anchor)
     this.#shared.publishAnchored(anchor.end.position)
     this.#shared.publishConfirmed(anchor.end.position)
     this.#session = new Session({
@@ -130,6 +136,7 @@ export class ClusterLane {
         break
       case 'applied':
         this.#windowBytes -= message.bytes
+        this.#confirmed(this.#session.node.confirmed.position) // said before, but main may have cut its log since
         if (this.#windowBytes < WINDOW_BYTES_MAX / 2) this.#session.resume()
         break
       case 'caught up':
@@ -278,8 +285,20 @@ export class ClusterLane {
       const own = this.#status()
       this.#parts.stream.tellNodes(JSON.stringify(own))
       this.#parts.tell({ kind: 'nodes', own, ...this.#nodes.all })
+      this.#handOverIfFull(nowMs)
     }
     this.#handOverIfAsked()
+  }
+
+  /** M5 */
+  #handOverIfFull(nowMs: number): void {
+    const isFull = this.#shared.producerState === PRODUCER_OK && this.#shared.roomFor('admit') < FULL_BELOW_BYTES
+    if (!isFull || !this.#session.node.takesFrames) return
+    const able = this.#nodes.all.others.filter(
+      ({ role, hasRoom, atMs }) => role === 'follower' && hasRoom && nowMs - atMs <= SILENT_MS,
+    )
+    const [newest] = able.toSorted((one, other) => other.sequence - one.sequence)
+    if (newest !== undefined) this.#handOver = { successor: newest.node }
   }
 
   /** When what is in the ring was offered. */
@@ -319,9 +338,11 @@ export class ClusterLane {
       role,
       epoch,
       sequence,
-      position: confirmed.position,
+      // A follower reads on while main waits for room on its disk.
+      position: Math.min(confirmed.position, this.#shared.syncedHere()),
       url: data.url,
       peerUrl: data.peerUrl,
+      hasRoom: this.#shared.roomFor('admit') >= ROOM_AGAIN_BYTES,
     }
   }
 }

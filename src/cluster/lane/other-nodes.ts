@@ -43,7 +43,8 @@ export class OtherNodes {
 
 function statusOf(text: string): NodeStatus | null {
   try {
-    const { node, writer, role, epoch, sequence, position, url, peerUrl } = JSON.parse(text) as Partial<NodeStatus>
+    const status = JSON.parse(text) as Partial<NodeStatus>
+    const { node, writer, role, epoch, sequence, position, url, peerUrl, hasRoom = true } = status
     const isKnownRole = role === 'recovering' || role === 'follower' || role === 'leader'
     if (
       typeof node !== 'string' ||
@@ -54,7 +55,8 @@ function statusOf(text: string): NodeStatus | null {
       return null
     if (typeof peerUrl !== 'string' && peerUrl !== null) return null
     if (typeof epoch !== 'number' || typeof sequence !== 'number' || typeof position !== 'number') return null
-    return { node, writer, role, epoch, sequence, position, url, peerUrl }
+    if (typeof hasRoom !== 'boolean') return null
+    return { node, writer, role, epoch, sequence, position, url, peerUrl, hasRoom }
   } catch {
     return null
   }

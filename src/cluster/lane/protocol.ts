@@ -38,11 +38,13 @@ export interface NodeStatus {
   readonly epoch: number
   /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
-  /** Where the log ends that it knows to be confirmed. */
+  /** Where the log ends that is confirmed and synced on its disk. */
   readonly position: number
   readonly url: string | null
   /** Address of the listener for other nodes. */
   readonly peerUrl: string | null
+  /** Its disk has room for what clients send. */
+  readonly hasRoom: boolean
 }
 
 /** One of another node. */

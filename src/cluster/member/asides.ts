@@ -11,8 +11,9 @@ export class Asides {
     this.#logger = logger
   }
 
+  /** One that was waiting under the same name is part of it. */
   add(aside: Aside): void {
-    this.#waiting = [...this.#waiting, aside]
+    this.#waiting = [...this.#waiting.filter(({ path }) => path !== aside.path), aside]
   }
 
   /** The cluster has these frames, which are verified and stand back to back. */

@@ -12,81 +12,17 @@
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import type { ClusterOptions } from '../../log/cluster-part.ts'
-import type { Files } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
 import type { Log } from '../../log/log.ts'
 import type { Anchor } from '../history.ts'
 import { isSamePlace } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { readAnchor } from '../lane/anchor-file.ts'
-import type { FromLane, HeardNodes, LaneTaskData, NodeStatus, StreamSettings, ToLane } from '../lane/protocol.ts'
+import type { FromLane, ToLane } from '../lane/protocol.ts'
 import { Asides } from './asides.ts'
-
-type ClusterRole = 'recovering' | 'follower' | 'leader'
-
-/** What a service does with its log. */
-export interface MemberService {
-  /**
-   * Whole frames of the leader, back to back, have their effect here, too. Resolves when all have, or when this is wanted no more. Rejects with what
-   * keeps them from having it.
-   */
-  follow(frames: Buffer, isOver: () => boolean): Promise<void>
-  /** The log was cut where the service had taken frames: it reads its state again. */
-  readAgain(): void
-  /** Resolves when requests may come. Rejects when this node leads no more. */
-  beganToLead(): Promise<void>
-  /** Nothing is answered any more, and what waits is to be let go. */
-  steppedDown(): void
-}
-
-export interface MemberView {
-  readonly name: string
-  readonly node: string
-  /** Requests may be answered here. */
-  readonly leads: boolean
-  readonly nodes: readonly (NodeStatus & { readonly heardMsAgo: number })[]
-}
-
-export interface RunningLane {
-  post(message: ToLane): void
-  stop(): Promise<void>
-}
-
-/** A log that lacks more than the stream has is copied from another node. Nobody has the log open meanwhile. */
-export interface LogCopy {
-  /** Ends what a start before began. @throws what files throw */
-  finish(): void
-  /**
-   * Resolves when the directory has the log of another node, and its anchor.
-   *
-   * @param from where the other nodes are, the leader first; empty as long as none is known
-   */
-  run(from: () => readonly string[]): Promise<void>
-}
-
-export interface MemberParts {
-  readonly settings: StreamSettings & {
-    readonly node: string
-    readonly leaseMs: number
-    readonly ack: ClusterOptions['ack']
-    readonly url: string | null
-    readonly peerUrl: string | null
-  }
-  readonly copy: LogCopy
-  readonly directory: string
-  readonly segmentsName: string
-  readonly arena: SharedArrayBuffer | null
-  readonly files: Files
-  readonly logger: Readonly<Record<'info' | 'warn' | 'error', (details: object, message: string) => void>>
-  /** Monotonic, the same in all threads of the process. */
-  readonly nowMs: () => number
-  /** Calls once. */
-  readonly after: (delayMs: number, run: () => void) => void
-  readonly startLane: (
-    data: LaneTaskData,
-    events: { onMessage(message: FromLane): void; onDeath(error: Error): void },
-  ) => RunningLane
-}
+import { KnownNodes } from './known-nodes.ts'
+import type { ClusterRole, MemberView } from './known-nodes.ts'
+import type { MemberParts, MemberService, RunningLane } from './parts.ts'
 
 type LaneEvent = Extract<FromLane, { readonly kind: 'frames' | 'lead' | 'step down' | 'catch up' | 'stop' }>
 type Stream = Extract<FromLane, { readonly kind: 'stream' }>
@@ -94,14 +30,15 @@ type Stream = Extract<FromLane, { readonly kind: 'stream' }>
 const LOOK_MS = 20
 /** Before another lane is started for one that died as it joined. */
 const AGAIN_MS = 200
+/** Between two times that a node joins anew: what ends its lane at once, a disk that fails, may go on for long. */
+const JOINS_APART_MS = 1000
 /** Until a node that closes no longer waits for its last message. */
 const RESIGN_MS_MAX = 1500
-/** A node that says nothing for so long does not lead. */
-const AWAY_MS = 5000
 
 export class ClusterMember {
   readonly #parts: MemberParts
   readonly #asides: Asides
+  readonly #nodes: KnownNodes
   #log: Log | null = null
   #service: MemberService | null = null
   #lane: RunningLane | null = null
@@ -114,17 +51,19 @@ export class ClusterMember {
   #isCutting = false
   #isResetting = false
   #isResetDue = false
+  #joinedAtMs = -Infinity
   #isClosed = false
   #role: ClusterRole = 'recovering'
   /** Number of the term that this node leads; 0: it leads none. */
   #term = 0
   #problem: string | null = null
   #awayReason: string | null = null
-  #nodes: HeardNodes & { readonly own: NodeStatus | null } = { own: null, others: [], twinAtMs: null }
 
   constructor(parts: MemberParts) {
     this.#parts = parts
     this.#asides = new Asides(parts.logger)
+    const { cluster, node } = parts.settings
+    this.#nodes = new KnownNodes({ cluster, node, nowMs: parts.nowMs })
   }
 
   /** What keeps this node from taking part. */
@@ -132,29 +71,13 @@ export class ClusterMember {
     return this.#problem ?? this.#awayReason
   }
 
-  /** Another process says that it is this node. Nothing is lost, as each process writes under a name of its own, but a hand-over may go to the other. */
   get hasTwin(): boolean {
-    const { twinAtMs } = this.#nodes
-    return twinAtMs !== null && this.#parts.nowMs() - twinAtMs <= AWAY_MS
+    return this.#nodes.hasTwin
   }
 
   /** What this node knows of the cluster at the moment. */
   get view(): MemberView {
-    const { settings, nowMs } = this.#parts
-    const { own, others } = this.#nodes
-    const atMs = nowMs()
-    const nodes = others.map(({ atMs: heardMs, ...status }) => ({ ...status, heardMsAgo: atMs - heardMs }))
-    const role = this.#role
-    if (own !== null) nodes.push({ ...own, role, heardMsAgo: 0 })
-    return { name: settings.cluster, node: settings.node, leads: role === 'leader', nodes }
-  }
-
-  /** The one of the highest epoch that says it leads, and was heard in time; null: none is known. */
-  get #leader(): NodeStatus | null {
-    if (this.#role === 'leader') return this.#nodes.own
-    const sinceMs = this.#parts.nowMs() - AWAY_MS
-    const leaders = this.#nodes.others.filter(({ role, atMs }) => role === 'leader' && atMs >= sinceMs)
-    return leaders.toSorted((one, other) => other.epoch - one.epoch)[0] ?? null
+    return this.#nodes.viewAs(this.#role)
   }
 
   /**
@@ -170,7 +93,7 @@ export class ClusterMember {
     const isConverted = own !== null && anchor === null
     if (!isConverted) {
       this.#startLane(own, anchor)
-      if (isBehind(await this.#stream.promise, anchor)) await copy.run(() => this.#peers)
+      if (isBehind(await this.#stream.promise, anchor)) await copy.run(() => this.#nodes.peers)
       ;({ own, anchor } = this.#found)
     }
     const logId = own ?? (await this.#stream.promise).logId
@@ -200,6 +123,7 @@ export class ClusterMember {
   join(service: MemberService): void {
     this.#service = service
     this.#role = 'follower'
+    this.#joinedAtMs = this.#parts.nowMs()
     this.#post({ kind: 'join', log: this.#log!.cluster!.handle, anchor: this.#joinAt! })
   }
 
@@ -230,13 +154,6 @@ export class ClusterMember {
   get #found(): { readonly own: number | null; readonly anchor: Anchor | null } {
     const { files, directory, segmentsName } = this.#parts
     return { own: readFormat(files, directory, segmentsName), anchor: readAnchor(files, directory) }
-  }
-
-  /** Where the other nodes are, the leader first. */
-  get #peers(): readonly string[] {
-    const known = this.#nodes.others.filter(({ role }) => role !== 'recovering')
-    const leadersFirst = known.toSorted((one, other) => Number(other.role === 'leader') - Number(one.role === 'leader'))
-    return leadersFirst.flatMap(({ peerUrl }) => (peerUrl === null ? [] : [peerUrl]))
   }
 
   /** @param id of the log that is there; null: there is none yet */
@@ -293,7 +210,7 @@ export class ClusterMember {
       case 'progress':
         return this.#log?.noteProgress()
       case 'nodes':
-        this.#nodes = message
+        this.#nodes.told(message)
         return this.#nameLeader()
       case 'stream':
         this.#awayReason = null
@@ -368,6 +285,7 @@ export class ClusterMember {
     cluster.lead(epoch)
     this.#term = epoch
     this.#post({ kind: 'begun', epoch, generation: log.generation })
+    log.noteProgress() // all that the log has counts as stored from here on
     this.#service!.beganToLead().then(
       () => this.#isLeading(epoch),
       (error: unknown) => this.#couldNotLead(epoch, error),
@@ -436,6 +354,8 @@ export class ClusterMember {
     this.#lane = null
     log.cluster!.ring.wake()
     await lane?.stop().catch(() => {})
+    const soonMs = this.#joinedAtMs + JOINS_APART_MS - this.#parts.nowMs()
+    if (soonMs > 0) await this.#turn(soonMs)
     const { anchor } = this.#found
     if (anchor === null)
       throw new StoreError('corrupt', 'cluster_anchor_missing', `${log.directory} has no anchor of the cluster`)
@@ -468,8 +388,7 @@ export class ClusterMember {
   #nameLeader(): void {
     const cluster = this.#log?.cluster
     if (!cluster) return
-    const leader = this.#leader
-    cluster.leader = leader?.url ?? null
+    cluster.leader = this.#nodes.leaderAs(this.#role)?.url ?? null
   }
 
   #turn(delayMs: number): Promise<void> {

@@ -6,7 +6,7 @@ import { workerFile } from '../../pipeline/worker-file.ts'
 import { logCopyOf } from '../catch-up/log-copy.ts'
 import type { FromLane } from '../lane/protocol.ts'
 import { ClusterMember } from './member.ts'
-import type { MemberParts } from './member.ts'
+import type { MemberParts } from './parts.ts'
 
 export interface MemberOptions {
   readonly settings: ClusterSettings

@@ -15,6 +15,10 @@ const HEADER_BYTES = 4 << 10
 const MESSAGE_BYTES_MIN = 64 << 10
 const MESSAGE_BYTES_MAX = 1 << 20
 
+/** A server that answers no ping for two or three times as long is left for another one. By default that takes the client six minutes. */
+const PING_MS = 2000
+const PINGS_OUT_MAX = 2
+
 /** How the servers are reached, as the settings say it. */
 export interface NatsAccess {
   /** `host:port` each. */
@@ -32,6 +36,8 @@ export interface NatsAccess {
 export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAccess): NodeConnectionOptions {
   return {
     servers: [...servers],
+    pingInterval: PING_MS,
+    maxPingOut: PINGS_OUT_MAX,
     ...(natsTls === null ? {} : { tls: natsTls.ca === null ? {} : { ca: natsTls.ca } }),
     ...credentialOptionsOf(credentials),
   }

@@ -3,10 +3,15 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
 import { TestCluster, inStep, leads } from '../../support/cluster.ts'
+import { Link } from '../../support/link.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
 import type { Ending } from '../../support/process.ts'
-import { eventually } from '../../support/waiting.ts'
+import { eventually, timePasses } from '../../support/waiting.ts'
+
+const SEGMENT_BYTES = 1 << 20
+const SEGMENTS = 5
+const SILENT_MS = 300
 
 const { name, skip } = natsOrSkip('a broker that was alone, and its second node')
 
@@ -44,6 +49,39 @@ describe(name, { skip }, () => {
     second.signal('SIGUSR2')
     await eventually(() => leads(first))
     assert.equal((await first.stream(stream.name).publish('again')).offset, 201)
+  })
+
+  it('copies on when the network to the other node says nothing for a while, and then loses its connections', async () => {
+    const link = await Link.to()
+    const settings = (id: string): Record<string, string> => small.nodeOf(id, 'links')
+    const first = await small.started(BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)] }))
+    const stream = await first.newStream()
+    for (let n = 0; n < SEGMENTS; n += 1) await stream.fill(256, () => ''.padEnd(SEGMENT_BYTES / 256, 'x'))
+    await first.stop()
+    await first.startAgain({
+      ...settings('a'),
+      TRILOG_CLUSTER_URL: `http://${link.address}`,
+      TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: String(4 * SEGMENT_BYTES),
+    })
+    link.aim(peerOf(first))
+    await eventually(() => leads(first))
+
+    const starting = small.started(BrokerServer.start({ env: settings('b') }))
+    for (const passed of [1, 2]) {
+      await eventually(() => link.passedBytes('back') > passed * SEGMENT_BYTES)
+      link.hold('back')
+      await timePasses(SILENT_MS)
+      link.cut()
+      link.heal()
+    }
+    const second = await starting
+    assert.match(second.stderr, /"msg":"the log of another node cannot be copied yet"/)
+    await inStep(second, 'b')
+    assert.ok(link.passedBytes('back') < (SEGMENTS + 4) * SEGMENT_BYTES, 'what was copied is not copied again')
+    await first.kill()
+    await eventually(() => leads(second))
+    assert.equal((await second.stream(stream.name).describe()).next_offset, SEGMENTS * 256)
+    await link.close()
   })
 
   /** As the log of the node says it. */

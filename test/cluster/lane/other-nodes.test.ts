@@ -12,6 +12,7 @@ const status = (writer: string): NodeStatus => ({
   position: 3,
   url: null,
   peerUrl: 'http://127.0.0.1:1',
+  hasRoom: true,
 })
 
 describe('what a node hears of the others', () => {
@@ -38,6 +39,16 @@ describe('what a node hears of the others', () => {
     hear(status('a/2'))
     assert.equal(nodes.all.twinAtMs, clock.nowMs)
     assert.ok(nodes.all.others.every(({ node }) => node !== 'a'))
+  })
+
+  it('is that a node has room, unless it says that it has none: an older version says nothing of it', () => {
+    hear({ ...status('e/1'), hasRoom: undefined })
+    hear({ ...status('f/1'), hasRoom: false })
+    const hasRoom = nodes.all.others.map((each) => [each.node, each.hasRoom])
+    assert.deepEqual(hasRoom.slice(-2), [
+      ['e', true],
+      ['f', false],
+    ])
   })
 
   it('is nothing that anybody else may write to the subject', () => {

@@ -1,0 +1,70 @@
+/** Log stores in a cluster, with an outside ledger of everything that was acknowledged, while decode lanes die and disks fail. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { TestCluster, clusterOf, hasAllOnEach } from '../support/cluster.ts'
+import { LEDGER_HEADERS, LEDGER_POLICY, LogStoreLedger } from '../support/logstore-ledger.ts'
+import { LogStoreServer } from '../support/logstore.ts'
+import { natsOrSkip } from '../support/nats-server.ts'
+import { DISK_TROUBLES, TroubledNodes } from '../support/troubles.ts'
+import { eventually } from '../support/waiting.ts'
+
+const SENDERS = 2
+const SEGMENT_BYTES = 1 << 20
+/** Of those that publish a frame: the lane dies before it says that it publishes, before the frame is the last one, before it is in the journal's ring, and after. */
+const OPERATIONS = [1, 2, 3, 4]
+
+const { name, skip } = natsOrSkip('log stores in a cluster where something goes wrong')
+
+describe(name, { skip }, () => {
+  const cluster: TestCluster<LogStoreServer> = new TestCluster({ servers: 1, end: () => ledger.end() })
+  const ledger = new LogStoreLedger(() => cluster.nodes, 'ledger')
+  const nodes = new TroubledNodes(cluster, (env) =>
+    LogStoreServer.start({ policy: LEDGER_POLICY, env: { ...env, LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) } }),
+  )
+  const isStoredAgain = async (): Promise<void> => {
+    const { size } = ledger.acknowledged
+    await eventually(() => ledger.acknowledged.size >= size + 5)
+  }
+
+  it('answers', async () => {
+    await cluster.leader()
+    ledger.begin(SENDERS)
+    await isStoredAgain()
+  })
+
+  it('goes on when the decode lane of a follower dies while it publishes a frame, which follows with another one', async () => {
+    const { node: leader } = await nodes.leading()
+    const { node, place } = await nodes.following()
+    for (const operation of OPERATIONS) {
+      const deaths = diedIn(node)
+      place.faults.set('exit-decode', `${operation} publishAll`)
+      await eventually(() => diedIn(node) > deaths)
+      const end = await endOf(leader)
+      await eventually(async () => (await positionOf(node, place.id)) >= end)
+    }
+    assert.match(node.stderr, /the producer died while it published a frame/)
+  })
+
+  nodes.goOnWithAnother(Object.values(DISK_TROUBLES), isStoredAgain)
+  hasAllOnEach({
+    cluster,
+    startNode: (id) => nodes.start(id),
+    ledger,
+    everything: 'every acknowledged batch once',
+    acknowledgedMin: 20,
+    headers: LEDGER_HEADERS,
+  })
+})
+
+const diedIn = ({ stderr }: LogStoreServer): number => stderr.split('"msg":"the decode lane died').length - 1
+
+/** Where its log ends, as far as that is confirmed and on its disk. */
+async function positionOf(node: LogStoreServer, id: string): Promise<number> {
+  const { nodes } = await clusterOf(node, LEDGER_HEADERS)
+  return nodes.find((each) => each.node === id)?.position ?? 0
+}
+
+async function endOf(leader: LogStoreServer): Promise<number> {
+  const { nodes } = await clusterOf(leader, LEDGER_HEADERS)
+  return Math.max(...nodes.map(({ position }) => position))
+}

@@ -1,0 +1,89 @@
+/** Brokers in a cluster, with an outside ledger of everything that was acknowledged, while links, disks and clocks of nodes go wrong. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BrokerLedger } from '../support/broker-ledger.ts'
+import { BrokerServer, Delivery } from '../support/broker.ts'
+import { TestCluster, hasAllOnEach } from '../support/cluster.ts'
+import { natsOrSkip } from '../support/nats-server.ts'
+import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, TroubledNodes } from '../support/troubles.ts'
+import { eventually } from '../support/waiting.ts'
+
+const PUBLISHERS = 2
+/** Segments fill soon, so that a disk without room is felt. */
+const SEGMENT_BYTES = 1 << 20
+const PAYLOAD_BYTES = 8000
+/** Less than clocks jump. */
+const HOUR_MS = 3_600_000
+
+const { name, skip } = natsOrSkip('brokers in a cluster where something goes wrong')
+
+describe(name, { skip }, () => {
+  const cluster: TestCluster<BrokerServer> = new TestCluster({ servers: 1, end: () => ledger.end() })
+  const ledger = new BrokerLedger(() => cluster.nodes, 'orders', { payloadBytes: PAYLOAD_BYTES })
+  /** More than can be on its way: reads are answered for the time of a lease. */
+  const isStoredAgain = async (): Promise<void> => {
+    const { size } = ledger.acknowledged
+    await eventually(() => ledger.acknowledged.size >= size + 20)
+  }
+  const nodes = new TroubledNodes(cluster, (env) =>
+    BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)], env }),
+  )
+
+  it('answers', async () => {
+    const { node } = await nodes.leading()
+    assert.equal((await node.request('PUT', '/v1/streams/orders', '{}')).status, 201)
+    ledger.begin(PUBLISHERS)
+    await isStoredAgain()
+  })
+
+  nodes.goOnWithAnother([...Object.values(NETWORK_TROUBLES), ...Object.values(DISK_TROUBLES)], isStoredAgain)
+  nodes.goOn('leader', [LATE, ...Object.values(CLOCK_TROUBLES)], isStoredAgain)
+  nodes.goOn('follower', [NETWORK_TROUBLES.alone, ...Object.values(DISK_TROUBLES)], isStoredAgain)
+
+  it('goes on when another process has the id of the leader, which is killed, and both say so before', async () => {
+    const { place, node: killed } = await nodes.leading()
+    const twin = await nodes.start(place.id)
+    for (const one of [killed, twin]) {
+      await eventually(async () => {
+        const { headers } = await one.request('GET', '/health')
+        return headers.get('x-trilog-degraded')?.includes(place.id) === true
+      })
+    }
+    await killed.kill()
+    await isStoredAgain()
+    await killed.startAgain()
+    await twin.kill()
+    cluster.nodes = cluster.nodes.filter((node) => node !== twin)
+    await isStoredAgain()
+  })
+
+  it('neither ends a lease nor lengthens one when the leader is killed, whose clock was hours ahead', async () => {
+    const ahead = await nodes.leading()
+    const stream = await ahead.node.newStream()
+    await stream.fill(2)
+    const held = await stream.group().claimOne({ lease_timeout_millis: HOUR_MS })
+    await CLOCK_TROUBLES.ahead.begin(ahead)
+    const short = await stream.group().claimOne({ lease_timeout_millis: 1000 })
+    await ahead.node.kill()
+    const other = await cluster.leader(() => cluster.nodes.filter((node) => node !== ahead.node))
+    const group = other.stream(stream.name).group()
+    let again: readonly Delivery[] = []
+    await eventually(async () => (again = await group.claim({ lease_timeout_millis: HOUR_MS })).length > 0)
+    assert.deepEqual(
+      again.map(({ offset, attempt }) => [offset, attempt]),
+      [[short.offset, 2]],
+    )
+    assert.equal((await new Delivery(group, held.fields).ack()).code, null)
+    await CLOCK_TROUBLES.ahead.end(ahead)
+    await ahead.node.startAgain()
+    await isStoredAgain()
+  })
+
+  hasAllOnEach({
+    cluster,
+    startNode: (id) => nodes.start(id),
+    ledger,
+    everything: 'every acknowledged record once',
+    acknowledgedMin: 100,
+  })
+})
