@@ -36,9 +36,7 @@ describe(name, { skip }, () => {
     const { node: leader } = await nodes.leading()
     const { node, place } = await nodes.following()
     for (const operation of OPERATIONS) {
-      const deaths = diedIn(node)
-      place.faults.set('exit-decode', `${operation} publishAll`)
-      await eventually(() => diedIn(node) > deaths)
+      await eventually(place.faults.hits('exit-decode', `${operation} publishAll`, () => diedIn(node)))
       const end = await endOf(leader)
       await eventually(async () => (await positionOf(node, place.id)) >= end)
     }

@@ -11,8 +11,8 @@ import type { RunningService } from './process.ts'
 const JUMP_MS = 5 * 3_600_000
 /** Longer than a node waits for an acknowledgement before it asks what became of the message. */
 const LATE_MS = 400
-/** Each trouble of a leader takes one. */
-const SHORT_LEASE = { TRILOG_CLUSTER_LEASE_MS: '1000' }
+/** Each trouble of a leader takes one. Shorter ones end by themselves on a busy machine. */
+const SHORT_LEASE = { TRILOG_CLUSTER_LEASE_MS: '2000' }
 
 /** Where a node runs: everything outside of it that can be broken. */
 export class Place {
