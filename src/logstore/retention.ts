@@ -10,13 +10,7 @@ import type { Logger } from '../observability/logger.ts'
 import { ActiveIndex } from './index/active-index.ts'
 import type { Bundle } from './index/manifest.ts'
 import type { SegmentRegistry } from './index/segment-registry.ts'
-
-export interface RetentionLimits {
-  /** Infinity: keep all. */
-  readonly ageSecondsMax: number
-  /** Bytes of all segments, the active one included; their sidecars come on top. Infinity: keep all. */
-  readonly bytesMax: number
-}
+import type { RetentionLimits } from './limits.ts'
 
 const SEGMENTS_PER_AGE = 8
 
