@@ -11,6 +11,7 @@
  *     sealed, and the log goes on behind the missing part
  * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
+ * V8  a segment that has moved into a merged file (merged.ts), and is before the beginning that the mark names, was being dropped: it goes
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
@@ -22,6 +23,7 @@ import type { Files, OpenFile } from './files.ts'
 import { stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 import type { JournalTail } from './environment.ts'
+import { hasMoved } from './merged.ts'
 import { readQuarantine, writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import { readFooter, readHeader, scanInSteps } from './read.ts'
@@ -113,7 +115,7 @@ class Recovery {
     const known = Math.max(marked.position, newestCheckpointPosition(files, directory), durableHere)
     const durable = Math.min(known, this.#options.keepUpTo ?? Infinity)
 
-    const bases = yield* this.#withoutStrays(this.#listBases(), durable)
+    const bases = yield* this.#withoutStrays(this.#listBases(marked.begin ?? 0), durable)
     const first = bases[0] ?? 0
     if (marked.begin !== null && marked.begin < first) {
       this.#report(marked.begin, { from: marked.begin, to: first, reason: MISSING })
@@ -157,14 +159,16 @@ class Recovery {
   }
 
   /** Finishes what was being removed; bases in ascending order. */
-  #listBases(): number[] {
+  #listBases(begin: number): number[] {
     const bases: number[] = []
     for (const name of this.#files.list(this.#segments) ?? []) {
       if (name.endsWith(TEMPORARY_SUFFIX) && !this.#dryRun) this.#files.removeFile(`${this.#segments}/${name}`)
       if (name.startsWith(DROPPED_PREFIX) && !this.#dryRun) this.#files.removeDirectory(`${this.#segments}/${name}`)
       const base = segmentBaseOf(name)
       if (base === null) continue
-      if (base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)) this.#remove(base)
+      const isCut = base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)
+      const isDropped = base < begin && hasMoved(this.#files, this.#directoryOf(base), this.#options.logId, base) // V8
+      if (isCut || isDropped) this.#remove(base)
       else bases.push(base)
     }
     return bases.sort((a, b) => a - b)

@@ -65,7 +65,7 @@ export type MergeResult =
       readonly bytesAfter: number
       readonly problem: string | null
     }
-  | { readonly kind: 'left'; readonly reason: string }
+  | { readonly kind: 'left' | 'damaged'; readonly reason: string }
   | { readonly kind: 'settled' }
   | { readonly kind: 'stopped' }
 
@@ -87,6 +87,7 @@ export function mergeBundles(files: Files, task: MergeTask, rest: () => boolean)
       return merge(files, task, restOrStop)
     } catch (error) {
       if (error instanceof Stopped) return { kind: 'stopped' }
+      if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
       throw error
     }
   }
@@ -328,11 +329,13 @@ function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory:
 }
 
 function moveOut(files: Files, directory: string, logId: number, { base, end }: Range, facts: MovedFacts): void {
-  if (!files.exists(directory) || hasMoved(files, directory, logId, base)) return
-  const footer = footerOf(files, directory, logId, base, end)
-  if (footer === null) return // the directory never had the segment whole: a start equalizes it
-  const content = encodeMoved(facts)
-  publishStandIn(files, directory, [encodeStandInHeader(footer, [content]), content])
+  if (!files.exists(directory)) return // retention has dropped it
+  if (!hasMoved(files, directory, logId, base)) {
+    const footer = footerOf(files, directory, logId, base, end)
+    if (footer === null) return // the directory has not got the segment whole: a start makes it equal to the others
+    const content = encodeMoved(facts)
+    publishStandIn(files, directory, [encodeStandInHeader(footer, [content]), content])
+  }
   clearBesideStandIn(files, directory, logId, base)
 }
 
