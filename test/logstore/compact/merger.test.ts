@@ -114,7 +114,9 @@ class Rig {
   /** What earlier lives left is looked after first. */
   async started(): Promise<void> {
     await this.look()
-    while (this.jobs.at(-1)?.job.kind === 'clear') await this.end({ kind: 'cleared' })
+    const { size } = this.bundles
+    for (let cleared = 0; cleared < size && this.jobs.at(-1)?.job.kind === 'clear'; cleared++)
+      await this.end({ kind: 'cleared' })
   }
 }
 
