@@ -99,7 +99,7 @@ export const logStoreSettings = {
       '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
   }),
   LOGSTORE_MERGING: oneOf(['on', 'off'], {
-    default: 'on',
+    default: 'off',
     description:
       '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: they stay apart. Needs compaction',
   }),

@@ -73,6 +73,9 @@ export function chosenMerged<Range extends MergedRange>(moved: readonly number[]
   return chosen
 }
 
+const basesIn = (files: Files, segmentsDirectory: string): readonly number[] =>
+  (files.list(segmentsDirectory) ?? []).flatMap((name) => segmentBaseOf(name) ?? [])
+
 /**
  * The merged file that a moved segment is read from. It stands in the directory of an earlier segment, or in its own.
  *
@@ -83,17 +86,20 @@ export function mergedOver(
   files: Files,
   segmentsDirectory: string,
   logId: number,
-  bases: readonly number[],
   base: number,
+  bases = basesIn(files, segmentsDirectory),
 ): StandIn | null {
-  for (const earlier of bases.filter((each) => each <= base).toSorted((a, b) => b - a)) {
+  const nearestFirst = bases.filter((each) => each <= base).toSorted((a, b) => b - a)
+  for (const earlier of nearestFirst) {
+    if (base - earlier >= MERGED_POSITIONS_MAX) break
     const found = mergedIn(files, `${segmentsDirectory}/${segmentName(earlier)}`, logId, earlier)
     const over = found.filter(({ end }) => base < end).toSorted((a, b) => b.end - a.end)
     if (over[0] !== undefined) return over[0]
-    if (base - earlier >= MERGED_POSITIONS_MAX) break
   }
   return null
 }
 
 /** A merged file is over fewer positions: offsets in it stay small integers. */
 export const MERGED_POSITIONS_MAX = 2 ** 31 - 8
+/** Of the incident, when a segment has moved into nothing. */
+export const MOVED_REASON = 'it was merged with others, and the merged file is missing or damaged'

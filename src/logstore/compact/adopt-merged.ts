@@ -8,7 +8,7 @@ import { StoreError } from '../../errors.ts'
 import { TEMPORARY_SUFFIX } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
-import { chosenMerged, hasMoved, mergedIn, mergedName } from '../../log/merged.ts'
+import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName } from '../../log/merged.ts'
 import type { MergedRange } from '../../log/merged.ts'
 import { MERGED_PREFIX, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
@@ -107,6 +107,5 @@ function giveUp(files: Files, log: Pick<Log, 'reportDamage'>, segment: SegmentIn
     files.syncDirectory(directory)
     return
   }
-  const reason = 'it was merged with others, and the merged file is missing or damaged'
-  log.reportDamage(segment, { from: base, to: end, reason })
+  log.reportDamage(segment, { from: base, to: end, reason: MOVED_REASON })
 }

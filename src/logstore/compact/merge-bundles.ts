@@ -13,10 +13,11 @@ import { StoreError, messageOf } from '../../errors.ts'
 import { crcOf } from '../../log/crc-of.ts'
 import { TEMPORARY_SUFFIX, publishInSteps } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
-import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedName } from '../../log/merged.ts'
+import { copyMerged, mergedNear, overlapsOther } from '../../log/merged-copy.ts'
+import { hasMoved, mergedName } from '../../log/merged.ts'
 import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { readFooter } from '../../log/read.ts'
-import { RECORDS_NAME, segmentBaseOf, segmentName } from '../../log/segment-format.ts'
+import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
 import {
   STAND_IN_HEADER_BYTES,
@@ -24,7 +25,6 @@ import {
   clearBesideStandIn,
   encodeStandIn,
   encodeStandInHeader,
-  isStandInWhole,
   publishStandIn,
   readStandIn,
 } from '../../log/stand-in.ts'
@@ -229,74 +229,17 @@ function copyToReplicas(
   range: Range,
   rest: () => void,
 ): string | null {
-  const name = mergedName(range.end)
-  const segment = segmentName(range.base)
   const [primary, ...replicas] = segmentsDirectories
   let problem: string | null = null
   for (const replica of replicas) {
     try {
-      if (overlapsOther(files, replica, range)) throw new Error('it would overlap another merged file') // W2
-      copyMerged(files, logId, range.base, name, `${primary!}/${segment}`, `${replica}/${segment}`, rest)
+      for (const _ of copyMerged(files, logId, range, primary!, replica)) rest()
     } catch (error) {
       if (error instanceof Stopped) throw error
       problem = `${replica}: ${messageOf(error)}`
     }
   }
   return problem
-}
-
-function copyMerged(
-  files: Files,
-  logId: number,
-  base: number,
-  name: string,
-  from: string,
-  to: string,
-  rest: () => void,
-): void {
-  const source = files.open(`${from}/${name}`, 'read')
-  // oxlint-disable-next-line require-yield
-  const write = function* (file: OpenFile): Steps<void> {
-    const piece = Buffer.allocUnsafe(PIECE_BYTES)
-    for (let at = 0; ;) {
-      const have = source.read(piece, at)
-      if (have === 0) return
-      file.writev([piece.subarray(0, have)], at)
-      at += have
-      rest()
-    }
-  }
-  const check = (): void => {
-    const temporary = `${name}${TEMPORARY_SUFFIX}`
-    const written = readStandIn(files, to, logId, base, temporary)
-    if (written === null || !isStandInWhole(files, to, written, temporary))
-      throw new Error(`${name} does not read back`)
-  }
-  try {
-    atOnce(publishInSteps(files, to, name, write, check))
-  } finally {
-    source.close()
-  }
-}
-
-/** W2 */
-function overlapsOther(files: Files, segmentsDirectory: string, { base, end }: Range): boolean {
-  return mergedNear(files, segmentsDirectory, { base, end }).some(
-    (other) => other.base < end && base < other.end && (other.base < base || other.end > end),
-  )
-}
-
-/** The merged files that may overlap a range, by their names. */
-function mergedNear(files: Files, segmentsDirectory: string, { base, end }: Range): readonly Range[] {
-  return (files.list(segmentsDirectory) ?? []).flatMap((segment) => {
-    const first = segmentBaseOf(segment)
-    if (first === null || first >= end || first + MERGED_POSITIONS_MAX < base) return []
-    const names = files.list(`${segmentsDirectory}/${segment}`) ?? []
-    return names.flatMap((name) => {
-      const its = mergedEndOf(name)
-      return its === null ? [] : [{ base: first, end: its }]
-    })
-  })
 }
 
 /** Nothing in a directory that has no merged file: it keeps the run. */
