@@ -101,7 +101,7 @@ export const logStoreSettings = {
   LOGSTORE_MERGING: oneOf(['on', 'off'], {
     default: 'off',
     description:
-      '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: they stay apart. Needs compaction',
+      '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: no more do. Needs compaction',
   }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     default: String(LOGSTORE_BODY_BYTES_DEFAULT),

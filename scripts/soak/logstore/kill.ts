@@ -18,6 +18,9 @@ import type { KillCounts, RoundOptions } from '../rounds.ts'
 /** From when a compaction is seen to the kill: writing, reading back, renaming and removing take about so long. */
 const INTO_COMPACTION_MS_MAX = 20
 
+/** Bundles are merged while none waits to be compacted: a load that compaction keeps up with. */
+const GENTLE: Partial<LoadOptions> = { connections: 4, recordsPerBatch: 10, recordBytes: 750, pauseMs: 50 }
+
 export interface KillOptions extends LoadOptions, RoundOptions {
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
@@ -43,9 +46,13 @@ export interface KillSummary extends KillCounts {
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
 export async function runKillRounds(options: KillOptions): Promise<KillSummary> {
   const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
-  const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(options.replicated && replicatedIn(replicas)) }
+  const env = {
+    LOGSTORE_SEGMENT_BYTES: String(1 << 20),
+    ...(options.merging && { LOGSTORE_MERGING: 'on' }),
+    ...(options.replicated && replicatedIn(replicas)),
+  }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
-  const load = Load.start(server, options)
+  const load = Load.start(server, { ...(options.merging && GENTLE), ...options })
   return underLoad(load, server, options, () => killAndCheck(options, server, load, replicas, env))
 }
 

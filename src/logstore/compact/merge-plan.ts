@@ -70,7 +70,7 @@ const follows = (before: Bundle, bundle: Bundle, isLeftOut: (bundle: Bundle) => 
   levelOf(bundle) === levelOf(before) &&
   bundle.base === before.end + SEGMENT_FOOTER_BYTES
 
-export const levelOf = ({ level = 0 }: Bundle): number => level
+const levelOf = ({ level = 0 }: Bundle): number => level
 
 /** L2 */
 function fits(run: readonly Bundle[], { ageSecondsMax, bytesMax }: RetentionLimits): boolean {

@@ -9,12 +9,13 @@ import type { KillSummary } from '../../../scripts/soak/logstore/kill.ts'
 const LOCAL = { rounds: 2 }
 const REPLICATED = { rounds: 2 }
 const COMPACTING = { rounds: 2 }
+const MERGING = { rounds: 2 }
 /** Few records in many frames: checks take their time by the record. */
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 25, connections: 4 }
 
 async function run(
   context: TestContext,
-  options: typeof LOCAL & { replicated?: boolean; compacting?: boolean },
+  options: typeof LOCAL & { replicated?: boolean; compacting?: boolean; merging?: boolean },
 ): Promise<KillSummary> {
   const seed = seedOf(context)
   const summary = await runKillRounds({ ...LOAD, ...options, seed })
@@ -41,4 +42,10 @@ describe('a log store killed under load with kill -9, again and again', () => {
       assert(killsInCompaction > 0, 'one kill at least left a compaction half done')
     })
   }
+
+  it('does so when it merges bundles, in three directories', async (context) => {
+    const { kills, killsInMerge } = await run(context, { ...MERGING, replicated: true, merging: true })
+    assert(kills >= MERGING.rounds)
+    assert(killsInMerge > 0, 'one kill at least left a merge half done')
+  })
 })

@@ -22,6 +22,7 @@ const record = fc.record({
   time: fc.oneof(fc.bigInt({ min: 5n, max: 12n }), fc.constantFrom(0xffff_ffffn, 1n << 32n, (1n << 64n) - 1n)),
   trace: fc.constantFrom(null, ...TRACES),
 })
+const publishing = { fromFrames: fc.boolean(), compacts: fc.boolean(), merges: fc.constantFrom(0, 2, 9) }
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     arbitrary: fc.record({
@@ -33,12 +34,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
   {
-    arbitrary: fc.record({
-      kind: fc.constant('publish' as const),
-      fromFrames: fc.boolean(),
-      compacts: fc.boolean(),
-      merges: fc.constantFrom(0, 2, 9),
-    }),
+    arbitrary: fc.record({ kind: fc.constant('publish' as const), ...publishing }),
     weight: 2,
   },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
