@@ -32,10 +32,10 @@ export function expiredBundles(
   const { ageSecondsMax, bytesMax } = limits
   const oldestKeptNs = Number.isFinite(ageSecondsMax) ? nowNs - BigInt(ageSecondsMax) * 1_000_000_000n : 0n
   let expired = 0
-  for (const { base, maxTime, receivedUntil } of bundles) {
+  for (const { base, end, maxTime, receivedUntil } of bundles) {
     const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
     const isExpired = youngestNs < oldestKeptNs || logEnd - base > bytesMax
-    if (!isExpired || base >= newestBase) break
+    if (!isExpired || end > newestBase) break // a merged one may have the newest segment in it
     expired++
   }
   return expired
