@@ -262,7 +262,7 @@ describe('logs in the console', () => {
   it('come into the tail when they are stored, stand still below the pointer, and none is lost with the connection', async () => {
     await page.goto('/logs?dataset=web')
     await page.getByRole('button', { name: 'Live' }).click()
-    await page.getByText('Live', { exact: true }).last().waitFor()
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor() // the tail begins where its connection does
     assert.match(page.url(), /live=1/)
     await page.mouse.move(10, 10)
     await sendLines('web', [lineAt(Date.now(), 'the first one')])

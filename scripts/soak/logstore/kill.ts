@@ -24,7 +24,7 @@ const GENTLE: Partial<LoadOptions> = { connections: 4, recordsPerBatch: 10, reco
 export interface KillOptions extends LoadOptions, RoundOptions {
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
-  /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. */
+  /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. What can be merged is. */
   readonly compacting?: boolean
   /** Likewise, of bundles that are being merged. */
   readonly merging?: boolean
@@ -48,7 +48,7 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
   const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
   const env = {
     LOGSTORE_SEGMENT_BYTES: String(1 << 20),
-    ...(options.merging && { LOGSTORE_MERGING: 'on' }),
+    ...((options.merging || options.compacting) && { LOGSTORE_MERGING: 'on' }),
     ...(options.replicated && replicatedIn(replicas)),
   }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })

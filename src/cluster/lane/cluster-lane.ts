@@ -74,8 +74,6 @@ export class ClusterLane {
   readonly #ahead: AnchorsAhead
   #anchor: Anchor
   #anchorDueMs = 0
-  /** Main waits until an anchor that ends there is written. */
-  #awaitedPosition = 0
   #statusDueMs = 0
   #leaseUntilMs = -1
   #handOver: { readonly successor: string | null } | null = null
@@ -223,7 +221,7 @@ export class ClusterLane {
         this.#generation = null
         this.#handOver = null
         this.#shared.publishLease(0) // M1
-        this.#awaitedPosition = action.end.position
+        this.#ahead.await(action.end.position)
         this.#statusDueMs = 0
         return tell({ kind: 'step down', end: action.end, reason: action.reason })
       case 'catch up':
@@ -273,8 +271,8 @@ export class ClusterLane {
 
   #tick(): void {
     const nowMs = this.#parts.clock.nowMs()
-    const isAwaited = this.#anchor.end.position < this.#awaitedPosition
-    if ((isAwaited || nowMs >= this.#anchorDueMs) && this.#writeAnchor()) this.#anchorDueMs = nowMs + ANCHOR_MS
+    if ((this.#ahead.isAwaited || nowMs >= this.#anchorDueMs) && this.#writeAnchor())
+      this.#anchorDueMs = nowMs + ANCHOR_MS
     if (nowMs >= this.#statusDueMs) {
       this.#statusDueMs = nowMs + STATUS_MS
       const own = this.#status()

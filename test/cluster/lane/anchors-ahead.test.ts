@@ -32,6 +32,28 @@ describe('anchors that may be written when the log has synced enough', () => {
     assert.equal(ahead.newest(10_000 * KIB)?.sequence, 10_000)
   })
 
+  it('have the one that main waits for until it is written, however near the next ones are', () => {
+    const ahead = new AnchorsAhead(anchorAt(1, 100 * KIB))
+    ahead.add(anchorAt(2, 110 * KIB))
+    ahead.await(110 * KIB)
+    for (let n = 3; n <= 20; n += 1) ahead.add(anchorAt(n, (110 + n) * KIB))
+    assert.ok(ahead.isAwaited)
+    const awaited = ahead.newest(110 * KIB)
+    assert.equal(awaited?.sequence, 2)
+    ahead.reached(awaited)
+    assert.ok(!ahead.isAwaited)
+    assert.equal(ahead.newest(130 * KIB)?.sequence, 20)
+  })
+
+  it('have the newest that ends where main waits', () => {
+    const ahead = new AnchorsAhead(anchorAt(1, 100 * KIB))
+    ahead.add(anchorAt(2, 110 * KIB))
+    ahead.await(110 * KIB)
+    ahead.add(anchorAt(3, 110 * KIB))
+    ahead.add(anchorAt(4, 111 * KIB))
+    assert.equal(ahead.newest(110 * KIB)?.sequence, 3)
+  })
+
   it('go on where nothing but beats comes', () => {
     const ahead = new AnchorsAhead(anchorAt(5, KIB))
     for (const sequence of [6, 7, 8]) ahead.add(anchorAt(sequence, KIB))
