@@ -82,7 +82,7 @@ describe('a merged bundle', () => {
       moved.map((each) => each && { base: each.base, end: each.end }),
       segments,
     )
-    assert(moved.every((each) => each?.minTime === row!.minTime || each!.minTime > row!.minTime))
+    assert(moved.every((each) => each!.minTime >= row!.minTime && each!.maxTime <= row!.maxTime))
     const active = ActiveIndex.create(16, 4)
     const nothing = { bytes: Buffer.alloc(0), frames: 0, lastHeaderCrc: 0 }
     store.segments.push({ base: row!.base, end: row!.end, active, ...nothing, sealed: true, row: row! })
