@@ -13,7 +13,7 @@ import { runKillRounds } from './soak/logstore/kill.ts'
 import { runObjectKillRounds } from './soak/objectstore/kill.ts'
 import { runOverload } from './soak/logstore/overload.ts'
 
-const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated] [--compacting]
+const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--replicated] [--compacting] [--merging]
        npm run soak -- overload    [--duration 60s] [--seed N]
        npm run soak -- broker-kill [--rounds 200] [--seed N] [--replicated]
        npm run soak -- broker-replicate [--rounds 200] [--seed N]
@@ -21,7 +21,7 @@ const USAGE = `usage: npm run soak -- kill        [--rounds 200] [--seed N] [--r
        npm run soak -- object-clean [--duration 60s] [--seed N]
        npm run soak -- broker-clean [--duration 60s] [--seed N]
 
-kill         kill -9 of the log store under load, again and again, on one data directory; with --compacting while it compacts a bundle
+kill         kill -9 of the log store under load, again and again, on one data directory; with --compacting or --merging while it compacts a bundle, or merges some
 overload     four times the connections that the log store can serve, with quotas on
 broker-kill  kill -9 of the broker under load, likewise: records, leases, cursors, streams that come and go, the streaming connection, what is shipped to it
 broker-replicate kill -9 of two brokers that replicate to each other over a way that loses and repeats
@@ -46,6 +46,7 @@ const options = {
   seed: { type: 'string', default: String(randomInt(2 ** 32)) },
   replicated: { type: 'boolean', default: false },
   compacting: { type: 'boolean', default: false },
+  merging: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } satisfies ParseArgsOptionsConfig
 
@@ -77,8 +78,8 @@ function parse() {
     const seconds = Number(/^(\d+)s$/.exec(values.duration)?.[1])
     const isUsable = rounds >= 1 && seed >= 0 && seconds >= 1 && positionals.length === 1 && !values.help
     if (!isUsable || !isKnown(name)) return null
-    const { replicated, compacting } = values
-    return { name, rounds, seed, seconds, replicated, compacting } as const
+    const { replicated, compacting, merging } = values
+    return { name, rounds, seed, seconds, replicated, compacting, merging } as const
   } catch {
     return null
   }

@@ -98,6 +98,11 @@ export const logStoreSettings = {
     description:
       '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
   }),
+  LOGSTORE_MERGING: oneOf(['on', 'off'], {
+    default: 'off',
+    description:
+      '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: no more do. Needs compaction',
+  }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     default: String(LOGSTORE_BODY_BYTES_DEFAULT),
     min: LOGSTORE_BODY_BYTES_FLOOR,
@@ -197,6 +202,7 @@ export interface LogStoreConfig {
   readonly decodeLanes: number | null
   /** Sealed bundles are compacted in the background. */
   readonly compaction: boolean
+  readonly merging: boolean
   /** Infinity: keep all. */
   readonly retention: { readonly ageSecondsMax: number; readonly bytesMax: number }
   readonly queryStore: { readonly kind: 'local' } | S3QueryStore
@@ -277,6 +283,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
     concurrentQueriesMax: settings.LOGSTORE_MAX_CONCURRENT_QUERIES,
     decodeLanes: settings.LOGSTORE_DECODE_LANES,
     compaction: settings.LOGSTORE_COMPACTION === 'on',
+    merging: settings.LOGSTORE_MERGING === 'on',
     retention: Object.freeze({
       ageSecondsMax: settings.LOGSTORE_RETENTION_MAX_AGE_SECONDS,
       bytesMax: settings.LOGSTORE_RETENTION_MAX_BYTES,

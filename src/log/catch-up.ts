@@ -6,12 +6,15 @@
  * C2  a segment gets its name when it is whole and durable
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
  * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
+ * C5  what a segment has moved into (merged.ts) is copied before the segment
  */
 import { StoreError } from '../errors.ts'
 import type { CatchUpTask } from './environment.ts'
 import { TEMPORARY_SUFFIX, makeDurableDirectory } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
+import { copyMerged } from './merged-copy.ts'
+import { isMoved, mergedName, mergedOver } from './merged.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
@@ -67,10 +70,27 @@ function copyStandIn(files: Files, task: CatchUpTask, base: number, rest: () => 
   const name = `${task.segmentsName}/${segmentName(base)}`
   const standIn = readStandIn(files, `${task.primary}/${name}`, task.logId, base)
   if (standIn === null || !isStandInWhole(files, `${task.primary}/${name}`, standIn)) return 0 // C3
+  const merged = isMoved(standIn) ? copyMergedOver(files, task, base, rest) : 0
+  if (merged === null) return 0 // C3
   const source = `${task.primary}/${name}/${STAND_IN_NAME}`
   const copied = copyFile(files, source, `${task.replica}/${name}`, STAND_IN_NAME, standIn.fileBytes, rest)
   clearBesideStandIn(files, `${task.replica}/${name}`, task.logId, base)
-  return copied
+  return merged + copied
+}
+
+/** C5. @returns the bytes that were copied: none if the replica has it; null: the primary's is missing or damaged */
+function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () => void): number | null {
+  const { segmentsName, logId } = task
+  const [from, to] = [`${task.primary}/${segmentsName}`, `${task.replica}/${segmentsName}`]
+  const merged = mergedOver(files, from, logId, base)
+  if (merged === null) return null
+  const directory = (segments: string): string => `${segments}/${segmentName(merged.base)}`
+  const name = mergedName(merged.end)
+  const own = readStandIn(files, directory(to), logId, merged.base, name)
+  if (own?.end === merged.end && own.contentCrc === merged.contentCrc) return 0
+  if (!isStandInWhole(files, directory(from), merged, name)) return null
+  for (const _ of copyMerged(files, logId, merged, from, to)) rest()
+  return merged.fileBytes
 }
 
 function copyFile(

@@ -11,6 +11,8 @@
  *     sealed, and the log goes on behind the missing part
  * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
+ * V8  a segment that has moved into a merged file (merged.ts), and is before the beginning that the mark names, was being dropped: it goes
+ * V9  a segment that has moved, and is in no merged file of this directory, is damage: another directory may have it
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
@@ -22,6 +24,7 @@ import type { Files, OpenFile } from './files.ts'
 import { stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 import type { JournalTail } from './environment.ts'
+import { MOVED_REASON, hasMoved, isMoved, mergedOver } from './merged.ts'
 import { readQuarantine, writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import { readFooter, readHeader, scanInSteps } from './read.ts'
@@ -98,6 +101,7 @@ class Recovery {
   readonly #incidents: QuarantineIncident[] = []
   #tornTail: DamagedRange | null = null
   #framesEnd = 0
+  #bases: readonly number[] = []
 
   constructor(options: RecoverOptions) {
     this.#options = options
@@ -113,7 +117,7 @@ class Recovery {
     const known = Math.max(marked.position, newestCheckpointPosition(files, directory), durableHere)
     const durable = Math.min(known, this.#options.keepUpTo ?? Infinity)
 
-    const bases = yield* this.#withoutStrays(this.#listBases(), durable)
+    const bases = (this.#bases = yield* this.#withoutStrays(this.#listBases(marked.begin ?? 0), durable))
     const first = bases[0] ?? 0
     if (marked.begin !== null && marked.begin < first) {
       this.#report(marked.begin, { from: marked.begin, to: first, reason: MISSING })
@@ -157,14 +161,16 @@ class Recovery {
   }
 
   /** Finishes what was being removed; bases in ascending order. */
-  #listBases(): number[] {
+  #listBases(begin: number): number[] {
     const bases: number[] = []
     for (const name of this.#files.list(this.#segments) ?? []) {
       if (name.endsWith(TEMPORARY_SUFFIX) && !this.#dryRun) this.#files.removeFile(`${this.#segments}/${name}`)
       if (name.startsWith(DROPPED_PREFIX) && !this.#dryRun) this.#files.removeDirectory(`${this.#segments}/${name}`)
       const base = segmentBaseOf(name)
       if (base === null) continue
-      if (base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)) this.#remove(base)
+      const isCut = base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)
+      const isDropped = base < begin && hasMoved(this.#files, this.#directoryOf(base), this.#options.logId, base) // V8
+      if (isCut || isDropped) this.#remove(base)
       else bases.push(base)
     }
     return bases.sort((a, b) => a - b)
@@ -260,12 +266,19 @@ class Recovery {
     return readStandIn(this.#files, this.#directoryOf(base), this.#options.logId, base)
   }
 
-  /** V7 */
-  #openCompacted({ base, end, frameCount, epoch, lastHeaderCrc }: StandIn): RecoveredSegment {
+  /** V7, V9 */
+  #openCompacted(standIn: StandIn): RecoveredSegment {
+    const { base, end, frameCount, epoch, lastHeaderCrc } = standIn
     const known = readQuarantine(this.#files, this.#directoryOf(base))
     for (const range of known === 'unreadable' ? [] : known) this.#report(base, range)
+    if (isMoved(standIn) && this.#mergedOver(base) === null)
+      this.#report(base, { from: base, to: end, reason: MOVED_REASON })
     this.#framesEnd = end
     return { base, end, sealed: true, frameCount, epoch, chain: lastHeaderCrc }
+  }
+
+  #mergedOver(base: number): StandIn | null {
+    return mergedOver(this.#files, this.#segments, this.#options.logId, base, this.#bases)
   }
 
   /** V1; null when there is no footer that fits, or a crash tore what is before it. */

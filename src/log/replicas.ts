@@ -3,7 +3,8 @@
  * lost while fewer directories than the quorum are damaged, wiped or missing, the primary among them or not.
  *
  * Files are byte-identical in all directories (P2 of log-writer.ts), so repair is copying. A segment may have a stand-in in one directory and its file
- * in another: both are the same segment (T2 of stand-in.ts), and it is copied in the form that its source has.
+ * in another: both are the same segment (T2 of stand-in.ts), and it is copied in the form that its source has. Of one that has moved into a merged file
+ * (merged.ts) that file is copied first.
  *
  * R1  every acknowledged frame is whole in at least one directory that is undamaged and was not behind: so the source is taken
  *     from the highest epoch, the least damaged, the longest, in that order
@@ -17,6 +18,8 @@ import type { Steps } from '../steps.ts'
 import { makeDurableDirectory, publishInSteps, readWhole } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
+import { copyMerged } from './merged-copy.ts'
+import { isMoved, mergedName, mergedOver } from './merged.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFrame, readHeader, scanInSteps } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
@@ -74,6 +77,9 @@ class Replicas {
   readonly #usable: boolean[]
   readonly #problems: DirectoryProblem[] = []
   readonly #remade: string[] = []
+  /** Merged files that were read through, and what was found; those that were copied. By path. */
+  readonly #mergedWhole = new Map<string, boolean>()
+  readonly #mergedCopied = new Set<string>()
   #logId = 0
 
   constructor(options: RecoverDirectoriesOptions) {
@@ -218,7 +224,9 @@ class Replicas {
     const path = `${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`
     if (!this.#files.exists(path)) {
       const standIn = this.#standInOf(replica, segment.base)
-      return standIn !== null && isStandInWhole(this.#files, this.#directoryOf(replica, segment.base), standIn)
+      const directory = this.#directoryOf(replica, segment.base)
+      const isWhole = standIn !== null && isStandInWhole(this.#files, directory, standIn)
+      return isWhole && (!isMoved(standIn) || this.#hasMergedWhole(replica, segment.base))
     }
     const file = this.#files.open(path, 'read')
     try {
@@ -254,13 +262,39 @@ class Replicas {
     const target = this.#directoryOf(to, segment.base)
     makeDurableDirectory(this.#files, target)
     if (this.#files.exists(`${target}/${QUARANTINE_NAME}`)) this.#files.removeFile(`${target}/${QUARANTINE_NAME}`)
-    if (this.#standInOf(from, segment.base) !== null) {
+    const standIn = this.#standInOf(from, segment.base)
+    if (standIn !== null) {
+      if (isMoved(standIn)) yield* this.#copyMerged(from, to, segment.base)
       const bytes = readWhole(this.#files, `${this.#directoryOf(from, segment.base)}/${STAND_IN_NAME}`)!
       publishStandIn(this.#files, target, [bytes])
       return clearBesideStandIn(this.#files, target, this.#logId, segment.base)
     }
     yield* publishInSteps(this.#files, target, RECORDS_NAME, (file) => this.#copyBytes(from, segment, 0, file))
     if (this.#files.exists(`${target}/${STAND_IN_NAME}`)) this.#files.removeFile(`${target}/${STAND_IN_NAME}`)
+  }
+
+  /** Of a segment that has moved. One that many segments have moved into is read once. */
+  #hasMergedWhole(replica: number, base: number): boolean {
+    const merged = mergedOver(this.#files, this.#segmentsOf(replica), this.#logId, base)
+    if (merged === null) return false
+    const [directory, name] = [this.#directoryOf(replica, merged.base), mergedName(merged.end)]
+    const path = `${directory}/${name}`
+    const known = this.#mergedWhole.get(path)
+    if (known !== undefined) return known
+    const isWhole = isStandInWhole(this.#files, directory, merged, name)
+    this.#mergedWhole.set(path, isWhole)
+    return isWhole
+  }
+
+  /** What the segment has moved into; nothing when its directory has no such file, as it is damaged there, too. */
+  *#copyMerged(from: number, to: number, base: number): Steps<void> {
+    const merged = mergedOver(this.#files, this.#segmentsOf(from), this.#logId, base)
+    if (merged === null) return
+    const path = `${this.#directoryOf(to, merged.base)}/${mergedName(merged.end)}`
+    if (this.#mergedCopied.has(path)) return
+    yield* copyMerged(this.#files, this.#logId, merged, this.#segmentsOf(from), this.#segmentsOf(to))
+    this.#mergedCopied.add(path)
+    this.#mergedWhole.delete(path)
   }
 
   /** Null: it has the file of the segment, whatever stands beside it, or nothing whole. */
@@ -358,7 +392,11 @@ class Replicas {
   }
 
   #directoryOf(replica: number, base: number): string {
-    return `${this.#options.directories[replica]!}/${this.#options.segmentsName}/${segmentName(base)}`
+    return `${this.#segmentsOf(replica)}/${segmentName(base)}`
+  }
+
+  #segmentsOf(replica: number): string {
+    return `${this.#options.directories[replica]!}/${this.#options.segmentsName}`
   }
 }
 

@@ -8,6 +8,8 @@
  *   <directory>/<segmentsName>/<base>/         one segment, named by its base position in 16 hexadecimal digits
  *     records.log                              header, frames back to back, footer once sealed
  *     quarantine.json                          ranges known to be damaged (quarantine.ts)
+ *     compact.bin                              the segment's content in another form (stand-in.ts)
+ *     merged-<end>.bin                         that of this segment and of those behind it (merged.ts)
  *     …                                        the service's sidecars (sidecar.ts)
  *   <directory>/<segmentsName>/dropped-<base>/ a segment on its way out
  *
@@ -48,6 +50,8 @@ export const SEGMENT_FOOTER_BYTES = 64
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 8
 export const RECORDS_NAME = 'records.log'
 export const DROPPED_PREFIX = 'dropped-'
+export const MERGED_PREFIX = 'merged-'
+export const MERGED_SUFFIX = '.bin'
 
 const HEADER_MAGIC = Buffer.from('TLSEGMNT')
 const FOOTER_MAGIC = Buffer.from('TLFOOTER')

@@ -27,6 +27,7 @@ import { crcOf } from './crc-of.ts'
 import { publishFile } from './files.ts'
 import type { Files } from './files.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
+import { MERGED_PREFIX } from './segment-format.ts'
 import type { SegmentFooter } from './segment-format.ts'
 
 export const STAND_IN_NAME = 'compact.bin'
@@ -45,18 +46,22 @@ export interface StandIn extends SegmentFooter {
 
 /** The header of a stand-in with this content. */
 export function encodeStandInHeader(footer: SegmentFooter, content: readonly Uint8Array[]): Buffer {
+  const contentBytes = content.reduce((sum, part) => sum + part.byteLength, 0)
+  return encodeStandIn({ ...footer, contentCrc: crcOf(content), fileBytes: STAND_IN_HEADER_BYTES + contentBytes })
+}
+
+export function encodeStandIn(standIn: StandIn): Buffer {
   const bytes = Buffer.alloc(STAND_IN_HEADER_BYTES)
   MAGIC.copy(bytes)
   writeU32(bytes, 8, STAND_IN_VERSION)
-  writeU32(bytes, 12, footer.logId)
-  writeU64(bytes, 16, footer.base)
-  writeU64(bytes, 24, footer.end)
-  writeU32(bytes, 32, footer.frameCount)
-  writeU32(bytes, 36, footer.epoch)
-  writeU32(bytes, 40, footer.lastHeaderCrc)
-  writeU32(bytes, 44, crcOf(content))
-  const contentBytes = content.reduce((sum, part) => sum + part.byteLength, 0)
-  writeU64(bytes, 48, STAND_IN_HEADER_BYTES + contentBytes)
+  writeU32(bytes, 12, standIn.logId)
+  writeU64(bytes, 16, standIn.base)
+  writeU64(bytes, 24, standIn.end)
+  writeU32(bytes, 32, standIn.frameCount)
+  writeU32(bytes, 36, standIn.epoch)
+  writeU32(bytes, 40, standIn.lastHeaderCrc)
+  writeU32(bytes, 44, standIn.contentCrc)
+  writeU64(bytes, 48, standIn.fileBytes)
   writeU32(bytes, CRC_AT, crc32(bytes, 0, CRC_AT))
   return bytes
 }
@@ -82,8 +87,14 @@ export function decodeStandInHeader(bytes: Uint8Array): StandIn | null {
 }
 
 /** The stand-in in a segment's directory; null when there is none, or none of this segment that has its length. Its content is not read. */
-export function readStandIn(files: Files, segmentDirectory: string, logId: number, base: number): StandIn | null {
-  const path = `${segmentDirectory}/${STAND_IN_NAME}`
+export function readStandIn(
+  files: Files,
+  segmentDirectory: string,
+  logId: number,
+  base: number,
+  name = STAND_IN_NAME,
+): StandIn | null {
+  const path = `${segmentDirectory}/${name}`
   if (!files.exists(path)) return null
   const file = files.open(path, 'read')
   try {
@@ -97,8 +108,13 @@ export function readStandIn(files: Files, segmentDirectory: string, logId: numbe
 }
 
 /** Reads it through: whether its content is what was written. */
-export function isStandInWhole(files: Files, segmentDirectory: string, { contentCrc, fileBytes }: StandIn): boolean {
-  const file = files.open(`${segmentDirectory}/${STAND_IN_NAME}`, 'read')
+export function isStandInWhole(
+  files: Files,
+  segmentDirectory: string,
+  { contentCrc, fileBytes }: StandIn,
+  name = STAND_IN_NAME,
+): boolean {
+  const file = files.open(`${segmentDirectory}/${name}`, 'read')
   try {
     const piece = Buffer.allocUnsafe(PIECE_BYTES)
     let crc = 0
@@ -125,7 +141,8 @@ export function publishStandIn(
 }
 
 /**
- * What a stand-in makes superfluous goes: everything else in the directory but what is known of damage. Nothing when there is no stand-in.
+ * What a stand-in makes superfluous goes: everything else in the directory but what is known of damage, and merged files (merged.ts). Nothing when there
+ * is no stand-in.
  *
  * @param remove  of a file's path; it may be of use elsewhere
  */
@@ -138,7 +155,7 @@ export function clearBesideStandIn(
 ): void {
   if (readStandIn(files, segmentDirectory, logId, base) === null) return
   const others = (files.list(segmentDirectory) ?? []).filter(
-    (name) => name !== STAND_IN_NAME && name !== QUARANTINE_NAME,
+    (name) => name !== STAND_IN_NAME && name !== QUARANTINE_NAME && !name.startsWith(MERGED_PREFIX),
   )
   if (others.length === 0) return
   files.syncDirectory(segmentDirectory) // T1: a process that died may have renamed it and no more

@@ -11,16 +11,17 @@ import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { BundlesOptions } from './bundles.ts'
 import { adoptCompacted } from './compact/adopt.ts'
-import type { CompactJob, CompactResult } from './compact/compact-segment.ts'
+import { adoptMerged } from './compact/adopt-merged.ts'
 import { Compactor } from './compact/compactor.ts'
-import type { CompactorParts } from './compact/compactor.ts'
+import type { BackgroundJob, BackgroundResult, CompactorParts } from './compact/compactor.ts'
 
 /** Finds compacted bundles at a start, and reports damaged ones. */
 export const compactedBundles = (
   log: Log,
   readErrors: ReadErrors,
-): Pick<BundlesOptions, 'compactedBundle' | 'onStandInDamaged'> => ({
+): Pick<BundlesOptions, 'compactedBundle' | 'mergedBundles' | 'onStandInDamaged'> => ({
   compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment),
+  mergedBundles: (sealed) => adoptMerged(nodeFiles, log, sealed),
   onStandInDamaged(base) {
     const problem = new StoreError('corrupt', 'bundle_block_corrupt', `${STAND_IN_NAME} is damaged`)
     readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
@@ -39,7 +40,7 @@ export async function openCompaction(
   const { durability, dataDirectory } = config
   const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
   const startJobs = () =>
-    new JobPool<CompactJob, CompactResult>({
+    new JobPool<BackgroundJob, BackgroundResult>({
       name: 'logstore compaction',
       filename: workerFile('compact-segment'),
       threads: 1,
@@ -57,6 +58,7 @@ export async function openCompaction(
         startJobs,
         logger,
         clock,
+        mergesWithin: config.merging ? config.retention : null,
         onCompacted: (bundle) => lane()?.publishBundle(bundle),
       }),
   )

@@ -73,3 +73,10 @@ assert(RECORDS_PER_BATCH_MAX <= SEGMENT_PARTITIONS_MAX)
 // Per record three rows of 12 bytes and two schema URLs of 8, and per distinct dataset its name.
 assert(RECORDS_PER_BATCH_MAX * (3 * 12 + 2 * 8 + 2 + NAME_BYTES_MAX) + KIB <= BATCH_HEAD_BYTES_MAX)
 assert(SEGMENT_INDEXES <= INDEX_QUEUE_MAX)
+
+export interface RetentionLimits {
+  /** Infinity: keep all. */
+  readonly ageSecondsMax: number
+  /** Bytes of all segments, the active one included; their sidecars come on top. Infinity: keep all. */
+  readonly bytesMax: number
+}

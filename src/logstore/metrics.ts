@@ -29,7 +29,10 @@ export interface MetricSources {
   readonly sidecars: Sidecars
   readonly arena: Arena
   /** Null: bundles stay as they are. */
-  readonly compactor: Pick<Compactor, 'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures'> | null
+  readonly compactor: Pick<
+    Compactor,
+    'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures' | 'merging'
+  > | null
   /** The bucket that queries are answered from. */
   readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
   readonly acceptGate: AcceptGate
@@ -97,6 +100,15 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     counter('compaction_bytes_before', 'Bytes of the files of those bundles before', () => compactor.bytesBefore)
     counter('compaction_bytes_after', 'Bytes of the files of those bundles after', () => compactor.bytesAfter)
     counter('compaction_failures', 'Attempts to compact a bundle that failed', () => compactor.failures)
+    const { merging } = compactor
+    if (merging !== null) {
+      gauge('merge_debt_bytes', 'Bytes of the log in bundles that are still to be merged', () => merging.debtBytes)
+      counter('merges', 'Times that neighbouring bundles became one since the start', () => merging.merges)
+      counter('merged_bundles', 'Bundles that there are fewer by that', () => merging.bundles)
+      counter('merge_bytes_before', 'Bytes of the files of the merged bundles before', () => merging.bytesBefore)
+      counter('merge_bytes_after', 'Bytes of their files after', () => merging.bytesAfter)
+      counter('merge_failures', 'Attempts to merge bundles that failed', () => merging.failures)
+    }
   }
   gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   gauge('wal_replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)

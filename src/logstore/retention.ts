@@ -10,13 +10,7 @@ import type { Logger } from '../observability/logger.ts'
 import { ActiveIndex } from './index/active-index.ts'
 import type { Bundle } from './index/manifest.ts'
 import type { SegmentRegistry } from './index/segment-registry.ts'
-
-export interface RetentionLimits {
-  /** Infinity: keep all. */
-  readonly ageSecondsMax: number
-  /** Bytes of all segments, the active one included; their sidecars come on top. Infinity: keep all. */
-  readonly bytesMax: number
-}
+import type { RetentionLimits } from './limits.ts'
 
 const SEGMENTS_PER_AGE = 8
 
@@ -38,10 +32,10 @@ export function expiredBundles(
   const { ageSecondsMax, bytesMax } = limits
   const oldestKeptNs = Number.isFinite(ageSecondsMax) ? nowNs - BigInt(ageSecondsMax) * 1_000_000_000n : 0n
   let expired = 0
-  for (const { base, maxTime, receivedUntil } of bundles) {
+  for (const { base, end, maxTime, receivedUntil } of bundles) {
     const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
     const isExpired = youngestNs < oldestKeptNs || logEnd - base > bytesMax
-    if (!isExpired || base >= newestBase) break
+    if (!isExpired || end > newestBase) break // a merged one may have the newest segment in it
     expired++
   }
   return expired

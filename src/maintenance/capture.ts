@@ -8,6 +8,8 @@
  * C3  a file that the snapshot before has is not copied again
  * C4  of several directories, the one that the log would be recovered from is copied (replicas R1). A segment that is damaged there comes
  *     from a directory where it is whole
+ * C5  a segment that has moved into a merged file (src/log/merged.ts) is copied with that file. What has moved into one that begins before the copy is
+ *     left out: the service drops such segments together, the first one first
  */
 import { createHash } from 'node:crypto'
 import { StoreError } from '../errors.ts'
@@ -15,12 +17,13 @@ import { checkpointName, checkpointPositions, isWholeCheckpoint } from '../log/c
 import { readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX } from '../log/files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../log/segment-format.ts'
+import { MOVED_REASON, isMoved, mergedName } from '../log/merged.ts'
 import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { LogSource, SegmentScan } from './source.ts'
 import { Vanished, identityOfBytes, namesIn, piecesOf, withFile } from './source.ts'
-import { filesOf, logPrefix } from './snapshot.ts'
+import { filesOf, logPrefix, withoutPartsOfMerged } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
 
@@ -71,6 +74,17 @@ export async function captureLog(parts: CaptureParts): Promise<StoredLog> {
   }
 }
 
+interface StandInCopy {
+  readonly source: LogSource
+  readonly isWhole: boolean
+  readonly identity: string
+  readonly bytes: number
+  /** What the segment has moved into. */
+  readonly merged: StandIn | null
+  /** What of the segment does not read; null: all does. */
+  readonly problem: string | null
+}
+
 class Capture {
   readonly #parts: CaptureParts
   readonly #source: LogSource
@@ -79,6 +93,9 @@ class Capture {
   readonly #prefix: string
   readonly #previous: ReadonlyMap<string, StoredFile>
   readonly #previousSegments: ReadonlyMap<string, StoredSegment>
+  /** C5. By key: merged files that are in the backup; by directory and key, whether they are whole there. */
+  readonly #merged = new Map<string, StoredFile>()
+  readonly #mergedWhole = new Map<string, boolean>()
 
   constructor(parts: CaptureParts) {
     const { sources, previous } = parts
@@ -106,7 +123,7 @@ class Capture {
     const others = await this.#copyOthers()
     const mark = readMark(source.files, source.directory, source.logId) // before the end is looked for: it is not behind it
     const before = newestFirst.reverse()
-    const segments = [...before, ...(await this.#copyRest(before.at(-1)?.base ?? -1))]
+    const segments = withoutPartsOfMerged([...before, ...(await this.#copyRest(before.at(-1)?.base ?? -1))])
     this.#demandNoGap(segments)
     const last = segments.at(-1)
     const first = segments[0]?.base ?? mark.begin ?? 0
@@ -172,25 +189,55 @@ class Capture {
     const key = `${this.#prefix}${place}/compact-${copy.identity}.bin`
     const known = copy.isWhole ? this.#known(key, path) : null
     const records = known ?? (await this.#put(copy.source, path, key, copy.bytes))
-    const damage = copy.isWhole ? [] : [{ from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }]
-    return { base, end, sealed: true, chain, records, sidecars: [], damage }
+    const { merged, problem } = copy
+    const damage = problem === null ? [] : [{ from: base, to: end, reason: problem }]
+    const sidecars = merged === null ? [] : [await this.#copyMerged(copy.source, merged)]
+    return { base, end, sealed: true, chain, records, sidecars, damage }
   }
 
   /** C4 */
-  #wholestStandIn(base: number) {
+  #wholestStandIn(base: number): StandInCopy {
     const copies = this.#parts.sources.flatMap((source) => {
       const standIn = source.hasSegment(base) ? source.standInOf(base) : null
       return standIn === null ? [] : [{ source, standIn }]
     })
     if (copies.length === 0) throw new Vanished()
+    let withoutMerged: StandInCopy | null = null
     for (const { source, standIn } of copies) {
       const { isWhole, identity } = source.judgeStandIn(base, standIn)
-      if (isWhole) return { source, isWhole, identity, bytes: standIn.fileBytes }
+      if (!isWhole) continue
+      const copy = { source, isWhole, identity, bytes: standIn.fileBytes, merged: null, problem: null }
+      if (!isMoved(standIn)) return copy
+      const merged = source.mergedOver(base)
+      if (merged !== null && this.#isMergedWhole(source, merged)) return { ...copy, merged }
+      withoutMerged ??= { ...copy, problem: MOVED_REASON }
     }
+    if (withoutMerged !== null) return withoutMerged
     const { source, standIn } = copies[0]!
     const path = `${source.pathOf(base)}/${STAND_IN_NAME}`
     const identity = `damaged-${this.#digestOf(source, path, standIn.fileBytes)}`
-    return { source, isWhole: false, identity, bytes: standIn.fileBytes }
+    const problem = `${STAND_IN_NAME} is damaged`
+    return { source, isWhole: false, identity, bytes: standIn.fileBytes, merged: null, problem }
+  }
+
+  #isMergedWhole(source: LogSource, merged: StandIn): boolean {
+    const key = `${source.directory} ${merged.base} ${merged.end} ${merged.contentCrc}`
+    const name = mergedName(merged.end)
+    const isWhole = this.#mergedWhole.get(key) ?? source.judgeStandIn(merged.base, merged, name).isWhole
+    this.#mergedWhole.set(key, isWhole)
+    return isWhole
+  }
+
+  /** C5. Once for all segments that are in it. */
+  async #copyMerged(source: LogSource, { base, end, contentCrc, fileBytes }: StandIn): Promise<StoredFile> {
+    const place = source.placeOf(base)
+    const path = `${place}/${mergedName(end)}`
+    const key = `${this.#prefix}${place}/merged-${end.toString(16)}-${contentCrc.toString(16)}-${fileBytes}.bin`
+    const copied = this.#merged.get(key)
+    if (copied !== undefined) return copied
+    const file = this.#known(key, path) ?? (await this.#put(source, path, key, fileBytes))
+    this.#merged.set(key, file)
+    return file
   }
 
   async #copySealed(base: number, nextBase: number): Promise<StoredSegment> {

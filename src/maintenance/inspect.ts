@@ -10,6 +10,7 @@ import { checkpointName, checkpointPositions, isWholeCheckpoint } from '../log/c
 import { readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX, errorCode } from '../log/files.ts'
 import type { Files } from '../log/files.ts'
+import { MOVED_REASON, isMoved, mergedName } from '../log/merged.ts'
 import { readIncidents, readQuarantine } from '../log/quarantine.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest, verifySidecar } from '../log/sidecar.ts'
@@ -28,8 +29,8 @@ export interface InspectedSegment {
   readonly name: string
   readonly base: number
   readonly end: number
-  /** Being written, sealed, or replaced by its stand-in. */
-  readonly form: 'written' | 'sealed' | 'compacted'
+  /** Being written, sealed, replaced by its stand-in, or moved into a merged file. */
+  readonly form: 'written' | 'sealed' | 'compacted' | 'merged'
   readonly bytes: number
   readonly frames: number
   /** Files that its manifest names; null: it has none, and the service makes it. */
@@ -112,6 +113,7 @@ class Inspection {
   readonly #source: LogSource
   readonly #problems: Problem[] = []
   readonly #leftovers: string[] = []
+  readonly #mergedWhole = new Map<string, boolean>()
 
   constructor(place: string, source: LogSource) {
     this.#place = place
@@ -188,7 +190,9 @@ class Inspection {
       return { scan, segment }
     } catch (error) {
       if (!(error instanceof Vanished)) throw error
-      if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
+      if (this.#source.isDropped(base)) {
+        if (files.exists(path)) this.#leftovers.push(place)
+      } else if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
       return null
     }
   }
@@ -199,19 +203,35 @@ class Inspection {
       const reason = `positions ${base} to ${end}: the checksum of its content does not hold`
       this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
     }
+    const hasMoved = isMoved(standIn)
+    if (hasMoved && !this.#hasMerged(base)) {
+      const reason = `positions ${base} to ${end}: ${MOVED_REASON}`
+      this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
+    }
     const ranges = readQuarantine(this.#source.files, this.#source.pathOf(base))
     const quarantined = ranges === 'unreadable' ? 0 : ranges.length
     const segment = {
       name: segmentName(base),
       base,
       end,
-      form: 'compacted' as const,
+      form: hasMoved ? ('merged' as const) : ('compacted' as const),
       bytes,
       frames,
       sidecars: null,
       quarantined,
     }
     return { segment, scan: { epoch, frameCount: frames, types: new Map(), firstByteOfType1: null } }
+  }
+
+  /** Reads a merged file once for all segments that have moved into it. */
+  #hasMerged(base: number): boolean {
+    const merged = this.#source.mergedOver(base)
+    if (merged === null) return false
+    const name = mergedName(merged.end)
+    const path = `${this.#source.placeOf(merged.base)}/${name}`
+    const isWhole = this.#mergedWhole.get(path) ?? this.#source.judgeStandIn(merged.base, merged, name).isWhole
+    this.#mergedWhole.set(path, isWhole)
+    return isWhole
   }
 
   /** What the manifest of a folder names; null when there is none. A set that is replaced meanwhile is looked at again. */

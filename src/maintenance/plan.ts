@@ -4,11 +4,12 @@
  * P1  inside the range of a snapshot its own files do (S3 of snapshot.ts)
  * P2  between two snapshots, the older one has what the state needs of the past, and the newer ones have what was written since, if they follow
  *     without a gap and none of them is of a log that went another way
- * P3  a segment that has a stand-in is restored as a whole: a position in the middle of it needs a snapshot that has its frames
+ * P3  a segment that has a stand-in is restored as a whole: a position in the middle of it needs a snapshot that has its frames. So are all segments
+ *     that a merged file is over
  */
 import { StoreError } from '../errors.ts'
 import { SEGMENT_FOOTER_BYTES } from '../log/segment-format.ts'
-import { isStandIn } from './snapshot.ts'
+import { isStandIn, movedInto } from './snapshot.ts'
 import type { Snapshot, StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 
 export interface RestorePlan {
@@ -64,7 +65,13 @@ function planInside(log: StoredLog, position: number): RestorePlan | null {
 /** P3 */
 function cutsStandIn(segments: readonly StoredSegment[], position: number): boolean {
   const last = segments.at(-1)
-  return last !== undefined && position < last.end && isStandIn(last)
+  if (last === undefined) return false
+  const first = segments[0]!.base
+  const isCut = (segment: StoredSegment): boolean => {
+    const merged = movedInto(segment)
+    return merged !== null && (merged.base < first || merged.end > position)
+  }
+  return (position < last.end && isStandIn(last)) || segments.some(isCut)
 }
 
 /** P2. Null: nothing leads there without a gap, or P3. */

@@ -102,7 +102,10 @@ async function restoreLog(
   const segmentsDirectory = `${directory}/${log.segmentsName}`
   makeDurableDirectory(files, segmentsDirectory)
   let bytes = 0
+  const written = new Set<string>() // a merged file is named by every segment that is in it
   const write = async (file: StoredFile): Promise<void> => {
+    if (written.has(file.path)) return
+    written.add(file.path)
     await writeFile(files, target, file, `${directory}/${file.path}`)
     bytes += file.bytes
   }

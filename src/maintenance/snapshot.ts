@@ -6,6 +6,7 @@
  *   logs/<log id>/<segment>/records-<identity>.log
  *   logs/<log id>/<segment>/tail-<position>-<identity>.log    a segment that was being written, up to the position
  *   logs/<log id>/<segment>/compact-<identity>.bin            a segment's stand-in (src/log/stand-in.ts)
+ *   logs/<log id>/<segment>/merged-<identity>.bin             what this segment and some behind it have moved into (src/log/merged.ts)
  *   logs/<log id>/<segment>/<checksum>-<name>                 a sidecar
  *   logs/<log id>/checkpoint-<position>-<identity>.bin
  *   logs/<log id>/other/<identity>-<name>                     any other file of the directory
@@ -15,6 +16,9 @@
  * S3  a restore to any position from `from` to `position` finds every frame that the state at that position needs
  */
 import { decodeCheckedJson, encodeCheckedJson } from '../log/checked-json.ts'
+import { mergedEndOf } from '../log/merged.ts'
+import type { MergedRange } from '../log/merged.ts'
+import { segmentBaseOf } from '../log/segment-format.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 
 const SNAPSHOT_VERSION = 1
@@ -51,6 +55,7 @@ export interface StoredSegment {
   readonly chain: number
   /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null
+  /** Of a segment that has moved: the merged file, which the others that are in it name as well. */
   readonly sidecars: readonly StoredFile[]
   /** Damage that the backup found in every directory of the log. */
   readonly damage: readonly Damage[]
@@ -120,7 +125,26 @@ export const logPrefix = (logId: number): string => `${LOGS_PREFIX}${logIdText(l
 /** What a stand-in holds cannot be cut. */
 export const isStandIn = ({ records }: StoredSegment): boolean => records?.path.endsWith(`/${STAND_IN_NAME}`) === true
 
+/** Over which segments the merged file is that a segment has moved into; null: it has not. */
+export function movedInto({ sidecars }: StoredSegment): MergedRange | null {
+  for (const { path } of sidecars) {
+    const [name, segment] = path.split('/').reverse()
+    const [base, end] = [segmentBaseOf(segment ?? ''), mergedEndOf(name!)]
+    if (base !== null && end !== null) return { base, end }
+  }
+  return null
+}
+
+/** Without leading segments that have moved into a merged file which begins before all of them (C5 of capture.ts). */
+export function withoutPartsOfMerged(segments: readonly StoredSegment[]): readonly StoredSegment[] {
+  const first = segments[0]?.base ?? 0
+  const isPart = (segment: StoredSegment): boolean => (movedInto(segment)?.base ?? first) < first
+  return segments.slice(segments.findLastIndex(isPart) + 1)
+}
+
+/** Each once. */
 export function filesOf(log: StoredLog): readonly StoredFile[] {
   const ofSegments = log.segments.flatMap(({ records, sidecars }) => [...(records ? [records] : []), ...sidecars])
-  return [...ofSegments, ...log.checkpoints.map(({ file }) => file), ...log.others]
+  const all = [...ofSegments, ...log.checkpoints.map(({ file }) => file), ...log.others]
+  return [...new Map(all.map((file) => [file.key, file])).values()]
 }

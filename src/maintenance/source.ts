@@ -21,6 +21,8 @@ import {
   segmentName,
 } from '../log/segment-format.ts'
 import type { SegmentFooter } from '../log/segment-format.ts'
+import { readMark } from '../log/durable-mark.ts'
+import { mergedOver } from '../log/merged.ts'
 import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, isStandInWhole, readStandIn } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { Damage } from './snapshot.ts'
@@ -188,11 +190,33 @@ export class LogSource {
     return unlessGone(() => readStandIn(this.files, this.pathOf(base), this.logId, base))
   }
 
+  /**
+   * What a segment that has moved is read from (src/log/merged.ts). Null: it is missing.
+   *
+   * @throws Vanished also when the service is dropping the segment, as the merged file goes before it
+   */
+  mergedOver(base: number): StandIn | null {
+    const { files, directory, logId } = this
+    const merged = unlessGone(() => mergedOver(files, `${directory}/${this.segmentsName}`, logId, base))
+    if (merged === null && this.isDropped(base)) throw new Vanished('it is being dropped')
+    return merged
+  }
+
+  /** Whether the log begins behind the segment: if it is there, its removal is under way, or a crash left it. */
+  isDropped(base: number): boolean {
+    const { begin } = readMark(this.files, this.directory, this.logId)
+    return begin !== null && base < begin
+  }
+
   /** Whether a stand-in has all its bytes, and the name of its content: its header has a checksum of it. */
-  judgeStandIn(base: number, standIn: StandIn): { readonly isWhole: boolean; readonly identity: string } {
+  judgeStandIn(
+    base: number,
+    standIn: StandIn,
+    name = STAND_IN_NAME,
+  ): { readonly isWhole: boolean; readonly identity: string } {
     const path = this.pathOf(base)
-    const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn))
-    const identity = withFile(this.files, `${path}/${STAND_IN_NAME}`, (file) => {
+    const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn, name))
+    const identity = withFile(this.files, `${path}/${name}`, (file) => {
       const header = Buffer.alloc(STAND_IN_HEADER_BYTES)
       file.read(header, 0)
       return identityOfBytes(header)

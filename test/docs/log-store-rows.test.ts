@@ -21,7 +21,7 @@ const OWN_REFUSALS: ReadonlySet<string> = new Set([
 ])
 /** The first of those of the specification, with what they are beside it. */
 const OWN_SETTINGS =
-  /_TLS_|_TENANT_POLICY_|_REPLICA_PATHS$|_WRITE_QUORUM$|_SEGMENT_BYTES$|_MAX_BODY_|_GATEWAY_|_CONCURRENT_|_RETENTION_|_COMPACTION$|_DECODE_LANES$|_S3_(ENDPOINT|FORCE|REFRESH|CACHE)/
+  /_TLS_|_TENANT_POLICY_|_REPLICA_PATHS$|_WRITE_QUORUM$|_SEGMENT_BYTES$|_MAX_BODY_|_GATEWAY_|_CONCURRENT_|_RETENTION_|_COMPACTION$|_MERGING$|_DECODE_LANES$|_S3_(ENDPOINT|FORCE|REFRESH|CACHE)/
 
 describe('the sentences of the log store’s specification', () => {
   itNamesTests(NOTE)

@@ -49,6 +49,46 @@ describe('retention', () => {
   })
 })
 
+describe('retention of a merged bundle', () => {
+  const merged = [{ ...bundle(0, 500, 30n), isCompacted: true, isMerged: true }, bundle(500, 600, 40n)]
+
+  it('drops all of it when its newest record has expired, or its first is beyond the bytes allowed', () => {
+    assert.equal(expiredBundles(merged, 600, 650, { ...KEEP_ALL, ageSecondsMax: 5 }, 35n * SECOND), 0)
+    assert.equal(expiredBundles(merged, 600, 650, { ...KEEP_ALL, ageSecondsMax: 5 }, 36n * SECOND), 1)
+    assert.equal(expiredBundles(merged, 600, 650, { ...KEEP_ALL, bytesMax: 649 }, 0n), 1)
+  })
+
+  it('keeps one that has the newest segment in it', () => {
+    assert.equal(
+      expiredBundles(merged.slice(0, 1), 400, 500, { ageSecondsMax: 5, bytesMax: 1 }, 1_000_000n * SECOND),
+      0,
+    )
+  })
+
+  it('drops its segments together', () => {
+    const calls: unknown[] = []
+    const note = (what: string) => (at: number) => void calls.push([what, at])
+    enforceRetention({
+      log: {
+        committed: 650,
+        segments: [{ base: 600, end: 650, sealed: false, directory: '', recordsPath: '' }],
+        seal: () => {},
+        dropBefore: note('log'),
+      },
+      registry: { bundles: merged, drop: note('registry'), newest: () => null },
+      limits: { ...KEEP_ALL, bytesMax: 300 },
+      logger: createLogger('silent'),
+      nowNs: () => 0n,
+      onDropped: note('lane'),
+    })
+    assert.deepEqual(calls, [
+      ['registry', 0],
+      ['lane', 0],
+      ['log', 500],
+    ])
+  })
+})
+
 describe('the active segment', () => {
   /** One record in it; what retention asks of the log at a time. */
   function asked(ageSecondsMax: number, receivedSecond: bigint | null, nowSecond: bigint): string[] {

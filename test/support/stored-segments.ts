@@ -31,6 +31,7 @@ import {
   writeBatchHead,
 } from '../../src/logstore/batch-frame.ts'
 import { compactSegment } from '../../src/logstore/compact/compact-segment.ts'
+import { mergeBundles } from '../../src/logstore/compact/merge-bundles.ts'
 import { PieceCache } from '../../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../../src/logstore/index/segment-files.ts'
@@ -119,6 +120,7 @@ export class TestStore {
   unreadable: string | null = null
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
+  #merged: Bundle[] = []
   #engine: QueryEngine
   #walker: Walker
   #surveys: SurveyEngine
@@ -209,12 +211,32 @@ export class TestStore {
     this.#write(segment)
   }
 
-  /** Publishes the sidecars of sealed segments, from the index ingest filled or from the frames. */
-  publish(fromFrames = false, compacts = false): void {
+  /**
+   * Publishes the sidecars of sealed segments, from the index ingest filled or from the frames.
+   *
+   * @param merges of compacted bundles in a row, so many become one
+   */
+  publish(fromFrames = false, compacts = false, merges = 0): void {
     for (const segment of this.segments) {
       if (segment.sealed && segment.row === null) segment.row = this.index(segment, fromFrames)
     }
     if (compacts) this.compact()
+    if (merges > 1) this.mergeInRow(merges)
+  }
+
+  /** The first compacted bundles that stand in a row, as many as there are and `most` allows. */
+  mergeInRow(most: number): boolean {
+    const bundles = this.bundles()
+    for (let from = 0; from < bundles.length; from++) {
+      let to = from
+      while (to < bundles.length && to - from < most && bundles[to]!.isCompacted === true) to++
+      if (to - from < 2) continue
+      const first = this.segments.findIndex(({ base }) => base === bundles[from]!.base)
+      const last = this.segments.findIndex(({ end }) => end === bundles[to - 1]!.end)
+      if (this.segments.slice(first, last + 1).every(({ row }) => row?.isCompacted === true))
+        return this.merge(first, last + 1)
+    }
+    return false
   }
 
   /** As the background does: the stand-ins of bundles are written, then what they stand in for goes. */
@@ -228,6 +250,36 @@ export class TestStore {
       segment.row = result.bundle
       compactSegment(this.#files, { ...task, kind: 'clear' }, () => {})
     }
+  }
+
+  /**
+   * As the background does: compacted segments [from, to) of the store become one bundle. Segments and merged bundles that lie in it are taken as they are.
+   *
+   * @returns whether it was done
+   */
+  merge(from: number, to: number, settles = true): boolean {
+    const segments = this.segments.slice(from, to).map(({ base, end }) => ({ base, end }))
+    const [{ base }, { end }] = [segments[0]!, segments.at(-1)!]
+    const bundles = this.bundles().filter((bundle) => bundle.base >= base && bundle.end <= end)
+    if (bundles.some(({ isCompacted }) => isCompacted !== true)) return false
+    const task = {
+      logId: LOG_ID,
+      bundles: bundles.map(({ isMerged = false, ...bundle }) => ({ base: bundle.base, end: bundle.end, isMerged })),
+      segments,
+      segmentsDirectories: [this.directory],
+    }
+    const result = mergeBundles(this.#files, { ...task, kind: 'merge' }, () => true)
+    if (result.kind !== 'merged') return false
+    this.#merged = [...this.#merged.filter((other) => other.base < base || other.end > end), result.bundle]
+    if (settles) mergeBundles(this.#files, { ...task, kind: 'settle' }, () => true)
+    return true
+  }
+
+  /** As queries see them. */
+  bundles(): Bundle[] {
+    const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)
+    const isMerged = ({ base }: Bundle): boolean => this.#merged.some((over) => over.base <= base && base < over.end)
+    return [...rows.filter((row) => !isMerged(row)), ...this.#merged].sort((a, b) => a.base - b.base)
   }
 
   index({ base, end, active }: Segment, fromFrames: boolean): IndexedSegmentFacts {
@@ -246,7 +298,7 @@ export class TestStore {
   }
 
   snapshot(): QuerySnapshot {
-    const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)
+    const rows = this.bundles()
     return {
       committed: this.committed,
       generation: 1,

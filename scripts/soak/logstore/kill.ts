@@ -8,7 +8,7 @@ import type { Command } from '../../../test/support/process.ts'
 import { eventually } from '../../../test/support/waiting.ts'
 import { temporaryDirectory } from '../../../test/support/directories.ts'
 import { LogStoreServer } from '../../../test/support/logstore.ts'
-import { compactionsIn } from './compactions.ts'
+import { compactionsIn, mergesIn } from './compactions.ts'
 import type { Compactions } from './compactions.ts'
 import { Load, UNLIMITED, bundlesOf } from './load.ts'
 import type { LoadOptions } from './load.ts'
@@ -18,11 +18,16 @@ import type { KillCounts, RoundOptions } from '../rounds.ts'
 /** From when a compaction is seen to the kill: writing, reading back, renaming and removing take about so long. */
 const INTO_COMPACTION_MS_MAX = 20
 
+/** Bundles are merged while none waits to be compacted: a load that compaction keeps up with. */
+const GENTLE: Partial<LoadOptions> = { connections: 4, recordsPerBatch: 10, recordBytes: 750, pauseMs: 50 }
+
 export interface KillOptions extends LoadOptions, RoundOptions {
   /** With two replica directories and a write quorum of two, of which one, any, is wiped every so often. */
   readonly replicated?: boolean
-  /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. */
+  /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. What can be merged is. */
   readonly compacting?: boolean
+  /** Likewise, of bundles that are being merged. */
+  readonly merging?: boolean
 }
 
 export interface KillSummary extends KillCounts {
@@ -34,19 +39,25 @@ export interface KillSummary extends KillCounts {
   readonly bundles: number
   /** That left a compaction half done in some directory. */
   readonly killsInCompaction: number
+  /** That left a merge half done in some directory. */
+  readonly killsInMerge: number
 }
 
 /** @throws AssertionError when something acknowledged is missing, stored twice or changed, or a start fails */
 export async function runKillRounds(options: KillOptions): Promise<KillSummary> {
   const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
-  const env = { LOGSTORE_SEGMENT_BYTES: String(1 << 20), ...(options.replicated && replicatedIn(replicas)) }
+  const env = {
+    LOGSTORE_SEGMENT_BYTES: String(1 << 20),
+    ...((options.merging || options.compacting) && { LOGSTORE_MERGING: 'on' }),
+    ...(options.replicated && replicatedIn(replicas)),
+  }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })
-  const load = Load.start(server, options)
+  const load = Load.start(server, { ...(options.merging && GENTLE), ...options })
   return underLoad(load, server, options, () => killAndCheck(options, server, load, replicas, env))
 }
 
 async function killAndCheck(
-  { seed, rounds, liveMsMax = 600, compacting = false, report }: KillOptions,
+  { seed, rounds, liveMsMax = 600, compacting = false, merging = false, report }: KillOptions,
   server: LogStoreServer,
   load: Load,
   replicas: readonly string[],
@@ -58,7 +69,9 @@ async function killAndCheck(
   const command: Command = { entry: 'src/start.js', args: ['--services', 'logstore'], env: settings }
   const directories = [dataDirectory, ...replicas]
   const areUnderWay = (): boolean => directories.some((each) => compactionsIn(each).underWay > 0)
+  const areMerging = (): boolean => directories.some((each) => mergesIn(each).underWay > 0)
   let killsInCompaction = 0
+  let killsInMerge = 0
   await load.during(eventually(async () => (await bundlesOf(server)) > 0)) // what is killed has bundles, too
   const counts = await runRounds({
     server,
@@ -66,13 +79,15 @@ async function killAndCheck(
     random,
     rounds,
     directories,
-    liveMs: () => random.between(0, compacting ? INTO_COMPACTION_MS_MAX : liveMsMax),
+    liveMs: () => random.between(0, compacting || merging ? INTO_COMPACTION_MS_MAX : liveMsMax),
     live: async (ms) => {
       if (compacting) await load.during(eventually(areUnderWay))
+      if (merging) await load.during(eventually(areMerging))
       await load.during(sleep(ms))
     },
     down: async () => {
       if (areUnderWay()) killsInCompaction++
+      if (areMerging()) killsInMerge++
     },
     check: async () => `${await load.check()} records`,
     ...(report && { report }),
@@ -80,6 +95,7 @@ async function killAndCheck(
 
   await load.stop()
   if (compacting) await eventually(() => directories.every((each) => isCompacted(compactionsIn(each))))
+  if (merging) await eventually(() => directories.every((each) => isCompacted(mergesIn(each))))
   await load.checkEverything()
   const bundles = await bundlesOf(server)
   assert(!server.stderr.includes('quarantine'), server.stderr)
@@ -94,6 +110,7 @@ async function killAndCheck(
     unanswered: load.unanswered,
     bundles,
     killsInCompaction,
+    killsInMerge,
   }
 }
 

@@ -18,7 +18,7 @@ import { RECORDS_NAME, segmentBaseOf, segmentName } from '../../log/segment-form
 import { StoreError } from '../../errors.ts'
 import { LogSource, withFile } from '../../maintenance/source.ts'
 import type { Anchor } from '../history.ts'
-import { STAGING_NAME, hasSegment } from './copy.ts'
+import { STAGING_NAME, hasSegment, hostsOf } from './copy.ts'
 import type { GivenLog, Listing } from './listing.ts'
 
 export interface CommitParts extends GivenLog {
@@ -43,8 +43,10 @@ export function commitCopy(parts: CommitParts, listing: Listing): void {
   const { files, directory, segmentsName } = parts
   const staging = `${directory}/${STAGING_NAME}`
   const local = new LogSource(files, { directory, segmentsName, logId: listing.logId })
+  const hosts = hostsOf(listing)
   for (const segment of listing.segments) {
-    if (!files.exists(`${staging}/${segment.file.path}`) && !hasSegment(local, segment))
+    const isStaged = [segment.file, segment.merged].every((file) => !file || files.exists(`${staging}/${file.path}`))
+    if (!isStaged && (hosts.has(segment.base) || !hasSegment(local, segment)))
       throw new StoreError('unavailable', 'catch_up_incomplete', `${directory} lost a segment while it was caught up`)
   }
   syncNames(parts, listing)

@@ -4,6 +4,8 @@
  * C1  a file counts when the log's own reader has read it through: frames, their chain, and where they end; a checksum of the whole in checkpoints,
  *     stand-ins and sidecars. What a crash left behind is read the same way, so a copy goes on where it was
  * C2  segments are copied from the newest to the oldest, as the other node drops the oldest first
+ * C4  a merged file (src/log/merged.ts) is copied before what has moved into it, and with the segment in whose directory it stands. What the data directory
+ *     has of segments that have moved is copied anew: so nothing that is kept needs a directory that is replaced
  * C3  the other node goes on writing, so the copy is listed again until little was missing. What the last listing names is one state of one moment
  */
 import { StoreError } from '../../errors.ts'
@@ -11,9 +13,10 @@ import { isWholeCheckpoint } from '../../log/checkpoint.ts'
 import { makeDurableDirectory, parentOf } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
+import { isMoved, mergedEndOf } from '../../log/merged.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { readManifest, verifySidecar } from '../../log/sidecar.ts'
-import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import { STAND_IN_NAME, readStandIn } from '../../log/stand-in.ts'
 import { LogSource, Vanished } from '../../maintenance/source.ts'
 import { PIECE_BYTES_MAX } from './listing.ts'
 import type { GivenLog, ListedCheckpoint, ListedSegment, Listing } from './listing.ts'
@@ -58,6 +61,8 @@ class Copy {
   readonly #staging: string
   /** C1: by path and length. */
   readonly #whole = new Set<string>()
+  /** C4. Of this round, by path. */
+  #merged: ReadonlySet<string> = new Set()
   #done = 0
   #total = 0
 
@@ -72,12 +77,13 @@ class Copy {
     demandSameLog(files, this.#parts, listing)
     makeDurableDirectory(files, `${this.#staging}/${segmentsName}`)
     const local = new LogSource(files, { directory, segmentsName, logId: listing.logId })
-    const missing = listing.segments.filter((segment) => !hasSegment(local, segment)).reverse() // C2
+    const merged = listing.segments.flatMap((segment) => segment.merged ?? [])
+    this.#merged = new Set(merged.map(({ path }) => `${this.#staging}/${path}`))
+    const hosts = hostsOf(listing)
+    const missing = listing.segments.filter((one) => hosts.has(one.base) || !hasSegment(local, one)).reverse() // C2
     this.#done = 0
-    this.#total = [...missing.map(({ file }) => file), ...listing.checkpoints].reduce(
-      (sum, { bytes }) => sum + bytes,
-      0,
-    )
+    const wanted = [...missing.map(({ file }) => file), ...listing.checkpoints, ...distinct(merged)]
+    this.#total = wanted.reduce((sum, { bytes }) => sum + bytes, 0)
     let copied = 0
     for (const segment of missing) {
       const bytes = await this.#segment(segment, listing)
@@ -95,13 +101,16 @@ class Copy {
   async #segment(segment: ListedSegment, listing: Listing): Promise<number | null> {
     const staged = new LogSource(this.#parts.files, { ...this.#parts, directory: this.#staging, logId: listing.logId })
     this.#dropOthers(segment)
+    const { merged } = segment
+    const mergedBytes = merged === undefined ? 0 : await this.#file(merged, () => isMergedWhole(staged, merged))
+    if (mergedBytes === null) return null
     const copied = await this.#file(segment.file, () => isSegmentWhole(staged, segment))
-    if (copied === null || copied === 0) return copied
+    if (copied === null || copied === 0) return copied === null ? null : mergedBytes
     for (const sidecar of segment.sidecars) {
       if ((await this.#fetch(sidecar.path, sidecar.bytes)) === null) break // it was made anew: this node makes it itself
     }
     this.#dropBadSidecars(segment)
-    return copied
+    return copied + mergedBytes
   }
 
   /** A round before may have found the segment in another form. */
@@ -110,7 +119,8 @@ class Copy {
     const folder = parentOf(`${this.#staging}/${file.path}`)
     const wanted = new Set([file, ...sidecars].map(({ path }) => `${this.#staging}/${path}`))
     for (const name of files.list(folder) ?? []) {
-      if (!wanted.has(`${folder}/${name}`)) files.removeFile(`${folder}/${name}`)
+      if (!wanted.has(`${folder}/${name}`) && !this.#merged.has(`${folder}/${name}`))
+        files.removeFile(`${folder}/${name}`)
     }
   }
 
@@ -197,10 +207,16 @@ function demandSameLog(files: Files, { directory, segmentsName }: GivenLog, { lo
   throw new StoreError('invalid', 'catch_up_foreign', message)
 }
 
-/** In whichever form: the same end by the same chain is the same content. */
+/** C4. Bases of the segments in whose directories merged files stand. */
+export const hostsOf = ({ segments }: Listing): ReadonlySet<number> =>
+  new Set(segments.flatMap(({ merged }) => merged?.base ?? []))
+
+/** In whichever form but a moved one (C4): the same end by the same chain is the same content. */
 export function hasSegment(source: LogSource, { base, end, chain, file }: ListedSegment): boolean {
   try {
+    const names = source.files.list(source.pathOf(base)) ?? []
     const standIn = source.standInOf(base)
+    if (names.some((name) => mergedEndOf(name) !== null) || (standIn !== null && isMoved(standIn))) return false
     if (standIn !== null) return standIn.end === end && standIn.lastHeaderCrc === chain
     const isSealed = file.path.endsWith(STAND_IN_NAME) || file.bytes === end + SEGMENT_FOOTER_BYTES - base
     const own = source.identityOf(base)
@@ -210,6 +226,17 @@ export function hasSegment(source: LogSource, { base, end, chain, file }: Listed
     throw error
   }
 }
+
+/** C1, C4 */
+function isMergedWhole(staged: LogSource, { base, path }: NonNullable<ListedSegment['merged']>): boolean {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const merged = readStandIn(staged.files, staged.pathOf(base), staged.logId, base, name)
+  return merged !== null && merged.end === mergedEndOf(name) && staged.judgeStandIn(base, merged, name).isWhole
+}
+
+const distinct = <File extends { readonly path: string }>(files: readonly File[]): readonly File[] => [
+  ...new Map(files.map((file) => [file.path, file])).values(),
+]
 
 /** C1 */
 function isSegmentWhole(staged: LogSource, { base, end, chain, file }: ListedSegment): boolean {

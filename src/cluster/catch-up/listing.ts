@@ -11,6 +11,7 @@ import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
 import type { Files } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
+import { isMoved, mergedName } from '../../log/merged.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest } from '../../log/sidecar.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
@@ -33,6 +34,8 @@ export interface ListedSegment {
   readonly file: ListedFile
   /** The manifest last. */
   readonly sidecars: readonly ListedFile[]
+  /** Of a segment that has moved: the merged file over it (src/log/merged.ts), which stands in the directory of the segment with this base. */
+  readonly merged?: ListedFile & { readonly base: number }
 }
 
 export interface ListedCheckpoint extends ListedFile {
@@ -85,7 +88,8 @@ function segmentOf(source: LogSource, base: number, { end: { position, chain } }
     const standIn = source.standInOf(base)
     if (standIn !== null) {
       const file = { path: `${source.placeOf(base)}/${STAND_IN_NAME}`, bytes: standIn.fileBytes }
-      return { base, end: standIn.end, chain: standIn.lastHeaderCrc, file, sidecars: [] }
+      const merged = isMoved(standIn) ? { merged: mergedOf(source, base) } : {}
+      return { base, end: standIn.end, chain: standIn.lastHeaderCrc, file, sidecars: [], ...merged }
     }
     const path = `${source.placeOf(base)}/${RECORDS_NAME}`
     const sealed = source.identityOf(base)
@@ -104,6 +108,14 @@ function segmentOf(source: LogSource, base: number, { end: { position, chain } }
     if (error instanceof Vanished) return null
     throw error
   }
+}
+
+/** @throws Vanished when the service is dropping the segment */
+function mergedOf(source: LogSource, base: number): ListedFile & { readonly base: number } {
+  const merged = source.mergedOver(base)
+  if (merged === null) throw unavailable(`this node lacks what the segment at ${base} was merged into`)
+  const path = `${source.placeOf(merged.base)}/${mergedName(merged.end)}`
+  return { base: merged.base, path, bytes: merged.fileBytes }
 }
 
 function sidecarsOf(source: LogSource, base: number): readonly ListedFile[] {

@@ -5,6 +5,9 @@
  *     length that it says: what is on its way does not count yet
  * C4  a bundle that counted counts on while its stand-in is on its way, whatever is left of the other form: queries of it fail until it is whole
  * C2  a manifest is read once, as long as its ETag is the same; a look at a bucket of which nothing changed is its listing alone
+ * C5  a segment that has moved (src/log/merged.ts) is read from the merged file over it, once that is there, or from its other files as long as they
+ *     are. Until then it counts with what its stand-in says, and queries of it fail: an answer without its records would look whole
+ * C6  bundles that a merged file over a moved segment encloses do not count beside it, whatever is left of them. Merged files count for nothing else
  * C3  bundles of two logs cannot be told apart by position: then there is no catalog
  */
 import { MANIFEST_NAME, decodeManifest } from '../../log/sidecar.ts'
@@ -17,7 +20,9 @@ import {
   segmentBaseOf,
 } from '../../log/segment-format.ts'
 import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, decodeStandInHeader } from '../../log/stand-in.ts'
+import { MOVED_BYTES, chosenMerged, mergedEndOf } from '../../log/merged.ts'
 import { COMPACT_BEGIN_BYTES, decodeCompactHead } from '../compact/compact-format.ts'
+import { decodeMoved } from '../compact/moved.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import { describedBundle } from '../index/manifest.ts'
 import type { Bundle } from '../index/manifest.ts'
@@ -31,12 +36,24 @@ interface DamagedPositions {
 }
 
 interface KnownBundle {
+  /** Of its file, or of its stand-in; null: C5, nothing of it can be read. */
+  readonly compactName: string | null
   /** The ETags of its files. */
   readonly version: string
   readonly bundle: Bundle
   readonly logId: number
   readonly indexHeadBytes: number | null
   readonly damaged: readonly DamagedPositions[]
+}
+
+/** What is known of the files of one segment. */
+interface KnownSegment {
+  readonly base: number
+  /** Of the segment itself; null: nothing counts. */
+  readonly bundle: KnownBundle | null
+  readonly hasMoved: boolean
+  /** Those that begin with this segment. */
+  readonly merged: readonly KnownBundle[]
 }
 
 /** Files of one bundle, by name. */
@@ -65,8 +82,8 @@ const READS_AT_ONCE = 16
 export class BucketCatalog {
   readonly #client: ObjectClient
   readonly #prefix: string
-  /** What was read so far, also by a look that failed in the end (C2). */
-  #read = new Map<number, KnownBundle>()
+  /** What was read so far, also by a look that failed in the end (C2). By key of what says it: a manifest, a stand-in, a merged file. */
+  #read = new Map<string, KnownBundle>()
   #known: ReadonlyMap<number, KnownBundle> = new Map()
   #objects: ReadonlyMap<number, Objects> = new Map<number, Objects>()
 
@@ -81,13 +98,13 @@ export class BucketCatalog {
     const objects = this.#objects.get(base)
     const known = this.#known.get(base)
     if (objects === undefined || known === undefined) return null
-    const { indexHeadBytes, bundle } = known
+    const { indexHeadBytes, bundle, compactName } = known
     const ofForm = (name: string, isIt: boolean): ListedObject | null => (isIt && objects.get(name)) || null
     const isCompacted = bundle.isCompacted === true
     return {
       index: ofForm(INDEX_NAME, !isCompacted),
       records: ofForm(RECORDS_NAME, !isCompacted),
-      compact: ofForm(STAND_IN_NAME, isCompacted),
+      compact: compactName === null ? null : ofForm(compactName, isCompacted),
       indexHeadBytes,
     }
   }
@@ -95,50 +112,93 @@ export class BucketCatalog {
   /** @throws ObjectReadError; the catalog is as it was then */
   async refresh(signal: AbortSignal): Promise<BucketState> {
     const listed = segmentsOf(await this.#client.list(this.#prefix, signal), this.#prefix)
-    const known = new Map<number, KnownBundle>()
+    const segments: KnownSegment[] = []
     const waiting = [...listed]
     const readNext = async (): Promise<void> => {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        const [base, objects] = next
-        const bundle = (await this.#bundleOf(base, objects, signal)) ?? this.#replacedOf(base, objects)
-        if (bundle === null) continue
-        known.set(base, bundle)
-        this.#read.set(base, bundle)
-      }
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop())
+        segments.push(await this.#segmentOf(...next, signal))
     }
     await Promise.all(Array.from({ length: READS_AT_ONCE }, readNext))
-    const state = stateOf([...known.values()])
-    this.#known = known
-    this.#read = new Map(known)
+    const known = chosenOf(segments)
+    const state = stateOf(known)
+    this.#known = new Map(known.map((one) => [one.bundle.base, one]))
     this.#objects = listed
+    const keys = new Set([...listed.values()].flatMap((objects) => [...objects.values()].map(({ key }) => key)))
+    for (const key of this.#read.keys()) if (!keys.has(key)) this.#read.delete(key)
     return state
   }
 
-  /** Null: it does not count (C1). */
+  async #segmentOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownSegment> {
+    const moved = await this.#movedOf(base, objects, signal)
+    const own = await this.#bundleOf(base, objects, signal)
+    const merged: KnownBundle[] = []
+    for (const [name, object] of objects) {
+      const end = mergedEndOf(name)
+      const read = end === null ? null : await this.#compactedOf(base, object, name, signal)
+      if (read !== null && read.bundle.end === end) merged.push({ ...read, bundle: { ...read.bundle, isMerged: true } })
+    }
+    const replaced = moved === null ? this.#replacedOf(base, objects) : moved // C4, C5
+    return { base, bundle: own ?? replaced, hasMoved: moved !== null, merged }
+  }
+
   /** C4 */
   #replacedOf(base: number, objects: Objects): KnownBundle | null {
-    return objects.has(STAND_IN_NAME) ? (this.#known.get(base) ?? null) : null
+    const before = this.#known.get(base)
+    return objects.has(STAND_IN_NAME) && before?.bundle.isMerged !== true ? (before ?? null) : null
   }
 
+  /** Null: it does not count (C1). */
   async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
-    return (await this.#compactedOf(base, objects, signal)) ?? (await this.#indexedOf(base, objects, signal))
+    const compact = objects.get(STAND_IN_NAME)
+    const compacted = compact === undefined ? null : await this.#compactedOf(base, compact, STAND_IN_NAME, signal)
+    return compacted ?? (await this.#indexedOf(base, objects, signal))
   }
 
-  async #compactedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
-    const compact = objects.get(STAND_IN_NAME)
-    if (compact === undefined || compact.bytes < COMPACT_BEGIN_BYTES) return null
-    const before = this.#read.get(base)
-    if (before?.version === compact.etag) return before
-    try {
-      const begin = Buffer.from(await this.#client.read(compact, 0, COMPACT_BEGIN_BYTES, signal))
+  /** C5. Null: the segment has not moved. */
+  async #movedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
+    const object = objects.get(STAND_IN_NAME)
+    if (object?.bytes !== MOVED_BYTES) return null
+    return this.#readOnce(object, MOVED_BYTES, signal, (bytes) => {
+      const moved = decodeMoved(bytes)
+      if (moved?.base !== base) return null
+      const { logId, ...facts } = moved
+      const bundle = { ...facts, identity: 0, isCompacted: true }
+      return { compactName: null, version: object.etag, bundle, logId, indexHeadBytes: null, damaged: [] }
+    })
+  }
+
+  async #compactedOf(
+    base: number,
+    compact: ListedObject,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<KnownBundle | null> {
+    if (compact.bytes < COMPACT_BEGIN_BYTES) return null
+    return this.#readOnce(compact, COMPACT_BEGIN_BYTES, signal, (begin) => {
       const standIn = decodeStandInHeader(begin)
       const head = decodeCompactHead(begin.subarray(STAND_IN_HEADER_BYTES))
       if (standIn === null || head === null) return null
       const { end, logId } = standIn
       if (standIn.base !== base || standIn.fileBytes !== compact.bytes) return null
-      const { minTime, maxTime, receivedUntil, records, identity, openBytes } = head
-      const bundle = { base, end, minTime, maxTime, receivedUntil, records, identity, isCompacted: true }
-      return { version: compact.etag, bundle, logId, indexHeadBytes: openBytes, damaged: [] }
+      const { minTime, maxTime, receivedUntil, records, identity, openBytes, level } = head
+      const bundle = { base, end, minTime, maxTime, receivedUntil, records, identity, isCompacted: true, level }
+      return { compactName: name, version: compact.etag, bundle, logId, indexHeadBytes: openBytes, damaged: [] }
+    })
+  }
+
+  /** What the begin of a file says (C2). Null: nothing that counts, or the file was replaced since it was listed. */
+  async #readOnce(
+    object: ListedObject,
+    bytes: number,
+    signal: AbortSignal,
+    decode: (begin: Buffer) => KnownBundle | null,
+  ): Promise<KnownBundle | null> {
+    const before = this.#read.get(object.key)
+    if (before?.version === object.etag) return before
+    try {
+      const known = decode(Buffer.from(await this.#client.read(object, 0, bytes, signal)))
+      if (known !== null) this.#read.set(object.key, known)
+      return known
     } catch (error) {
       if (error instanceof ObjectReadError && error.kind === 'stale') return null
       throw error
@@ -152,7 +212,7 @@ export class BucketCatalog {
     if (manifest === undefined || records === undefined || index === undefined) return null
     const quarantine = objects.get(QUARANTINE_NAME)
     const version = [manifest, records, index, quarantine].map((object) => object?.etag).join(' ')
-    const before = this.#read.get(base)
+    const before = this.#read.get(manifest.key)
     if (before?.version === version) return before
     try {
       const bytes = await this.#whole(manifest, signal)
@@ -166,7 +226,10 @@ export class BucketCatalog {
       const ranges = quarantine === undefined ? [] : decodeQuarantine(await this.#whole(quarantine, signal))
       if (ranges === 'unreadable') return null
       const damaged = ranges.map(({ from, to }) => ({ from, to }))
-      return { version, bundle: described.bundle, logId, indexHeadBytes: described.indexHeadBytes, damaged }
+      const { bundle, indexHeadBytes } = described
+      const known = { compactName: null, version, bundle, logId, indexHeadBytes, damaged }
+      this.#read.set(manifest.key, known)
+      return known
     } catch (error) {
       // It is being replaced, or was removed since it was listed: the next look finds what is there then.
       if (error instanceof ObjectReadError && error.kind === 'stale') return null
@@ -196,6 +259,19 @@ function segmentsOf(listed: readonly ListedObject[], prefix: string): Map<number
     objects.set(name, object)
   }
   return segments
+}
+
+/** C5, C6 */
+function chosenOf(segments: readonly KnownSegment[]): readonly KnownBundle[] {
+  const moved = segments.filter(({ hasMoved }) => hasMoved).map(({ base }) => base)
+  const ranges = segments.flatMap(({ merged }) => merged.map((known) => ({ ...known.bundle, known })))
+  const chosen = chosenMerged(
+    moved.toSorted((a, b) => a - b),
+    ranges,
+  )
+  const isIn = (base: number): boolean => chosen.some((over) => over.base <= base && base < over.end)
+  const others = segments.flatMap(({ base, bundle }) => (bundle === null || isIn(base) ? [] : [bundle]))
+  return [...chosen.map(({ known }) => known), ...others]
 }
 
 function stateOf(known: readonly KnownBundle[]): BucketState {

@@ -8,6 +8,7 @@ import assert from 'node:assert/strict'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import { StoreError } from '../../errors.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+import { mergedEndOf } from '../../log/merged.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import type { BundleFile, ExpectedRead, SegmentFiles } from '../index/segment-files.ts'
@@ -100,7 +101,7 @@ const LATE =
   'the query did not finish before its deadline_ms: object storage answered too slowly; retry, narrow the time range or raise deadline_ms'
 
 function kindOf(name: string): RemoteFileKind {
-  if (name === STAND_IN_NAME) return 'compact'
+  if (name === STAND_IN_NAME || mergedEndOf(name) !== null) return 'compact'
   assert(name === INDEX_NAME || name === RECORDS_NAME)
   return name === INDEX_NAME ? 'index' : 'records'
 }

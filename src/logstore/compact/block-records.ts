@@ -53,6 +53,7 @@ export class BlockRecords implements RecordBatch {
   readonly #traceColumns: ReadonlySet<number>
   #groupPlaces: readonly GroupPlace[]
   readonly #explicitTraces: ReadonlyMap<number, Uint32Array>
+  readonly #explicitIds: ReadonlyMap<number, Uint32Array>
   readonly #traces: Uint32Array
   #into = new ByteWriter(BODY_BYTES)
   /** By row: where its record stands in the body; NOT_MADE. */
@@ -84,6 +85,7 @@ export class BlockRecords implements RecordBatch {
     this.#starts = new Uint32Array(rows).fill(NOT_MADE)
     this.#ends = new Uint32Array(rows)
     this.#explicitTraces = explicitTraces
+    this.#explicitIds = explicitIds
     this.#traces = new Uint32Array(4 * rows)
     for (const [row, words] of explicitTraces) this.#traces.set(words, 4 * row)
     const madeTo = (from: number, to: number) => {
@@ -214,6 +216,11 @@ export class BlockRecords implements RecordBatch {
   traceOf(row: number): Uint32Array {
     this.#makeRows(row, row + 1)
     return this.#traces.subarray(4 * row, 4 * row + 4)
+  }
+
+  /** The record id of a row where it does not follow from its record; null: it does. */
+  explicitIdOf(row: number): Uint32Array | null {
+    return this.#explicitIds.get(row) ?? null
   }
 
   envelopeOf(row: number) {

@@ -59,7 +59,7 @@ interface ChunkPlace {
 }
 
 /** Where some thousand entries in a row are. */
-interface Chunk {
+export interface Chunk {
   readonly row: Float64Array
   readonly frameOffset: Float64Array
   readonly recordNumber: Float64Array
@@ -72,11 +72,13 @@ export interface CompactHeader {
   readonly maxTime: bigint
   readonly receivedUntil: bigint
   readonly identity: number
+  readonly level: number
 }
 
 export class CompactIndex implements BundleSearch {
   readonly header: CompactHeader
   readonly entryCount: number
+  readonly originalBytes: number
   readonly blocks: readonly CompactBlock[]
   readonly shapes: Shapes
   readonly #file: PieceFile
@@ -124,8 +126,9 @@ export class CompactIndex implements BundleSearch {
     const head = decodeCompactHead(begin.subarray(STAND_IN_HEADER_BYTES))
     if (standIn === null || head === null) throw file.corrupt('it is damaged: header checksum mismatch')
     if (standIn.base !== base || standIn.fileBytes !== file.size()) throw file.corrupt('it is of another segment')
-    const { minTime, maxTime, receivedUntil, identity } = head
-    this.header = { base, end: standIn.end, minTime, maxTime, receivedUntil, identity }
+    const { minTime, maxTime, receivedUntil, identity, level } = head
+    this.header = { base, end: standIn.end, minTime, maxTime, receivedUntil, identity, level }
+    this.originalBytes = head.originalBytes
     this.entryCount = head.records
     const directory = file.read(COMPACT_BEGIN_BYTES, head.directoryBytes)
     if (crc32(directory) !== head.directoryCrc) throw file.corrupt('its directory is damaged: checksum mismatch')
@@ -272,7 +275,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   seekEntry(entry: number): void {
-    const chunk = this.#chunkAt(Math.floor(entry / CHUNK_ENTRIES))
+    const chunk = this.chunkAt(Math.floor(entry / CHUNK_ENTRIES))
     const at = entry % CHUNK_ENTRIES
     this.row = chunk.row[at]!
     this.frameOffset = chunk.frameOffset[at]!
@@ -305,7 +308,7 @@ export class CompactIndex implements BundleSearch {
       else high = middle
     }
     if (low === 0) return 0
-    const chunk = this.#chunkAt(low - 1)
+    const chunk = this.chunkAt(low - 1)
     let from = 0
     let to = chunk.row.length
     while (from < to) {
@@ -376,7 +379,8 @@ export class CompactIndex implements BundleSearch {
     return new BlockRecords(texts, this.keys(block), this.shapes, names)
   }
 
-  #chunkAt(number: number): Chunk {
+  /** The chunk of entries from number * CHUNK_ENTRIES on; valid until another one is asked for. */
+  chunkAt(number: number): Chunk {
     if (number !== this.#chunkNumber) {
       const { piece } = this.#chunks[number]!
       const count = Math.min(CHUNK_ENTRIES, this.entryCount - number * CHUNK_ENTRIES)

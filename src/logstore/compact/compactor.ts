@@ -9,6 +9,7 @@
  * J3  nothing is written while the disk has little room, or the log takes nothing
  * J4  the thread has the lowest priority and rests, until more is to be compacted than URGENT_BYTES: from then on it takes its share of a core, so that
  *     what is not compacted, which searches have to read, does not grow as long as the load lasts
+ * J5  when nothing waits, bundles are merged (merger.ts), which is never urgent
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -19,6 +20,10 @@ import type { BundlePlace } from '../index/catalog.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { Sidecars } from '../index/sidecars.ts'
 import type { CompactJob, CompactResult } from './compact-segment.ts'
+import type { Bundle } from '../index/manifest.ts'
+import type { MergeResult } from './merge-bundles.ts'
+import { Merger } from './merger.ts'
+import type { MergeJob, MergerParts } from './merger.ts'
 
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
@@ -29,6 +34,12 @@ const CALM_BYTES = URGENT_BYTES / 2
 const CLOSE_WITHIN_MS = 2000
 /** A thread that had nothing to do for so long ends. */
 const IDLE_MS = 30_000
+const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
+
+/** Of the thread. */
+export type BackgroundJob = CompactJob | MergeJob
+export type BackgroundResult = CompactResult | MergeResult
+type Jobs = Pick<JobPool<BackgroundJob, BackgroundResult>, 'run' | 'close'>
 
 export interface CompactorParts {
   readonly log: Log
@@ -37,22 +48,31 @@ export interface CompactorParts {
   /** The directories of the log; the data directory first. */
   readonly directories: readonly string[]
   readonly segmentsName: string
-  readonly startJobs: () => Pick<JobPool<CompactJob, CompactResult>, 'run' | 'close'>
+  readonly startJobs: () => Jobs
   readonly logger: Logger
-  readonly clock: { nowMs(): number; every(intervalMs: number, run: () => void): () => void }
+  readonly clock: MergerParts['clock'] & { every(intervalMs: number, run: () => void): () => void }
+  /** What retention keeps. Null: nothing is merged. */
+  readonly mergesWithin: MergerParts['limits'] | null
   /** Before queries see the bundle in its new form. */
   readonly onCompacted: (bundle: BundlePlace) => void
 }
 
+type BackgroundTask =
+  | { readonly kind: 'compact' | 'clear'; readonly segment: SegmentInfo }
+  | { readonly kind: 'settle'; readonly bundle: Bundle }
+  | { readonly kind: 'merge'; readonly plan: NonNullable<ReturnType<Merger['next']>> }
+
 export class Compactor {
   readonly #parts: CompactorParts
+  readonly #merger: Merger
   readonly #stopLooking: () => void
   /** By base: when it may be tried again; Infinity: not in this life. */
   readonly #later = new Map<number, number>()
-  /** Have a stand-in and other files beside it, as a process died before they went. */
-  readonly #unclean: number[]
+  /** May have a stand-in and other files beside it, as a process died before they went. */
+  readonly #unclean: Bundle[]
+  #isMerging = false
   #running: Promise<void> | null = null
-  #jobs: ReturnType<CompactorParts['startJobs']> | null = null
+  #jobs: Jobs | null = null
   /** Whether the thread is one without rests (J4). */
   #isUrgent = false
   #workedAtMs = 0
@@ -64,7 +84,14 @@ export class Compactor {
 
   constructor(parts: CompactorParts) {
     this.#parts = parts
-    this.#unclean = parts.registry.bundles.filter(({ isCompacted }) => isCompacted).map(({ base }) => base)
+    const { mergesWithin, onCompacted } = parts
+    this.#merger = new Merger({
+      ...parts,
+      limits: mergesWithin ?? KEEP_ALL,
+      segmentsDirectories: () => this.#segmentsDirectories(),
+      onMerged: onCompacted,
+    })
+    this.#unclean = parts.registry.bundles.filter(({ isCompacted }) => isCompacted)
     this.#stopLooking = parts.clock.every(LOOK_EVERY_MS, () => this.#look())
   }
 
@@ -73,8 +100,14 @@ export class Compactor {
     return this.#waiting().reduce((sum, { base, end }) => sum + end - base, 0)
   }
 
+  /** Null: the settings want none. */
+  get merging(): Merger | null {
+    return this.#parts.mergesWithin === null ? null : this.#merger
+  }
+
   async close(): Promise<void> {
     this.#closed = true
+    this.#merger.close()
     this.#stopLooking()
     await this.#endThread()
     await this.#running
@@ -93,34 +126,43 @@ export class Compactor {
   }
 
   #look(): void {
-    if (this.#closed || this.#running !== null) return
+    if (this.#closed) return
+    if (this.#isMerging) this.#merger.lookAt(this.debtBytes)
+    if (this.#running !== null) return
     const task = this.#nextTask()
     if (task === null) {
       if (this.#jobs === null || this.#parts.clock.nowMs() - this.#workedAtMs < IDLE_MS) return
       this.#running = this.#endThread().finally(() => (this.#running = null))
       return
     }
-    this.#running = this.#run(task.segment, task.isWritten).finally(() => {
+    this.#isMerging = task.kind === 'merge'
+    this.#running = this.#run(task).finally(() => {
       this.#running = null
+      this.#isMerging = false
       this.#look()
     })
   }
 
   /** Null: there is nothing to do now. */
-  #nextTask(): { readonly segment: SegmentInfo; readonly isWritten: boolean } | null {
+  #nextTask(): BackgroundTask | null {
     const { clock, log, sidecars } = this.#parts
-    const nowMs = clock.nowMs()
+    if (log.state.kind !== 'ok' && log.state.kind !== 'degraded') return null // J3
     const unclean = this.#unclean.shift()
+    if (unclean?.isMerged === true) return { kind: 'settle', bundle: unclean }
+    const nowMs = clock.nowMs()
     const next = this.#waiting().find(({ base }) => (this.#later.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base))
-    const base = unclean ?? next?.base
+    const base = unclean?.base ?? next?.base
     const segment = log.segments.find((each) => each.base === base && each.sealed)
-    if (segment === undefined || (log.state.kind !== 'ok' && log.state.kind !== 'degraded')) return null
-    if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return null // J3
-    return { segment, isWritten: unclean !== undefined }
+    if (segment !== undefined) {
+      if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return null // J3
+      return { kind: unclean === undefined ? 'compact' : 'clear', segment }
+    }
+    const plan = this.merging?.next() ?? null // J5
+    return plan === null ? null : { kind: 'merge', plan }
   }
 
   /** A thread cannot be given back a higher priority: what is urgent has a thread of its own. */
-  async #thread(): Promise<Pick<JobPool<CompactJob, CompactResult>, 'run'> | null> {
+  async #thread(): Promise<Jobs | null> {
     const isUrgent = this.debtBytes >= (this.#isUrgent ? CALM_BYTES : URGENT_BYTES)
     if (isUrgent !== this.#isUrgent) await this.#endThread()
     if (this.#closed) return null
@@ -129,14 +171,24 @@ export class Compactor {
     return this.#jobs
   }
 
-  async #run(segment: SegmentInfo, isWritten: boolean): Promise<void> {
+  async #run(task: BackgroundTask): Promise<void> {
+    const jobs = await this.#thread()
+    if (jobs === null) return
+    try {
+      if (task.kind === 'merge') await this.#merger.run(jobs, task.plan)
+      else if (task.kind === 'settle') await this.#merger.settle(jobs, task.bundle)
+      else await this.#runCompaction(jobs, task.kind, task.segment)
+      this.#workedAtMs = this.#parts.clock.nowMs()
+    } catch {
+      await this.#endThread() // what it holds of the failed one goes with it
+    }
+  }
+
+  async #runCompaction(jobs: Jobs, kind: 'compact' | 'clear', segment: SegmentInfo): Promise<void> {
     const { logger, clock } = this.#parts
     try {
-      const jobs = await this.#thread()
-      if (jobs === null) return
-      if (isWritten) await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
+      if (kind === 'clear') await this.#clear(jobs, segment, this.#directoriesOf(segment.base))
       else await this.#compact(jobs, segment)
-      this.#workedAtMs = clock.nowMs()
     } catch (error) {
       if (this.#closed || !this.#exists(segment)) return
       this.failures++
@@ -145,11 +197,11 @@ export class Compactor {
         { segment: segmentName(segment.base), reason: messageOf(error) },
         'a bundle could not be compacted: it is tried again later',
       )
-      await this.#endThread() // what it holds of the failed one goes with it
+      throw error
     }
   }
 
-  async #compact(jobs: Pick<JobPool<CompactJob, CompactResult>, 'run'>, segment: SegmentInfo): Promise<void> {
+  async #compact(jobs: Jobs, segment: SegmentInfo): Promise<void> {
     const { log, registry, logger, onCompacted } = this.#parts
     const { base, end, directory } = segment
     const name = segmentName(base)
@@ -174,19 +226,19 @@ export class Compactor {
     if (!this.#closed && this.#exists(segment)) await this.#clear(jobs, segment, result.directories)
   }
 
-  async #clear(
-    jobs: Pick<JobPool<CompactJob, CompactResult>, 'run'>,
-    { base, end }: SegmentInfo,
-    directories: readonly string[],
-  ): Promise<void> {
+  async #clear(jobs: Jobs, { base, end }: SegmentInfo, directories: readonly string[]): Promise<void> {
     await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories, isUrgent: this.#isUrgent })
   }
 
-  /** The segment in the directories that are in use; one that is lost is brought to the same state when it comes back. */
   #directoriesOf(base: number): readonly string[] {
+    return this.#segmentsDirectories().map((each) => `${each}/${segmentName(base)}`)
+  }
+
+  /** In use: one that is lost is brought to the same state when it comes back. */
+  #segmentsDirectories(): readonly string[] {
     const { directories, segmentsName, log } = this.#parts
     const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
-    return directories.filter((each) => !lost.has(each)).map((each) => `${each}/${segmentsName}/${segmentName(base)}`)
+    return directories.filter((each) => !lost.has(each)).map((each) => `${each}/${segmentsName}`)
   }
 
   /** Retention may have dropped it meanwhile. */

@@ -1,5 +1,6 @@
 /** Opens a bundle in the form that it is expected in. */
 import { StoreError } from '../../errors.ts'
+import { mergedName } from '../../log/merged.ts'
 import { segmentName } from '../../log/segment-format.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import type { BlockCache } from '../index/block-cache.ts'
@@ -17,11 +18,12 @@ export function openBundle(
   expected: ExpectedIndex,
 ): BundleSearch {
   if (expected.isCompacted !== true) return openBundleIndex(files, blocks, expected)
-  const source = files.open(expected.base, STAND_IN_NAME)
+  const name = expected.isMerged === true ? mergedName(expected.end) : STAND_IN_NAME
+  const source = files.open(expected.base, name)
   try {
     const index = new CompactIndex(source, expected.base, pieces)
     if (index.header.end === expected.end && index.header.identity === expected.identity) return index
-    const problem = `bundle ${segmentName(expected.base)}: ${STAND_IN_NAME} is not the one that is expected`
+    const problem = `bundle ${segmentName(expected.base)}: ${name} is not the one that is expected`
     throw new StoreError('corrupt', 'bundle_block_corrupt', problem)
   } catch (error) {
     source.close()

@@ -18,6 +18,7 @@ import { FrameIndexer } from '../index/index-frame.ts'
 import { SEGMENT_ENTRIES_MAX } from '../limits.ts'
 import { rootOf } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
+import { GroupTable } from './group-table.ts'
 
 export interface SegmentRecords {
   readonly footer: SegmentFooter
@@ -77,8 +78,7 @@ class Loader {
   readonly #start = new Uint32Array(SEGMENT_ENTRIES_MAX)
   readonly #end = new Uint32Array(SEGMENT_ENTRIES_MAX)
   readonly #group = new Uint32Array(SEGMENT_ENTRIES_MAX)
-  readonly #groups: Group[] = []
-  readonly #byKey = new Map<string, number>()
+  readonly #groups = new GroupTable()
   readonly #explicitIds = new Map<number, Uint32Array>()
 
   /** @param name of the segment, for messages */
@@ -95,7 +95,7 @@ class Loader {
       start: this.#start,
       end: this.#end,
       group: this.#group,
-      groups: this.#groups,
+      groups: this.#groups.groups,
       explicitIds: this.#explicitIds,
       read: (entries: Uint32Array) => this.#read(entries),
     }
@@ -159,7 +159,16 @@ class Loader {
         const { resource, scope, resourceSchemaUrl, scopeSchemaUrl } = batch.record(record)
         const { signal, format, source } = batch.envelope
         const root = rootOf(format === FORMAT_JSON, signal === SIGNAL_LOG)
-        group = this.#numberOf({ signal, format, source, resource, scope, resourceSchemaUrl, scopeSchemaUrl, root })
+        group = this.#groups.numberOf({
+          signal,
+          format,
+          source,
+          resource,
+          scope,
+          resourceSchemaUrl,
+          scopeSchemaUrl,
+          root,
+        })
       }
       this.#start[entry] = bodyAt + place.recordStart
       this.#end[entry] = bodyAt + place.recordEnd
@@ -172,22 +181,5 @@ class Loader {
   #noteExplicitId(entry: number, record: Buffer): void {
     this.#explicitIds.set(entry, this.#active.idWords.slice(4 * entry, 4 * entry + 4))
     this.#checksums.set(entry, crc32(record))
-  }
-
-  #numberOf(group: Group): number {
-    const { signal, format, source, root } = group
-    const parts = [group.resource, group.scope, group.resourceSchemaUrl, group.scopeSchemaUrl]
-    const texts = parts.map((part) => Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('latin1'))
-    const key = `${signal} ${format} ${source} ${texts.map(({ length }) => length).join(' ')} ${texts.join('')}`
-    const known = this.#byKey.get(key)
-    if (known !== undefined) return known
-    this.#byKey.set(key, this.#groups.length)
-    const [resource, scope, resourceSchemaUrl, scopeSchemaUrl] = parts.map((part) => Buffer.from(part)) as [
-      Buffer,
-      Buffer,
-      Buffer,
-      Buffer,
-    ]
-    return this.#groups.push({ signal, format, source, root, resource, scope, resourceSchemaUrl, scopeSchemaUrl }) - 1
   }
 }

@@ -9,7 +9,7 @@
  *       24      8  maxTime    u64
  *       32      4  records    u32
  *       36      4  identity   u32: of its index file, or of its stand-in
- *       40      4  form       u32: 1 it is compacted, else 0
+ *       40      4  form       u32: 1 it is compacted, 2 it is a merged file as well, else 0
  *       44      4  unused
  */
 import assert from 'node:assert/strict'
@@ -27,7 +27,12 @@ export interface CatalogRow {
   readonly identity: number
   /** It has a stand-in in place of its other files. */
   readonly isCompacted?: boolean
+  /** That is a merged file: it is over several segments. */
+  readonly isMerged?: boolean
 }
+
+const COMPACTED = 1
+const MERGED = 2
 
 export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
   const shared = new SharedArrayBuffer(rows.length * ROW_BYTES)
@@ -35,7 +40,7 @@ export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
   const doubles = new Float64Array(shared)
   const times = new BigUint64Array(shared)
   let baseBefore = -1
-  for (const [row, { base, end, minTime, maxTime, records, identity, isCompacted = false }] of rows.entries()) {
+  for (const [row, { base, end, minTime, maxTime, records, identity, isCompacted, isMerged }] of rows.entries()) {
     assert(base > baseBefore && end >= base)
     baseBefore = base
     doubles[row * ROW_DOUBLES] = base
@@ -44,7 +49,7 @@ export function encodeCatalog(rows: readonly CatalogRow[]): SharedArrayBuffer {
     times[row * ROW_DOUBLES + 3] = maxTime
     words[row * ROW_WORDS + 8] = records
     words[row * ROW_WORDS + 9] = identity
-    words[row * ROW_WORDS + 10] = isCompacted ? 1 : 0
+    words[row * ROW_WORDS + 10] = isMerged === true ? MERGED : isCompacted === true ? COMPACTED : 0
   }
   return shared
 }
@@ -93,7 +98,11 @@ export class Catalog {
   }
 
   isCompacted(row: number): boolean {
-    return this.#words[row * ROW_WORDS + 10] === 1
+    return this.#words[row * ROW_WORDS + 10]! >= COMPACTED
+  }
+
+  isMerged(row: number): boolean {
+    return this.#words[row * ROW_WORDS + 10] === MERGED
   }
 
   /** Row of the bundle at this position, or -1. */
@@ -116,4 +125,5 @@ export interface BundlePlace {
   readonly identity: number
   readonly directory: string
   readonly isCompacted?: boolean
+  readonly isMerged?: boolean
 }

@@ -286,6 +286,8 @@ export interface ExpectedIndex {
   readonly identity: number
   /** It has a stand-in in place of its other files. */
   readonly isCompacted?: boolean
+  /** That is a merged file. */
+  readonly isMerged?: boolean
 }
 
 /** Opens `index.bin` of a bundle. */

@@ -2,8 +2,8 @@
  * Which segments there are and where a query finds each: the active one and those just sealed in their ActiveIndex, the others
  * in their bundle. Main thread.
  *
- * S1  every segment that has frames is in exactly one of the indexed set and the catalog: a query never misses one, and never
- *     sees one twice
+ * S1  every segment that has frames is in exactly one of the indexed set and the catalog, there in exactly one bundle: a query never misses one, and
+ *     never sees one twice
  * S2  an index is given back when its segment is a bundle (or its lane died) and no query holds a snapshot with it
  */
 import assert from 'node:assert/strict'
@@ -73,7 +73,9 @@ export class SegmentRegistry {
     return indexed ? this.#indexes.at(indexed.number).handle : null
   }
 
+  /** In place of those that it is over. */
   publish(bundle: Bundle): void {
+    for (const base of this.#bundles.keys()) if (base >= bundle.base && base < bundle.end) this.#bundles.delete(base)
     this.#bundles.set(bundle.base, bundle)
     this.#catalog = null
     const indexed = this.#indexed.get(bundle.base)

@@ -36,6 +36,8 @@ export interface SidecarParts {
   readonly after: (delayMs: number, run: () => void) => void
   /** The bundle of a segment that has a stand-in; null: it has none. */
   readonly compactedBundle: (segment: SegmentInfo) => Bundle | null
+  /** Those that several of these segments were merged into. */
+  readonly mergedBundles: (sealed: readonly SegmentInfo[]) => readonly Bundle[]
   /** Hears how far `recover` is. */
   readonly onStep?: (step: Step) => void
 }
@@ -63,9 +65,12 @@ export class Sidecars {
   async recover(): Promise<void> {
     const { log, files, registry, logger, onStep = () => {} } = this.#parts
     const { segments } = log
+    const merged = this.#parts.mergedBundles(segments.filter(({ sealed }) => sealed))
+    for (const bundle of merged) registry.publish(bundle)
+    const isMerged = ({ base }: SegmentInfo): boolean => merged.some((over) => over.base <= base && base < over.end)
     for (const [done, segment] of segments.entries()) {
       onStep({ phase: 'opening the indexes of segments', done, total: segments.length, unit: 'segments' })
-      if (!segment.sealed) continue
+      if (!segment.sealed || isMerged(segment)) continue
       const compacted = this.#parts.compactedBundle(segment)
       if (compacted !== null) registry.publish(compacted)
       if (compacted !== null || !files.exists(segment.recordsPath)) continue // B3
@@ -136,8 +141,11 @@ export class Sidecars {
 }
 
 /** What the decode lane needs to open a bundle. */
-export const placeOf = (log: Log, { base, end, identity, isCompacted = false }: CatalogRow): BundlePlace => {
+export const placeOf = (
+  log: Log,
+  { base, end, identity, isCompacted = false, isMerged = false }: CatalogRow,
+): BundlePlace => {
   const segment = log.segments.find((candidate) => candidate.base === base)
   if (!segment) throw new StoreError('corrupt', 'segment_missing', `there is no segment ${segmentName(base)}`)
-  return { base, end, identity, directory: segment.directory, isCompacted }
+  return { base, end, identity, directory: segment.directory, isCompacted, isMerged }
 }

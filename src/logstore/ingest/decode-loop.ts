@@ -229,6 +229,7 @@ function openSeenBundle(
   }
   return {
     base: place.base,
+    end: place.end,
     minTime: Number(index.header.minTime),
     maxTime: Number(index.header.maxTime),
     mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3)),

@@ -5,7 +5,7 @@
  *     dataset and every byte that is kept. It is looked for by its first record
  * R2  a record is stored already when its id is, in whatever batch it came
  * R3  the window is what is not a bundle yet, the newest IDEMPOTENCY_BUNDLES bundles, and those of the last IDEMPOTENCY_SECONDS before
- *     the newest, up to IDEMPOTENCY_BUNDLES_MAX
+ *     the newest, up to IDEMPOTENCY_BUNDLES_MAX. Merged bundles are larger, so with them the window reaches further back
  *
  * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
  * record with a time of its own can only stand in a segment whose times enclose it, so records that arrive in order of time
@@ -18,6 +18,7 @@ import { IDEMPOTENCY_BUNDLES, IDEMPOTENCY_BUNDLES_MAX, IDEMPOTENCY_SECONDS } fro
 /** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */
 export interface SeenBundle {
   readonly base: number
+  readonly end: number
   readonly minTime: number
   readonly maxTime: number
   /** When the last of its batches was received. */
@@ -90,8 +91,10 @@ export class SeenRecords {
     this.#sealing = this.#sealing.filter((sealed) => sealed.base !== base)
   }
 
+  /** In place of those that it is over. */
   addBundle(bundle: SeenBundle): void {
-    this.dropBundle(bundle.base)
+    const isIn = ({ base }: SeenBundle): boolean => base >= bundle.base && base < bundle.end
+    for (const { base } of this.#bundles.filter(isIn)) this.dropBundle(base)
     this.#bundles.push(bundle)
     this.#bundles.sort((a, b) => a.base - b.base)
     while (this.#bundles.length > windowLength(this.#bundles)) this.#bundles.shift()?.close()

@@ -99,7 +99,8 @@ export class SegmentReader {
         )
       if (!mayMatch) continue
       const isCompacted = catalog.isCompacted(row)
-      const expected = { base, end: catalog.end(row), identity: catalog.identity(row), isCompacted }
+      const isMerged = catalog.isMerged(row)
+      const expected = { base, end: catalog.end(row), identity: catalog.identity(row), isCompacted, isMerged }
       const earliest = doubleOf(catalog.minTimeHigh(row), catalog.minTimeLow(row))
       const latest = doubleOf(catalog.maxTimeHigh(row), catalog.maxTimeLow(row))
       sources.push({ kind: 'bundle', base, expected, earliest, latest })
@@ -233,13 +234,16 @@ function framesOf(entries: Uint32Array, index: BundleSearch, base: number): { ba
   return frames
 }
 
+/** Entries of a bundle are fewer, also of a merged one. */
+const ENTRIES = 2 ** 24
+
 /** The same entries in the order in which their records are read. */
 function inUnits(index: CompactIndex, entries: Uint32Array): Uint32Array {
   const rows = Float64Array.from(entries, (entry) => {
     index.seekEntry(entry)
-    return index.row * 2 ** 21 + entry // entries of a segment are fewer
+    return index.row * ENTRIES + entry
   })
-  return Uint32Array.from(rows.sort(), (key) => key % 2 ** 21)
+  return Uint32Array.from(rows.sort(), (key) => key % ENTRIES)
 }
 
 /** Where a record is. */

@@ -4,10 +4,13 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { encodeCheckedJson } from '../../../src/log/checked-json.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { writeQuarantine } from '../../../src/log/quarantine.ts'
-import { segmentName } from '../../../src/log/segment-format.ts'
+import { mergedName } from '../../../src/log/merged.ts'
+import { SEGMENT_FOOTER_BYTES, segmentName } from '../../../src/log/segment-format.ts'
 import { BucketCatalog } from '../../../src/logstore/bucket/bucket-catalog.ts'
 import { ObjectReadError } from '../../../src/logstore/bucket/object-client.ts'
 import type { ListedObject, ObjectClient } from '../../../src/logstore/bucket/object-client.ts'
+import { seedOf } from '../../support/seed.ts'
+import { mulberry32 } from '../../support/sim-files.ts'
 import { LOG_ID, TestStore } from '../../support/stored-segments.ts'
 import { fillBundles } from './bundles.ts'
 
@@ -53,6 +56,15 @@ class MemoryBucket implements ObjectClient {
 
 interface Checked {
   readonly content: { readonly about: Record<string, unknown> }
+}
+
+/** The files of a store, by key. */
+function filesOf(store: TestStore): Map<string, Buffer> {
+  const folders = readdirSync(store.directory)
+  const keys = folders.flatMap((folder) =>
+    readdirSync(`${store.directory}/${folder}`).map((name) => `${folder}/${name}`),
+  )
+  return new Map(keys.map((key) => [key, readFileSync(`${store.directory}/${key}`)]))
 }
 
 describe('the catalog of a bucket', () => {
@@ -158,6 +170,104 @@ describe('the catalog of a bucket', () => {
     const { compact: object, index, indexHeadBytes } = catalog.objectsOf(copied)!
     assert.deepEqual([object!.key, index], [key, null])
     assert(indexHeadBytes! < object!.bytes)
+  })
+
+  it('takes a merged file for all that it is over, once one of its segments has moved, and then alone', async () => {
+    store.compact()
+    assert(store.merge(0, 2, false))
+    bucket.objects.clear()
+    bucket.copy(store)
+    assert.deepEqual(
+      (await catalog.refresh(NEVER)).bundles,
+      store.segments.map(({ row }) => row),
+    )
+    const [first, second, third] = store.segments
+    assert(store.merge(0, 2))
+    bucket.copy(store)
+    const { bundles } = await catalog.refresh(NEVER)
+    assert.deepEqual(bundles, store.bundles())
+    assert.deepEqual([bundles[0]!.isMerged, bundles[0]!.end, bundles[1]!.base], [true, second!.end, third!.base])
+    const { compact, indexHeadBytes } = catalog.objectsOf(first!.base)!
+    assert.equal(compact!.key, `${segmentName(first!.base)}/${mergedName(second!.end)}`)
+    assert(indexHeadBytes! < compact!.bytes)
+    assert.equal(catalog.objectsOf(second!.base), null)
+    const { requests } = bucket.counts
+    await catalog.refresh(NEVER)
+    assert.equal(bucket.counts.requests, requests) // C2
+  })
+
+  it('counts what has moved into a file that is not there, and has nothing to read of it', async () => {
+    store.compact()
+    store.merge(0, 3)
+    bucket.objects.clear()
+    bucket.copy(store)
+    const name = `${segmentName(0)}/${mergedName(store.segments[2]!.end)}`
+    const whole = bucket.objects.get(name)!.bytes
+    for (const how of ['missing', 'short', 'stale'] as const) {
+      if (how === 'missing') bucket.objects.delete(name)
+      else bucket.put(name, how === 'short' ? whole.subarray(0, whole.byteLength - 9) : whole)
+      if (how === 'stale') bucket.failing.set(name, new ObjectReadError('stale', 'the object was replaced'))
+      const fresh = new BucketCatalog(bucket, '')
+      const { bundles } = await fresh.refresh(NEVER)
+      assert.deepEqual(
+        bundles.map(({ base, end }) => [base, end]),
+        store.segments.map(({ base, end }) => [base, end]),
+      )
+      for (const { base, minTime, maxTime } of bundles) {
+        assert.deepEqual([minTime, maxTime], [store.bundles()[0]!.minTime, store.bundles()[0]!.maxTime])
+        const { compact, index, records } = fresh.objectsOf(base)!
+        assert.deepEqual([compact, index, records], [null, null, null])
+      }
+    }
+    bucket.failing.clear()
+    assert.equal((await catalog.refresh(NEVER)).bundles.length, 1)
+  })
+
+  it('has every position once, in whatever order files of a merge arrive and others go', async (context) => {
+    const random = mulberry32(seedOf(context))
+    const stages = [filesOf(store)]
+    store.compact()
+    stages.push(filesOf(store))
+    for (const [from, to] of [
+      [0, 2],
+      [0, 3],
+    ] as const) {
+      assert(store.merge(from, to))
+      stages.push(filesOf(store))
+    }
+    let unreadable = 0
+    for (let round = 0; round < 60; round++) {
+      const deletes = round % 3 !== 0
+      bucket.objects.clear()
+      if (round % 2 === 0) for (const [key, bytes] of stages[0]!) bucket.put(key, bytes)
+      for (const [key, bytes] of stages[1]!) bucket.put(key, bytes)
+      catalog = new BucketCatalog(bucket, '')
+      // A copy may miss stages: what it takes is what is there then.
+      const wanted = round % 5 === 0 ? [stages[3]!] : [stages[2]!, stages[3]!]
+      for (const stage of wanted) {
+        const changes: (() => void)[] = []
+        for (const [key, bytes] of stage)
+          if (bucket.objects.get(key)?.bytes.equals(bytes) !== true) changes.push(() => bucket.put(key, bytes))
+        for (const key of bucket.objects.keys())
+          if (deletes && !stage.has(key)) changes.push(() => bucket.objects.delete(key))
+        while (changes.length > 0) {
+          changes.splice(Math.floor(random() * changes.length), 1)[0]!()
+          const looked = random() < 0.3 ? (catalog = new BucketCatalog(bucket, '')) : catalog
+          const { bundles } = await looked.refresh(NEVER)
+          assert.equal(bundles[0]!.base, 0)
+          assert.equal(bundles.at(-1)!.end, store.segments[2]!.end)
+          for (const [number, { base }] of bundles.entries()) {
+            if (number > 0) assert.equal(bundles[number - 1]!.end + SEGMENT_FOOTER_BYTES, base)
+            const { compact, records } = looked.objectsOf(base)!
+            if (compact === null && records === null) unreadable++
+          }
+        }
+      }
+      const { bundles } = await catalog.refresh(NEVER)
+      assert.equal(bundles.length, 1)
+      assert.notEqual(catalog.objectsOf(0)!.compact, null)
+    }
+    assert(unreadable > 20, `${unreadable} unreadable`)
   })
 
   it('is of one prefix only', async () => {

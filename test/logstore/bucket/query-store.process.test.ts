@@ -3,6 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
+import { mergedName } from '../../../src/log/merged.ts'
+import { segmentName } from '../../../src/log/segment-format.ts'
+import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
 import { LogStoreServer } from '../../support/logstore.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -87,6 +90,39 @@ for (const { name, missing, start } of servers) {
 }
 
 describe('a bucket', () => {
+  it('with merged bundles answers as the same on disk, and refuses while the merged file is on its way', async (context) => {
+    const url = await startTrilog(context)
+    const bucket = await BucketCopy.create(url)
+    context.after(() => bucket.close())
+    const store = TestStore.open(context)
+    fillBundles(store, 5)
+    store.compact()
+    await bucket.sync(store.directory)
+    const server = await startReader(context, url)
+    assert.equal(await metricOf(server, 'query_s3_bundles'), 5)
+    const expected = await Promise.all(
+      QUESTIONS.map((question) => pagesOf(question, (body) => store.query('local', body))),
+    )
+    assert(store.merge(0, 4))
+    const [first] = store.segments
+    const merged = `${segmentName(first!.base)}/${mergedName(store.segments[3]!.end)}`
+    // What has moved arrives first: `sync --delete` and its like know no order.
+    for (const { base } of store.segments.slice(0, 4)) {
+      const key = `${segmentName(base)}/${STAND_IN_NAME}`
+      await bucket.put(key, readFileSync(`${store.directory}/${key}`))
+    }
+    await eventually(async () => (await queryOf(server)).status === 502)
+    const refused = await queryOf(server)
+    assert.equal(refused.rejection().error.kind, 'object_storage_read_failed')
+    await bucket.put(merged, readFileSync(`${store.directory}/${merged}`))
+    await untilBundles(server, 2)
+    for (const [number, question] of QUESTIONS.entries()) {
+      const pages = await pagesOf(question, askServer(server))
+      const results = (each: readonly QueryResponseBody[]) => each.map(({ results, page }) => ({ results, page }))
+      assert.deepEqual(results(pages), results(expected[number]!))
+    }
+  })
+
   it('counts a bundle once its manifest and all it names are there, in whatever order they arrive', async (context) => {
     const url = await startTrilog(context)
     const bucket = await BucketCopy.create(url)

@@ -13,6 +13,7 @@ import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { compactSegment } from '../../../src/logstore/compact/compact-segment.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { readSegmentRecords } from '../../../src/logstore/compact/segment-records.ts'
+import { Stopped, dyingFiles } from '../../support/dying-files.ts'
 import { SimFiles, mulberry32 } from '../../support/sim-files.ts'
 import { seedOf } from '../../support/seed.ts'
 import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
@@ -83,42 +84,6 @@ function ledgerOf(files: Files, directory: string, { base, end }: { base: number
     const { timeHigh, timeLow, frameOffset, recordNumber, unit, number } = index
     const { record } = index.records(index.blocks[unit]!).record(number)
     return line(entry, index.idOf(entry), `${timeHigh} ${timeLow}`, `${frameOffset} ${recordNumber}`, record)
-  })
-}
-
-class Stopped extends Error {}
-
-/** Files on which the process dies with the n-th thing that it does to them: whatever it tries then does not happen. */
-function dyingFiles(files: SimFiles, after: number): Files {
-  let left = after
-  const step = (): void => {
-    if (left-- <= 0) throw new Stopped()
-  }
-  return new Proxy(files, {
-    get(target, name) {
-      const member = Reflect.get(target, name) as unknown
-      if (typeof member !== 'function') return member
-      return (...given: unknown[]) => {
-        if (['create', 'rename', 'removeFile', 'syncDirectory'].includes(String(name))) step()
-        const result = (member as (...given: unknown[]) => unknown).apply(target, given)
-        if (name !== 'create') return result
-        const file = result as ReturnType<Files['create']>
-        return {
-          read: (into: Uint8Array, at: number) => file.read(into, at),
-          writev(parts: readonly Uint8Array[], at: number) {
-            step()
-            file.writev(parts, at)
-          },
-          fdatasync() {
-            step()
-            file.fdatasync()
-          },
-          truncate: (bytes: number) => file.truncate(bytes),
-          size: () => file.size(),
-          close: () => file.close(),
-        }
-      }
-    },
   })
 }
 

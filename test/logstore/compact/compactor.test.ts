@@ -70,6 +70,7 @@ class Rig {
           return nothing
         },
       },
+      mergesWithin: null,
       onCompacted: nothing,
     } as Partial<Record<keyof CompactorParts, unknown>> as CompactorParts)
   }
@@ -81,7 +82,7 @@ class Rig {
       run: (job) =>
         new Promise((resolve, reject) => {
           const end = (result: CompactResult | Error) => (result instanceof Error ? reject(result) : resolve(result))
-          this.jobs.push({ thread, job, end })
+          this.jobs.push({ thread, job: job as CompactJob, end })
         }),
       close: () => {
         this.open.delete(thread)

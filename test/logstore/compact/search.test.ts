@@ -137,12 +137,16 @@ const search = fc
       .map((between) => atoms.map(([isNot, each]) => (isNot ? `-${each}` : each)).join(between)),
   )
 
-describe('a search in a compacted bundle', () => {
+describe('a search in a compacted bundle, and in one that several were merged into', () => {
   it('finds, counts and orders what it does in one that is not, page by page', (context) => {
     const plain = TestStore.open(context)
     const compacted = TestStore.open(context)
-    for (const store of [plain, compacted]) fill(store, mulberry32(testSeed()))
+    const merged = TestStore.open(context)
+    for (const store of [plain, compacted, merged]) fill(store, mulberry32(testSeed()))
     compacted.compact()
+    merged.compact()
+    assert(merged.merge(0, 2) && merged.merge(0, 3))
+    assert.equal(merged.bundles().length, 1)
     assert(compacted.segments.every(({ row }) => row?.isCompacted === true))
     let found = 0
     fc.assert(
@@ -158,6 +162,9 @@ describe('a search in a compacted bundle', () => {
             const expected: QueryResponseBody = plain.query('acme', question)
             const answer: QueryResponseBody = compacted.query('acme', question)
             assert.deepEqual(answer, expected, text)
+            const { scanned_bundles, ...ofMerged } = merged.query('acme', question)
+            assert.deepEqual({ ...ofMerged, scanned_bundles: expected.scanned_bundles }, expected, text)
+            assert(scanned_bundles <= 1)
             found += expected.results.length
             cursor = expected.page.next_cursor
             if (cursor === null) break

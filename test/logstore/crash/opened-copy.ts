@@ -11,6 +11,7 @@ import { Log } from '../../../src/log/log.ts'
 import { nodeEnvironment } from '../../../src/log/node-environment.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { adoptCompacted } from '../../../src/logstore/compact/adopt.ts'
+import { adoptMerged } from '../../../src/logstore/compact/adopt-merged.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../../../src/logstore/index/segment-files.ts'
@@ -100,6 +101,7 @@ export class OpenedCopy {
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
       after: (_delayMs, run) => run(),
       compactedBundle: (segment) => adoptCompacted(files, log, segment),
+      mergedBundles: (sealed) => adoptMerged(files, log, sealed),
       onStandInDamaged: ignore,
     })
     return new OpenedCopy(directory, running, log, bundles)

@@ -44,6 +44,7 @@ function bundleOf(
 ): SeenBundle & { asked: number } {
   return {
     base,
+    end: base + 1,
     minTime,
     maxTime,
     receivedUntil: 0,

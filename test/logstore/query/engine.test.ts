@@ -14,7 +14,7 @@ interface ModelRecord extends TestRecord {
 type Step =
   | { readonly kind: 'add'; readonly tenant: string; readonly records: readonly Omit<TestRecord, 'text'>[] }
   | { readonly kind: 'seal' }
-  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean }
+  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean; readonly merges: number }
   | { readonly kind: 'restart' }
 
 const record = fc.record({
@@ -22,6 +22,7 @@ const record = fc.record({
   time: fc.oneof(fc.bigInt({ min: 5n, max: 12n }), fc.constantFrom(0xffff_ffffn, 1n << 32n, (1n << 64n) - 1n)),
   trace: fc.constantFrom(null, ...TRACES),
 })
+const publishing = { fromFrames: fc.boolean(), compacts: fc.boolean(), merges: fc.constantFrom(0, 2, 9) }
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     arbitrary: fc.record({
@@ -33,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
   {
-    arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }),
+    arbitrary: fc.record({ kind: fc.constant('publish' as const), ...publishing }),
     weight: 2,
   },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
@@ -77,7 +78,7 @@ class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        return this.store.publish(step.fromFrames, step.compacts)
+        return this.store.publish(step.fromFrames, step.compacts, step.merges)
       case 'restart':
         return this.store.restart()
     }

@@ -19,7 +19,7 @@ export interface Stored extends TestRecord {
 type Step =
   | { readonly kind: 'add'; readonly tenant: string; readonly records: readonly Omit<TestRecord, 'text'>[] }
   | { readonly kind: 'seal' }
-  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean }
+  | { readonly kind: 'publish'; readonly fromFrames: boolean; readonly compacts: boolean; readonly merges: number }
   | { readonly kind: 'restart' }
   | { readonly kind: 'damage'; readonly pick: number }
 
@@ -46,7 +46,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { arbitrary: fc.constant({ kind: 'seal' } as const), weight: 2 },
   {
-    arbitrary: fc.record({ kind: fc.constant('publish' as const), fromFrames: fc.boolean(), compacts: fc.boolean() }),
+    arbitrary: fc.record({
+      kind: fc.constant('publish' as const),
+      fromFrames: fc.boolean(),
+      compacts: fc.boolean(),
+      merges: fc.constantFrom(0, 2, 9),
+    }),
     weight: 2,
   },
   { arbitrary: fc.constant({ kind: 'restart' } as const), weight: 1 },
@@ -76,7 +81,7 @@ export class Model {
       case 'seal':
         return this.store.seal()
       case 'publish':
-        return this.store.publish(step.fromFrames, step.compacts)
+        return this.store.publish(step.fromFrames, step.compacts, step.merges)
       case 'restart':
         return this.store.restart()
       case 'damage': {

@@ -1,0 +1,74 @@
+/**
+ * Copies merged files (merged.ts) from one directory of a log to another, so that a moved stand-in never stands there without one (G1).
+ *
+ * K1  a file gets its name when it was read back whole, and is durable
+ * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
+ */
+import { makeDurableDirectory, publishInSteps } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+import { mergedEndOf, mergedName, MERGED_POSITIONS_MAX } from './merged.ts'
+import type { MergedRange } from './merged.ts'
+import { segmentBaseOf, segmentName } from './segment-format.ts'
+import { isStandInWhole, readStandIn } from './stand-in.ts'
+import type { Steps } from '../steps.ts'
+
+const PIECE_BYTES = 1 << 20
+/** Copied bytes are synced so often: a sync of all of them at the end would hold up the disk. */
+const SYNCED_BYTES = 4 << 20
+
+/** @param from the segments' directory that has the file @throws what the file system throws; Error when K1 or K2 does not hold */
+export function* copyMerged(files: Files, logId: number, range: MergedRange, from: string, to: string): Steps<void> {
+  const name = mergedName(range.end)
+  const target = `${to}/${segmentName(range.base)}`
+  if (overlapsOther(files, to, range)) throw new Error(`${name} would overlap another merged file of ${to}`) // K2
+  makeDurableDirectory(files, target)
+  const source = files.open(`${from}/${segmentName(range.base)}/${name}`, 'read')
+  const total = source.size()
+  const write = function* (file: OpenFile): Steps<void> {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES)
+    for (let at = 0; ;) {
+      const have = source.read(piece, at)
+      if (have === 0) return
+      file.writev([piece.subarray(0, have)], at)
+      if (Math.floor(at / SYNCED_BYTES) < Math.floor((at + have) / SYNCED_BYTES)) file.fdatasync()
+      at += have
+      yield { phase: 'copying a merged bundle', done: at, total, unit: 'bytes' }
+    }
+  }
+  const check = (path: string): void => {
+    const temporary = path.slice(target.length + 1)
+    const written = readStandIn(files, target, logId, range.base, temporary)
+    const isWhole = written?.end === range.end && isStandInWhole(files, target, written, temporary)
+    if (!isWhole) throw new Error(`${name} does not read back`) // K1
+  }
+  try {
+    yield* publishInSteps(files, target, name, write, check)
+  } finally {
+    source.close()
+  }
+}
+
+/** Whether a merged file over the range would overlap another one of the directory, which neither encloses it nor lies in it. */
+export function overlapsOther(files: Files, segmentsDirectory: string, { base, end }: MergedRange): boolean {
+  return mergedNear(files, segmentsDirectory, { base, end }).some((other) => {
+    const isNested = (other.base <= base && other.end >= end) || (other.base >= base && other.end <= end)
+    return other.base < end && base < other.end && !isNested
+  })
+}
+
+/** The merged files that may overlap a range, by their names. */
+export function mergedNear(
+  files: Files,
+  segmentsDirectory: string,
+  { base, end }: MergedRange,
+): readonly MergedRange[] {
+  return (files.list(segmentsDirectory) ?? []).flatMap((segment) => {
+    const first = segmentBaseOf(segment)
+    if (first === null || first >= end || first + MERGED_POSITIONS_MAX < base) return []
+    const names = files.list(`${segmentsDirectory}/${segment}`) ?? []
+    return names.flatMap((name) => {
+      const its = mergedEndOf(name)
+      return its === null ? [] : [{ base: first, end: its }]
+    })
+  })
+}

@@ -1,0 +1,111 @@
+/**
+ * A start finds what merging left of the segments.
+ *
+ * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again
+ * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts
+ */
+import { StoreError } from '../../errors.ts'
+import { TEMPORARY_SUFFIX } from '../../log/files.ts'
+import type { Files } from '../../log/files.ts'
+import type { Log, SegmentInfo } from '../../log/log.ts'
+import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName } from '../../log/merged.ts'
+import type { MergedRange } from '../../log/merged.ts'
+import { MERGED_PREFIX, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import type { Bundle } from '../index/manifest.ts'
+import { CompactIndex } from './compact-index.ts'
+import { bundleOfCompact } from './compact-segment.ts'
+import { PieceCache } from './piece-cache.ts'
+
+/** @param segments sealed ones, ascending @returns the merged bundles, ascending @throws what the file system throws */
+export function adoptMerged(
+  files: Files,
+  log: Pick<Log, 'id' | 'reportDamage'>,
+  segments: readonly SegmentInfo[],
+): readonly Bundle[] {
+  const moved = segments.filter(({ base, directory }) => hasMoved(files, directory, log.id, base))
+  let ranges = segments.flatMap((segment) => rangesIn(files, log.id, segment, segments))
+  const opened = new Map<MergedRange, Bundle>()
+  let chosen: MergedRange[] = []
+  for (let isSettled = false; !isSettled;) {
+    chosen = chosenMerged(
+      moved.map(({ base }) => base),
+      ranges,
+    )
+    const bad = chosen.find((range) => !opened.has(range) && !open(files, directoryOf(segments, range), range, opened))
+    isSettled = bad === undefined
+    ranges = ranges.filter((range) => range !== bad)
+  }
+  removeUnused(files, segments, moved, ranges)
+  const isRead = (base: number): boolean => chosen.some((range) => range.base <= base && base < range.end)
+  for (const segment of moved) if (!isRead(segment.base)) giveUp(files, log, segment)
+  return chosen.map((range) => opened.get(range)!)
+}
+
+/** Merged files in the directory of a segment that end with another one. What a crash left half-written goes. */
+function rangesIn(
+  files: Files,
+  logId: number,
+  { base, directory }: SegmentInfo,
+  segments: readonly SegmentInfo[],
+): readonly MergedRange[] {
+  for (const name of files.list(directory) ?? []) {
+    const isLeftOver = name.startsWith(MERGED_PREFIX) && name.endsWith(TEMPORARY_SUFFIX)
+    if (isLeftOver) files.removeFile(`${directory}/${name}`)
+  }
+  return mergedIn(files, directory, logId, base).filter(({ end }) => areInRow(segments, base, end))
+}
+
+/** Whether the segments from one base to one end are all there. */
+function areInRow(segments: readonly SegmentInfo[], base: number, end: number): boolean {
+  let at = segments.findIndex((segment) => segment.base === base)
+  while (segments[at] !== undefined && segments[at]!.end < end) {
+    if (segments[at + 1]?.base !== segments[at]!.end + SEGMENT_FOOTER_BYTES) return false
+    at++
+  }
+  return segments[at]?.end === end
+}
+
+const directoryOf = (segments: readonly SegmentInfo[], { base }: MergedRange): string =>
+  segments.find((segment) => segment.base === base)!.directory
+
+/** False: it is damaged. */
+function open(files: Files, directory: string, range: MergedRange, opened: Map<MergedRange, Bundle>): boolean {
+  const file = files.open(`${directory}/${mergedName(range.end)}`, 'read')
+  try {
+    const index = new CompactIndex(file, range.base, new PieceCache(0))
+    opened.set(range, { ...bundleOfCompact(index), isMerged: true })
+    return true
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'corrupt') throw error
+    return false
+  } finally {
+    file.close()
+  }
+}
+
+/** A1 */
+function removeUnused(
+  files: Files,
+  segments: readonly SegmentInfo[],
+  moved: readonly SegmentInfo[],
+  ranges: readonly MergedRange[],
+): void {
+  for (const range of ranges) {
+    if (moved.some(({ base }) => range.base <= base && base < range.end)) continue
+    const directory = directoryOf(segments, range)
+    files.removeFile(`${directory}/${mergedName(range.end)}`)
+    files.syncDirectory(directory)
+  }
+}
+
+/** A2 */
+function giveUp(files: Files, log: Pick<Log, 'reportDamage'>, segment: SegmentInfo): void {
+  const { base, end, directory, recordsPath } = segment
+  if (files.exists(recordsPath)) {
+    files.removeFile(`${directory}/${STAND_IN_NAME}`)
+    files.syncDirectory(directory)
+    return
+  }
+  log.reportDamage(segment, { from: base, to: end, reason: MOVED_REASON })
+}

@@ -1,0 +1,298 @@
+/**
+ * The two halves of merging neighbouring bundles, on the thread of compaction.
+ *
+ *   merge   read the run block by block ──► write the merged file beside ──► sync ──► read it back, compare ──► rename, sync the directory
+ *   settle  put moved stand-ins (src/log/merged.ts) in place of the bundles of the run, and remove older merged files
+ *
+ * W1  nothing goes before the merged file has its name, durably, in that directory of the log: a process that dies at any point leaves the run, or the
+ *     merged file with a part of the run, or the merged file alone
+ * W2  a merged file that would overlap another one without enclosing it is not written (G2 of merged.ts)
+ * W3  a run in which damage is known stays as it is
+ */
+import { StoreError, messageOf } from '../../errors.ts'
+import { crcOf } from '../../log/crc-of.ts'
+import { TEMPORARY_SUFFIX, publishInSteps } from '../../log/files.ts'
+import type { Files, OpenFile } from '../../log/files.ts'
+import { copyMerged, mergedNear, overlapsOther } from '../../log/merged-copy.ts'
+import { hasMoved, mergedName } from '../../log/merged.ts'
+import { QUARANTINE_NAME } from '../../log/quarantine.ts'
+import { readFooter } from '../../log/read.ts'
+import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
+import type { SegmentFooter } from '../../log/segment-format.ts'
+import {
+  STAND_IN_HEADER_BYTES,
+  STAND_IN_NAME,
+  clearBesideStandIn,
+  encodeStandIn,
+  encodeStandInHeader,
+  publishStandIn,
+  readStandIn,
+} from '../../log/stand-in.ts'
+import type { StandIn } from '../../log/stand-in.ts'
+import { atOnce } from '../../steps.ts'
+import type { Steps } from '../../steps.ts'
+import type { Bundle } from '../index/manifest.ts'
+import { BLOCKS_MAX, blocksAtMost } from './bundle-writer.ts'
+import { CompactIndex } from './compact-index.ts'
+import { bundleOfCompact } from './compact-segment.ts'
+import { MergeRun } from './merge-rows.ts'
+import { BlocksInFile, MergeWriter } from './merge-writer.ts'
+import { encodeMoved } from './moved.ts'
+import type { MovedFacts } from './moved.ts'
+import { PieceCache } from './piece-cache.ts'
+
+interface Range {
+  readonly base: number
+  readonly end: number
+}
+
+export interface MergeTask {
+  readonly kind: 'merge' | 'settle'
+  readonly logId: number
+  /** The bundles that become one, ascending; those with `isMerged` are merged files already. Of `settle`, the one that they became. */
+  readonly bundles: readonly (Range & { readonly isMerged: boolean })[]
+  /** The segments that they are over, ascending. */
+  readonly segments: readonly Range[]
+  /** Of the segments, in each directory of the log that is in use; that of the primary first. */
+  readonly segmentsDirectories: readonly string[]
+}
+
+export type MergeResult =
+  | {
+      readonly kind: 'merged'
+      readonly bundle: Bundle
+      readonly bytesBefore: number
+      readonly bytesAfter: number
+      readonly problem: string | null
+    }
+  | { readonly kind: 'left' | 'damaged'; readonly reason: string }
+  | { readonly kind: 'settled' }
+  | { readonly kind: 'stopped' }
+
+const CACHE_BYTES = 16 * 1024 * 1024
+const PIECE_BYTES = 1 << 20
+
+class Stopped extends Error {}
+
+/**
+ * @param rest called every now and then, so that the processor is left to others; false: a merge is to stop, and leaves nothing behind
+ * @throws what the file system throws
+ */
+export function mergeBundles(files: Files, task: MergeTask, rest: () => boolean): MergeResult {
+  if (task.kind === 'merge') {
+    const restOrStop = (): void => {
+      if (!rest()) throw new Stopped()
+    }
+    try {
+      return merge(files, task, restOrStop)
+    } catch (error) {
+      if (error instanceof Stopped) return { kind: 'stopped' }
+      if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
+      throw error
+    }
+  }
+  for (const directory of task.segmentsDirectories) settle(files, task, directory, rest)
+  return { kind: 'settled' }
+}
+
+function merge(files: Files, task: MergeTask, rest: () => void): MergeResult {
+  const { logId, bundles, segments, segmentsDirectories } = task
+  const primary = segmentsDirectories[0]!
+  const isDamaged = ({ base }: Range): boolean => files.exists(`${primary}/${segmentName(base)}/${QUARANTINE_NAME}`)
+  if (segments.some(isDamaged)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
+  const range = rangeOf(segments)
+  if (overlapsOther(files, primary, range)) return { kind: 'left', reason: 'it overlaps another merged file' } // W2
+  const cache = new PieceCache(CACHE_BYTES)
+  const open: { readonly file: OpenFile; readonly index: CompactIndex; readonly standIn: StandIn }[] = []
+  try {
+    for (const { base, end, isMerged } of bundles) {
+      const name = isMerged ? mergedName(end) : STAND_IN_NAME
+      const directory = `${primary}/${segmentName(base)}`
+      const standIn = readStandIn(files, directory, logId, base, name)
+      if (standIn?.end !== end) throw new StoreError('corrupt', 'bundle_block_corrupt', `${name} of ${base} is damaged`)
+      const file = files.open(`${directory}/${name}`, 'read')
+      open.push({ file, index: new CompactIndex(file, base, cache), standIn })
+    }
+    const run = new MergeRun(open.map(({ index }) => index))
+    if (
+      mostBlocks(
+        run,
+        open.map(({ index }) => index),
+      ) > BLOCKS_MAX
+    )
+      return { kind: 'left', reason: 'it is of too many small datasets' }
+    const bytesBefore = open.reduce((sum, { standIn }) => sum + standIn.fileBytes, 0)
+    const written = writePrimary(files, task, run, open, rest)
+    const problem = copyToReplicas(files, task, range, rest)
+    return { kind: 'merged', bytesBefore, problem, ...written }
+  } finally {
+    for (const { file } of open) file.close()
+  }
+}
+
+const rangeOf = (segments: readonly Range[]): Range => ({ base: segments[0]!.base, end: segments.at(-1)!.end })
+
+function mostBlocks(run: MergeRun, indexes: readonly CompactIndex[]): number {
+  let bytes = 0
+  for (const index of indexes) for (const { facts } of index.partitions()) bytes += facts?.bytes ?? 0
+  return blocksAtMost(run.partitions().length, run.entries, bytes)
+}
+
+function writePrimary(
+  files: Files,
+  { logId, segments, segmentsDirectories }: MergeTask,
+  run: MergeRun,
+  sources: readonly { readonly index: CompactIndex; readonly standIn: StandIn }[],
+  rest: () => void,
+): { readonly bundle: Bundle; readonly bytesAfter: number } {
+  const { base, end } = rangeOf(segments)
+  const directory = `${segmentsDirectories[0]!}/${segmentName(base)}`
+  const name = mergedName(end)
+  const blocksPath = `${directory}/${name}.blocks${TEMPORARY_SUFFIX}`
+  if (files.exists(blocksPath)) files.removeFile(blocksPath)
+  const blocks = files.create(blocksPath)
+  try {
+    const writer = new MergeWriter(run, new BlocksInFile(blocks), rest)
+    writer.writeRows()
+    const headers = sources.map(({ index }) => index.header)
+    const content = writer.content({
+      receivedUntil: headers.reduce((last, { receivedUntil }) => (receivedUntil > last ? receivedUntil : last), 0n),
+      originalBytes: sources.reduce((sum, { index }) => sum + index.originalBytes, 0),
+      level: 1 + Math.max(...headers.map(({ level }) => level)),
+    })
+    const last = sources.at(-1)!.standIn
+    const footer = {
+      frameCount: sources.reduce((sum, { standIn }) => sum + standIn.frameCount, 0),
+      logId,
+      base,
+      end,
+      epoch: last.epoch,
+      lastHeaderCrc: last.lastHeaderCrc,
+    }
+    let bundle: Bundle | null = null
+    let bytesAfter = 0
+    // oxlint-disable-next-line require-yield
+    const write = function* (file: OpenFile): Steps<void> {
+      bytesAfter = writeContent(file, footer, content, rest)
+    }
+    const check = (path: string): void => {
+      bundle = checked(files, path, base, writer)
+    }
+    atOnce(publishInSteps(files, directory, name, write, check))
+    return { bundle: bundle!, bytesAfter }
+  } finally {
+    blocks.close()
+    files.removeFile(blocksPath)
+  }
+}
+
+/** @returns the length of the file */
+function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<Buffer>, rest: () => void): number {
+  let at = STAND_IN_HEADER_BYTES
+  let contentCrc = 0
+  let parts: Buffer[] = []
+  let bytes = 0
+  const write = (): void => {
+    file.writev(parts, at)
+    contentCrc = crcOf(parts, contentCrc)
+    at += bytes
+    parts = []
+    bytes = 0
+    rest()
+  }
+  for (const part of content) {
+    if (part.byteLength === 0) continue
+    parts.push(part)
+    bytes += part.byteLength
+    if (bytes >= PIECE_BYTES) write()
+  }
+  if (bytes > 0) write()
+  file.writev([encodeStandIn({ ...footer, contentCrc, fileBytes: at })], 0)
+  return at
+}
+
+function checked(files: Files, path: string, base: number, writer: MergeWriter): Bundle {
+  const file = files.open(path, 'read')
+  try {
+    const index = new CompactIndex(file, base, new PieceCache(CACHE_BYTES))
+    writer.check(index)
+    return { ...bundleOfCompact(index), isMerged: true }
+  } finally {
+    file.close()
+  }
+}
+
+/** @returns why a directory has none, and keeps the run; null: all have it */
+function copyToReplicas(
+  files: Files,
+  { logId, segmentsDirectories }: MergeTask,
+  range: Range,
+  rest: () => void,
+): string | null {
+  const [primary, ...replicas] = segmentsDirectories
+  let problem: string | null = null
+  for (const replica of replicas) {
+    try {
+      for (const _ of copyMerged(files, logId, range, primary!, replica)) rest()
+    } catch (error) {
+      if (error instanceof Stopped) throw error
+      problem = `${replica}: ${messageOf(error)}`
+    }
+  }
+  return problem
+}
+
+/** Nothing in a directory that has no merged file: it keeps the run. */
+function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory: string, rest: () => boolean): void {
+  const range = rangeOf(segments)
+  const home = `${segmentsDirectory}/${segmentName(range.base)}`
+  const name = mergedName(range.end)
+  const merged = readStandIn(files, home, logId, range.base, name)
+  if (merged === null || merged.end !== range.end) return
+  const file = files.open(`${home}/${name}`, 'read')
+  try {
+    const { header, entryCount } = new CompactIndex(file, range.base, new PieceCache(0))
+    files.syncDirectory(home) // W1: a process that died may have renamed it and no more
+    for (const segment of segments) {
+      moveOut(files, `${segmentsDirectory}/${segmentName(segment.base)}`, logId, segment, {
+        ...header,
+        records: entryCount,
+      })
+      rest()
+    }
+  } finally {
+    file.close()
+  }
+  for (const older of mergedNear(files, segmentsDirectory, range)) {
+    const isEnclosed = older.base >= range.base && older.end <= range.end
+    const isItself = older.base === range.base && older.end === range.end
+    if (!isEnclosed || isItself) continue
+    files.removeFile(`${segmentsDirectory}/${segmentName(older.base)}/${mergedName(older.end)}`)
+  }
+}
+
+function moveOut(files: Files, directory: string, logId: number, { base, end }: Range, facts: MovedFacts): void {
+  if (!files.exists(directory)) return // retention has dropped it
+  if (!hasMoved(files, directory, logId, base)) {
+    const footer = footerOf(files, directory, logId, base, end)
+    if (footer === null) return // the directory has not got the segment whole: a start makes it equal to the others
+    const content = encodeMoved(facts)
+    publishStandIn(files, directory, [encodeStandInHeader(footer, [content]), content])
+  }
+  clearBesideStandIn(files, directory, logId, base)
+}
+
+/** What names the segment, in whichever form the directory has it. */
+function footerOf(files: Files, directory: string, logId: number, base: number, end: number): SegmentFooter | null {
+  const standIn = readStandIn(files, directory, logId, base)
+  if (standIn?.end === end) return standIn
+  const path = `${directory}/${RECORDS_NAME}`
+  if (!files.exists(path)) return null
+  const file = files.open(path, 'read')
+  try {
+    const footer = readFooter(file)
+    return footer?.base === base && footer.end === end && footer.logId === logId ? footer : null
+  } finally {
+    file.close()
+  }
+}

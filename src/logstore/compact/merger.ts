@@ -1,0 +1,195 @@
+/**
+ * Merges neighbouring bundles, one run at a time, on the thread of compaction (compactor.ts). Main thread.
+ *
+ *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run goes
+ *
+ * M1  queries see the run or the merged bundle: the files of the one that a query began with stay until it ends
+ * M2  nothing is merged while a bundle waits to be compacted. A merge stops when STOP_BYTES wait: it has left nothing behind, and begins anew later
+ * M3  nothing is written while the disk has little room, or the log takes nothing
+ * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
+ */
+import { messageOf } from '../../errors.ts'
+import type { Log } from '../../log/log.ts'
+import { segmentName } from '../../log/segment-format.ts'
+import type { Logger } from '../../observability/logger.ts'
+import type { BundlePlace } from '../index/catalog.ts'
+import type { Bundle } from '../index/manifest.ts'
+import type { SegmentRegistry } from '../index/segment-registry.ts'
+import type { RetentionLimits } from '../limits.ts'
+import type { CompactResult } from './compact-segment.ts'
+import type { MergeResult, MergeTask } from './merge-bundles.ts'
+import { nextRun } from './merge-plan.ts'
+
+/** Eight segments of the usual size. */
+const STOP_BYTES = 1024 * 1024 * 1024
+const RETRY_MS = 60_000
+const RUNS = 0
+const STOPS = 1
+
+export interface MergeJob extends MergeTask {
+  /** One word: not 0 when the merge is to stop. */
+  readonly stop: SharedArrayBuffer
+}
+
+interface MergeJobs {
+  run(job: MergeJob): Promise<MergeResult | CompactResult>
+}
+
+export interface MergerParts {
+  readonly log: Log
+  readonly registry: SegmentRegistry
+  readonly limits: RetentionLimits
+  readonly logger: Logger
+  readonly clock: { nowMs(): number; nowNs(): bigint }
+  /** The directories of segments that are in use; that of the primary first. */
+  readonly segmentsDirectories: () => readonly string[]
+  /** Before queries see the merged bundle. */
+  readonly onMerged: (bundle: BundlePlace) => void
+}
+
+type Plan = Omit<MergeTask, 'kind' | 'segmentsDirectories'>
+
+export class Merger {
+  readonly #parts: MergerParts
+  /** By base: when it may be tried again; Infinity: not in this life. */
+  readonly #later = new Map<number, number>()
+  readonly #stop = new Int32Array(new SharedArrayBuffer(4))
+  #closed = false
+  merges = 0
+  /** That became fewer. */
+  bundles = 0
+  bytesBefore = 0
+  bytesAfter = 0
+  failures = 0
+
+  constructor(parts: MergerParts) {
+    this.#parts = parts
+  }
+
+  /** Bytes of the log in bundles that are to be merged. */
+  get debtBytes(): number {
+    let bytes = 0
+    let left = this.#parts.registry.bundles
+    for (let run = this.#nextRun(left); run !== null; run = this.#nextRun(left)) {
+      const { base } = run[0]!
+      const { end } = run.at(-1)!
+      bytes += end - base
+      left = left.filter((bundle) => bundle.base >= end)
+    }
+    return bytes
+  }
+
+  /** Null: nothing is to be merged now (M3). */
+  next(): Plan | null {
+    const { log, registry } = this.#parts
+    const run = this.#nextRun(registry.bundles)
+    if (run === null || this.#closed) return null
+    const plan = this.#planOf(run)
+    const { end } = plan.segments.at(-1)!
+    const isRoom = log.roomFor('admit') >= end - plan.segments[0]!.base
+    return isRoom && end <= log.committed ? plan : null
+  }
+
+  #nextRun(bundles: readonly Bundle[]): readonly Bundle[] | null {
+    const { limits, log, clock } = this.#parts
+    const nowMs = clock.nowMs()
+    const situation = { limits, logEnd: log.committed, nowNs: clock.nowNs() }
+    return nextRun(bundles, situation, ({ base }) => (this.#later.get(base) ?? 0) > nowMs)
+  }
+
+  #planOf(run: readonly Bundle[]): Plan {
+    const { id: logId, segments } = this.#parts.log
+    const [{ base }, { end }] = [run[0]!, run.at(-1)!]
+    return {
+      logId,
+      bundles: run.map(({ isMerged = false, ...bundle }) => ({ base: bundle.base, end: bundle.end, isMerged })),
+      segments: segments
+        .filter((segment) => segment.sealed && segment.base >= base && segment.end <= end)
+        .map((segment) => ({ base: segment.base, end: segment.end })),
+    }
+  }
+
+  /** M2 @param waitingBytes to be compacted */
+  lookAt(waitingBytes: number): void {
+    if (waitingBytes >= STOP_BYTES) this.stop()
+  }
+
+  stop(): void {
+    Atomics.store(this.#stop, 0, STOPS)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.stop()
+  }
+
+  async run(jobs: MergeJobs, plan: Plan): Promise<void> {
+    try {
+      await this.#merge(jobs, plan)
+    } catch (error) {
+      if (this.#closed || !this.#exists(plan)) return
+      this.failures++
+      this.#leave(plan, this.#parts.clock.nowMs() + RETRY_MS)
+      this.#parts.logger.error(
+        { ...namesOf(plan), reason: messageOf(error) },
+        'bundles could not be merged: it is tried again later',
+      )
+      throw error
+    }
+  }
+
+  async #merge(jobs: MergeJobs, plan: Plan): Promise<void> {
+    const { log, registry, logger, onMerged, segmentsDirectories } = this.#parts
+    Atomics.store(this.#stop, 0, this.#closed ? STOPS : RUNS)
+    const task = { ...plan, segmentsDirectories: segmentsDirectories(), stop: this.#stop.buffer }
+    const result = await jobs.run({ ...task, kind: 'merge' })
+    if (result.kind === 'left') {
+      this.#leave(plan, Infinity)
+      logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart')
+    }
+    if (result.kind === 'damaged') {
+      this.failures++
+      this.#leave(plan, Infinity)
+      logger.error({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart: one of them is damaged')
+    }
+    if (result.kind !== 'merged' || this.#closed || !this.#exists(plan)) return
+    const { bundle, bytesBefore, bytesAfter, problem } = result
+    if (problem !== null)
+      logger.warn({ ...namesOf(plan), reason: problem }, 'a replica directory keeps the bundles apart')
+    const { base, end, identity } = bundle
+    const directory = log.segments.find((segment) => segment.base === base)!.directory
+    onMerged({ base, end, identity, directory, isCompacted: true, isMerged: true })
+    registry.publish(bundle)
+    this.merges++
+    this.bundles += plan.bundles.length - 1
+    this.bytesBefore += bytesBefore
+    this.bytesAfter += bytesAfter
+    logger.info({ ...namesOf(plan), level: bundle.level, bytesBefore, bytesAfter }, 'bundles merged')
+    await registry.olderReleased() // M1
+    if (!this.#closed && this.#exists(plan)) await jobs.run({ ...task, kind: 'settle' })
+  }
+
+  /** Of a bundle that an earlier life merged: what was not done may be left. */
+  async settle(jobs: MergeJobs, bundle: Bundle): Promise<void> {
+    const plan = this.#planOf([bundle])
+    if (plan.segments[0]?.base !== bundle.base) return // retention has dropped it
+    const task = { ...plan, segmentsDirectories: this.#parts.segmentsDirectories(), stop: this.#stop.buffer }
+    await jobs.run({ ...task, kind: 'settle' })
+  }
+
+  #leave({ bundles }: Plan, untilMs: number): void {
+    for (const { base } of bundles) this.#later.set(base, untilMs)
+  }
+
+  /** M4 */
+  #exists({ segments }: Plan): boolean {
+    const first = segments[0]!.base
+    return this.#parts.log.segments.some(({ base }) => base === first)
+  }
+}
+
+const namesOf = ({ bundles, segments }: Plan) => ({
+  segment: segmentName(segments[0]!.base),
+  until: segments.at(-1)!.end,
+  bundles: bundles.length,
+})
