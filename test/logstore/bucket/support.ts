@@ -53,23 +53,31 @@ export class BucketCopy {
     await this.#client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: key }))
   }
 
-  /** Copies what stands below a directory, as `aws s3 sync` does: in no order that bundles know of. */
-  async sync(directory: string, prefix = ''): Promise<void> {
-    const names = readdirSync(directory, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => `${parentPath}/${name}`)
-    const putNext = async (): Promise<void> => {
-      for (let path = names.pop(); path !== undefined; path = names.pop()) {
-        const body = contentOf(path)
-        if (body !== null) await this.put(`${prefix}${path.slice(directory.length + 1)}`, body)
-      }
-    }
-    await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putNext))
+  /** Copies what stands below a directory, as `aws s3 sync` does. */
+  sync(directory: string, prefix = ''): Promise<void> {
+    return copyFiles(directory, (path, body) => this.put(`${prefix}${path}`, body))
   }
 
   close(): void {
     this.#client.destroy()
   }
+}
+
+/** Copies what stands below a directory, in no order that bundles know of. */
+export async function copyFiles(
+  directory: string,
+  put: (path: string, body: Buffer) => Promise<unknown>,
+): Promise<void> {
+  const paths = readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => `${parentPath}/${name}`)
+  const putNext = async (): Promise<void> => {
+    for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
+      const body = contentOf(path)
+      if (body !== null) await put(path.slice(directory.length + 1), body)
+    }
+  }
+  await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putNext))
 }
 
 /** Null: a store that runs has renamed or removed it since it was listed. */
