@@ -92,6 +92,7 @@ async function openStream(
         keepMs: settings.keepMs,
         log,
         randomUint32: () => randomInt(2 ** 32),
+        nowMs: sharedMs,
       })
     } catch (error) {
       if (error instanceof StoreError && error.kind === 'invalid') {

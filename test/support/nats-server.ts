@@ -12,6 +12,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './directories.ts'
+import { Link } from './link.ts'
 
 export const NATS_VERSION = '2.12.15'
 /** N1 */
@@ -58,16 +59,60 @@ export async function startNatsServers(
   settings = '',
   hasJetStream = true,
 ): Promise<readonly NatsServer[]> {
-  const command = findNatsServer()!
   const ports = await freePorts(2 * count)
   const routes = ports.slice(count).map((port) => `nats://127.0.0.1:${port}`)
+  return serversOn(ports, { settings, hasJetStream, routesOf: () => `routes: ${JSON.stringify(routes)}` })
+}
+
+export interface LinkedServers {
+  readonly servers: readonly NatsServer[]
+  /** By server: the links between it and the others. */
+  readonly routes: readonly (readonly Link[])[]
+}
+
+/** Servers that speak to each other by links. */
+export async function startLinkedNatsServers(count: number): Promise<LinkedServers> {
+  const ports = await freePorts(2 * count)
+  const routes: Link[][] = ports.slice(count).map(() => [])
+  const from = await Promise.all(
+    routes.map((own, i) =>
+      Promise.all(
+        routes.map(async (other, j) => {
+          if (i === j) return []
+          const link = await Link.to(`127.0.0.1:${ports[count + j]}`)
+          own.push(link)
+          other.push(link)
+          return [link.url]
+        }),
+      ),
+    ),
+  )
+  // What they tell each other of their addresses would be a way around the links.
+  const routesOf = (i: number): string => `advertise: "127.0.0.1:1", routes: ${JSON.stringify(from[i]!.flat())}`
+  return { servers: serversOn(ports, { settings: '', hasJetStream: true, routesOf }), routes }
+}
+
+interface ServersOptions {
+  readonly settings: string
+  readonly hasJetStream: boolean
+  /** Of a server, in its configuration. */
+  readonly routesOf: (server: number) => string
+}
+
+/** @param ports for clients, then for routes */
+function serversOn(
+  ports: readonly number[],
+  { settings, hasJetStream, routesOf }: ServersOptions,
+): readonly NatsServer[] {
+  const command = findNatsServer()!
+  const count = ports.length / 2
   return Array.from({ length: count }, (_, i) => {
     const directory = temporaryDirectory()
     const configuration = `${directory}/nats.conf`
     const cluster =
       count === 1
         ? ''
-        : `cluster { name: test, no_advertise: true, listen: "127.0.0.1:${ports[count + i]}", routes: ${JSON.stringify(routes)} }\n`
+        : `cluster { name: test, no_advertise: true, listen: "127.0.0.1:${ports[count + i]}", ${routesOf(i)} }\n`
     writeFileSync(
       configuration,
       `listen: "127.0.0.1:${ports[i]}"\nserver_name: nats-${i + 1}\n${cluster}${settings}

@@ -3,6 +3,8 @@
  *
  * J1  what a server did not answer is unknown, never refused: only its comparison of sequences refuses
  * J2  nothing of the stream is changed that is there already: where it is not as it has to be, the start says which setting is wrong
+ * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
+ *     about the stream
  */
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -31,6 +33,8 @@ export interface NatsStreamOptions {
   /** The log on this machine. Null: there is none yet, and the stream's is taken. A stream that is made goes on with it. */
   readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
   readonly randomUint32: () => number
+  /** Monotonic. */
+  readonly nowMs: () => number
 }
 
 export type Published =
@@ -46,6 +50,8 @@ export interface Following {
 /** As the metadata of the stream say it. */
 const FORMAT = '1'
 const REQUEST_MS = 5000
+/** J3. Longer than the servers take to choose another leader of the stream. */
+const UNANSWERED_MS = 10_000
 /** How soon a reader notices that its consumer is gone. */
 const READ_MS = 4000
 const HEARTBEAT_MS = 1000
@@ -71,6 +77,9 @@ export class NatsStream {
   readonly #jetstream: JetStreamClient
   readonly #manager: JetStreamManager
   readonly #subject: string
+  readonly #nowMs: () => number
+  /** J3. Null: the last message was answered. */
+  #unansweredSinceMs: number | null = null
 
   /** @throws StoreError that names the setting which is wrong; unavailable when no server answers */
   static async open(options: NatsStreamOptions): Promise<NatsStream> {
@@ -96,6 +105,7 @@ export class NatsStream {
     this.#manager = manager
     this.#jetstream = jetstream(connection)
     this.#subject = subjectOf(options)
+    this.#nowMs = options.nowMs
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
@@ -108,13 +118,15 @@ export class NatsStream {
     for (const [name, value] of headersOf(message)) sent.set(name, value)
     sent.set('Nats-Expected-Last-Sequence', String(expectedLast))
     sent.set('Nats-Expected-Stream', this.name)
+    const body = message.body ?? NOTHING
+    const sentMs = this.#nowMs()
     try {
-      const answer = await this.#connection.request(this.#subject, message.body ?? NOTHING, {
-        timeout: REQUEST_MS,
-        headers: sent,
-      })
-      return readAnswer(answer.json())
+      const answer = await this.#connection.request(this.#subject, body, { timeout: REQUEST_MS, headers: sent })
+      const published = readAnswer(answer.json())
+      this.#unansweredSinceMs = null
+      return published
     } catch (error) {
+      this.#leaveIfSilent(sentMs)
       return { kind: 'unknown', reason: textOfError(error) }
     }
   }
@@ -166,6 +178,15 @@ export class NatsStream {
         if (error === null) told(message.string())
       },
     })
+  }
+
+  /** J3 */
+  #leaveIfSilent(sentMs: number): void {
+    const nowMs = this.#nowMs()
+    this.#unansweredSinceMs ??= sentMs
+    if (nowMs - this.#unansweredSinceMs < UNANSWERED_MS) return
+    this.#unansweredSinceMs = nowMs
+    this.#connection.reconnect().catch(() => {}) // it is closed
   }
 
   async close(): Promise<void> {
@@ -269,11 +290,11 @@ interface Answer {
   readonly error?: { readonly err_code?: number; readonly description?: string }
 }
 
-/** J1 */
+/** J1. @throws Error with what else the server says */
 function readAnswer({ seq, error }: Answer): Published {
   if (error === undefined && seq !== undefined) return { kind: 'stored', sequence: seq }
   if (WRONG_LAST_SEQUENCE.has(error?.err_code ?? 0)) return { kind: 'refused' }
-  return { kind: 'unknown', reason: error?.description ?? 'the server gave no sequence' }
+  throw new Error(error?.description ?? 'the server gave no sequence')
 }
 
 function readMessage(headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage {

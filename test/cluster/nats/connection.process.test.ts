@@ -26,6 +26,7 @@ const open = (access: NatsAccess, replicas = 1): Promise<NatsStream> =>
     keepMs: null,
     log: null,
     randomUint32: () => 1,
+    nowMs: () => performance.now(),
   })
 
 async function refusalOf(access: NatsAccess, replicas = 1): Promise<StoreError> {

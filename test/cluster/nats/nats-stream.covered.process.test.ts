@@ -28,6 +28,7 @@ describe(name, { skip }, () => {
       keepMs: null,
       log: null,
       randomUint32: () => 0x01234567,
+      nowMs: () => performance.now(),
     }
     await eventually(async () => (await connect({ servers: server.url }).catch(() => null))?.close() !== undefined)
   })

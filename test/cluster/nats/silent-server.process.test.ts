@@ -1,25 +1,24 @@
 /** A NATS server that takes what it is sent and says nothing: its process hangs, or the network between loses what it answers. */
-import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { connectionOptionsOf } from '../../../src/cluster/nats/connection.ts'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
 import type { StreamMessage } from '../../../src/cluster/nats/nats-stream.ts'
 import { Link } from '../../support/link.ts'
-import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
-import type { NatsServer } from '../../support/nats-server.ts'
+import { natsOrSkip, startLinkedNatsServers } from '../../support/nats-server.ts'
+import type { LinkedServers } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
 
 const { name, skip } = natsOrSkip('a NATS server that says nothing any more')
 
 describe(name, { skip }, () => {
-  let servers: readonly NatsServer[] = []
+  let linked: LinkedServers
   let links: readonly Link[] = []
   let stream: NatsStream
 
   before(async () => {
-    servers = await startNatsServers(3)
-    links = await Promise.all(servers.map(({ url }) => Link.to(url)))
+    linked = await startLinkedNatsServers(3)
+    links = await Promise.all(linked.servers.map(({ url }) => Link.to(url)))
     await eventually(async () => {
       const opened = await open().catch(() => null)
       if (opened !== null) stream = opened
@@ -28,8 +27,8 @@ describe(name, { skip }, () => {
   })
   after(async () => {
     await stream.close()
-    await Promise.all(links.map((link) => link.close()))
-    await Promise.all(servers.map((server) => server.kill()))
+    await Promise.all([...links, ...linked.routes.flat()].map((link) => link.close()))
+    await Promise.all(linked.servers.map((server) => server.kill()))
   })
 
   const open = (): Promise<NatsStream> =>
@@ -49,16 +48,28 @@ describe(name, { skip }, () => {
       keepMs: null,
       log: null,
       randomUint32: () => 1,
+      nowMs: () => performance.now(),
     })
 
+  const used = (): number => links.findIndex(({ connections }) => connections > 0)
+  const isStored = async (): Promise<boolean> => {
+    const ends = await stream.ends().catch(() => null)
+    return ends !== null && (await stream.publish(ends.last, BEAT)).kind === 'stored'
+  }
+
   it('is left for another one', async () => {
-    const used = links.find(({ connections }) => connections > 0)
-    assert.ok(used !== undefined)
-    used.hold('there', 'back')
-    await eventually(async () => {
-      const ends = await stream.ends().catch(() => null)
-      return ends !== null && (await stream.publish(ends.last, BEAT)).kind === 'stored'
-    })
+    const link = links[used()]!
+    link.hold('there', 'back')
+    await eventually(isStored)
+    link.heal()
+  })
+
+  it('is left for another one when it hears nothing of the others', async () => {
+    await eventually(() => links.filter(({ connections }) => connections > 0).length === 1)
+    const routes = linked.routes[used()]!
+    for (const link of routes) link.hold('there', 'back')
+    await eventually(isStored)
+    for (const link of routes) link.heal()
   })
 })
 

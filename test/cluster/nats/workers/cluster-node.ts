@@ -46,6 +46,7 @@ const stream = await NatsStream.open({
   keepMs: null,
   log: null,
   randomUint32: () => randomInt(2 ** 32),
+  nowMs: () => performance.now(),
 })
 /** With the frames that the state was made of. */
 const log: (WholeFrame & { readonly id: number })[] = []
