@@ -89,6 +89,7 @@ function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () 
   const own = readStandIn(files, directory(to), logId, merged.base, name)
   if (own?.end === merged.end && own.contentCrc === merged.contentCrc) return 0
   if (!isStandInWhole(files, directory(from), merged, name)) return null
+  makeDurableDirectory(files, directory(to))
   for (const _ of copyMerged(files, logId, merged, from, to)) rest()
   return merged.fileBytes
 }

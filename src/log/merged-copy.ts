@@ -4,7 +4,7 @@
  * K1  a file gets its name when it was read back whole, and is durable
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
  */
-import { makeDurableDirectory, publishInSteps } from './files.ts'
+import { publishInSteps } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { mergedEndOf, mergedName, MERGED_POSITIONS_MAX } from './merged.ts'
 import type { MergedRange } from './merged.ts'
@@ -16,12 +16,11 @@ const PIECE_BYTES = 1 << 20
 /** Copied bytes are synced so often: a sync of all of them at the end would hold up the disk. */
 const SYNCED_BYTES = 4 << 20
 
-/** @param from the segments' directory that has the file @throws what the file system throws; Error when K1 or K2 does not hold */
+/** @param from the segments' directory that has the file; in the other one its segment has a directory @throws what the file system throws; Error when K1 or K2 does not hold */
 export function* copyMerged(files: Files, logId: number, range: MergedRange, from: string, to: string): Steps<void> {
   const name = mergedName(range.end)
   const target = `${to}/${segmentName(range.base)}`
   if (overlapsOther(files, to, range)) throw new Error(`${name} would overlap another merged file of ${to}`) // K2
-  makeDurableDirectory(files, target)
   const source = files.open(`${from}/${segmentName(range.base)}/${name}`, 'read')
   const total = source.size()
   const write = function* (file: OpenFile): Steps<void> {

@@ -292,6 +292,7 @@ class Replicas {
     if (merged === null) return
     const path = `${this.#directoryOf(to, merged.base)}/${mergedName(merged.end)}`
     if (this.#mergedCopied.has(path)) return
+    makeDurableDirectory(this.#files, this.#directoryOf(to, merged.base))
     yield* copyMerged(this.#files, this.#logId, merged, this.#segmentsOf(from), this.#segmentsOf(to))
     this.#mergedCopied.add(path)
     this.#mergedWhole.delete(path)

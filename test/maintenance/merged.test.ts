@@ -142,6 +142,8 @@ describe('segments that have moved into a merged file', () => {
         () => files.removeFile(pathOf({ base: run[0]! }, sealedOf(store)[1]!)),
         () => store.log.dropBefore(sealedOf(store)[3]!.end),
       ]
+      // Half of the runs meet the drop alone, between the copies of segments that are dropped together.
+      if (seed % 2 === 0) while (waiting.length > 1) waiting.shift()!()
       const lively = livelyFiles(files, () => {
         if (waiting.length > 0 && random() < 0.02) waiting.shift()!()
       })
@@ -151,7 +153,12 @@ describe('segments that have moved into a merged file', () => {
       assert.deepEqual(gapsOf(log!), [])
       assert.equal(log!.position, store.log.committed)
       if (log!.segments[0]!.base > 0) dropped += 1
-      assert.deepEqual(problemsIn(await restored(target)), [])
+      const copy = await restored(target)
+      assert.deepEqual(problemsIn(copy), [])
+      assert.deepEqual(
+        copy.list('/restored/segments'),
+        log!.segments.map(({ base }) => segmentName(base)),
+      )
     }
     assert(dropped > 3, `${dropped} lost their beginning`)
   })

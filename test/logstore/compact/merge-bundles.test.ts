@@ -253,6 +253,25 @@ describe('merging bundles', () => {
     assert.equal(mergeBundles(files, damaged, () => true).kind, 'damaged')
   })
 
+  it('makes no replica directory anew that has vanished, and says so', (context) => {
+    const { plain, compacted } = stores(context, 3)
+    const ranges = rangesOf(plain)
+    const files = new SimFiles({ seed: 1 })
+    copyInto(files, plain, compacted)
+    files.removeDirectory('/replica')
+    const bundles = ranges.map((range) => ({ ...range, isMerged: false }))
+    const task = { logId: LOG_ID, bundles, segments: ranges, segmentsDirectories: DIRECTORIES }
+    const result = mergeBundles(files, { ...task, kind: 'merge' }, () => true)
+    assert(result.kind === 'merged')
+    assert.match(result.problem ?? '', /^\/replica\/bundles: /)
+    mergeBundles(files, { ...task, kind: 'settle' }, () => true)
+    assert.deepEqual(
+      files.paths().filter((path) => path.startsWith('/replica')),
+      [],
+    )
+    assert.equal(ledgerOf(files, PRIMARY, ranges).length, 48)
+  })
+
   it('is told as damage of every segment when the merged file is gone', (context) => {
     const { plain, compacted } = stores(context, 3)
     const ranges = rangesOf(plain)
