@@ -12,6 +12,7 @@ import { AcceptGate } from './http/accept-gate.ts'
 import type { ClusterView } from './http/cluster.ts'
 import { watchOf } from './http/request-watch.ts'
 import { demandSerializers } from './http/serializer.ts'
+import { exitAtOnce } from './libc.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Closable } from './lifecycle.ts'
 import { AccessLog } from './observability/access-log.ts'
@@ -103,8 +104,13 @@ export async function run(config: Config): Promise<void> {
     }
 
     // Beside each other: all ports are open while one of the services still reads what is stored.
+    let hasStarted = false
     const started = Promise.all(starts.map((each) => each())).then(startConsole)
-    void started.then(() => manager?.ready()).catch(() => {}) // a start that fails is met below
+    const noteStarted = (): void => {
+      hasStarted = true
+      manager?.ready()
+    }
+    void started.then(noteStarted).catch(() => {}) // a start that fails is met below
     // A start that is told to stop is left as a crash would leave it: it has acknowledged nothing.
     const signal = await Promise.race([stopped, started.then(() => stopped)])
     manager?.stopping()
@@ -112,11 +118,12 @@ export async function run(config: Config): Promise<void> {
     if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(services), drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
     await tracing?.close()
+    if (!hasStarted) exitAtOnce(0) // its threads may be loading
     process.exit(0)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     process.stderr.write(`${error.message}\n`)
-    process.exit(EXIT_BAD_CONFIGURATION)
+    exitAtOnce(EXIT_BAD_CONFIGURATION) // likewise, those of services that start beside the one that cannot
   }
 }
 
