@@ -36,6 +36,7 @@ describe(name, { skip }, () => {
     const { node: leader } = await nodes.leading()
     const { node, place } = await nodes.following()
     for (const operation of OPERATIONS) {
+      // A lane that ends with a restart of the log may take the trigger with it: then the next one is to die.
       await eventually(place.faults.hits('exit-decode', `${operation} publishAll`, () => diedIn(node)))
       const end = await endOf(leader)
       await eventually(async () => (await positionOf(node, place.id)) >= end)
