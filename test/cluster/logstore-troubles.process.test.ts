@@ -38,6 +38,7 @@ describe(name, { skip }, () => {
     for (const operation of OPERATIONS) {
       // A lane that ends with a restart of the log may take the trigger with it: then the next one is to die.
       await eventually(place.faults.hits('exit-decode', `${operation} publishAll`, () => diedIn(node)))
+      await isStoredAgain() // so that what is waited for comes after the log's restart
       const end = await endOf(leader)
       await eventually(async () => (await positionOf(node, place.id)) >= end)
     }
