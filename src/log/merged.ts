@@ -35,7 +35,7 @@ export function mergedEndOf(name: string): number | null {
 
 /** A merged file by its name: which segments it may be over. */
 export interface MergedRange {
-  /** Of the first segment, in whose directory it is. */
+  /** The first segment has this base, and the file is in its directory. */
   readonly base: number
   readonly end: number
 }
@@ -101,5 +101,5 @@ export function mergedOver(
 
 /** A merged file is over fewer positions: offsets in it stay small integers. */
 export const MERGED_POSITIONS_MAX = 2 ** 31 - 8
-/** Of the incident, when a segment has moved into nothing. */
+/** The incident gives this reason when a segment has moved into nothing. */
 export const MOVED_REASON = 'it was merged with others, and the merged file is missing or damaged'

@@ -273,7 +273,7 @@ class Replicas {
     if (this.#files.exists(`${target}/${STAND_IN_NAME}`)) this.#files.removeFile(`${target}/${STAND_IN_NAME}`)
   }
 
-  /** Of a segment that has moved. One that many segments have moved into is read once. */
+  /** The segment has moved. A file that many segments have moved into is read once. */
   #hasMergedWhole(replica: number, base: number): boolean {
     const merged = mergedOver(this.#files, this.#segmentsOf(replica), this.#logId, base)
     if (merged === null) return false

@@ -55,7 +55,7 @@ export interface StoredSegment {
   readonly chain: number
   /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null
-  /** Of a segment that has moved: the merged file, which the others that are in it name as well. */
+  /** The merged file of a segment that has moved, which the others that are in it name as well. */
   readonly sidecars: readonly StoredFile[]
   /** Damage that the backup found in every directory of the log. */
   readonly damage: readonly Damage[]

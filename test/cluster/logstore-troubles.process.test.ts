@@ -10,7 +10,7 @@ import { eventually } from '../support/waiting.ts'
 
 const SENDERS = 2
 const SEGMENT_BYTES = 1 << 20
-/** Of those that publish a frame: the lane dies before it says that it publishes, before the frame is the last one, before it is in the journal's ring, and after. */
+/** While it publishes a frame, the lane dies before it says that it publishes, before the frame is the last one, before it is in the journal's ring, and after. */
 const OPERATIONS = [1, 2, 3, 4]
 
 const { name, skip } = natsOrSkip('log stores in a cluster where something goes wrong')

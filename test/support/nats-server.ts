@@ -95,7 +95,7 @@ export async function startLinkedNatsServers(count: number): Promise<LinkedServe
 interface ServersOptions {
   readonly settings: string
   readonly hasJetStream: boolean
-  /** Of a server, in its configuration. */
+  /** What a server has in its configuration. */
   readonly routesOf: (server: number) => string
 }
 

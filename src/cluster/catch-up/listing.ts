@@ -34,7 +34,7 @@ export interface ListedSegment {
   readonly file: ListedFile
   /** The manifest last. */
   readonly sidecars: readonly ListedFile[]
-  /** Of a segment that has moved: the merged file over it (src/log/merged.ts), which stands in the directory of the segment with this base. */
+  /** Over a segment that has moved (src/log/merged.ts): it stands in the directory of the segment with this base. */
   readonly merged?: ListedFile & { readonly base: number }
 }
 

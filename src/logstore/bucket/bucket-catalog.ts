@@ -49,7 +49,7 @@ interface KnownBundle {
 /** What is known of the files of one segment. */
 interface KnownSegment {
   readonly base: number
-  /** Of the segment itself; null: nothing counts. */
+  /** What counts of the segment itself; null: nothing. */
   readonly bundle: KnownBundle | null
   readonly hasMoved: boolean
   /** Those that begin with this segment. */

@@ -36,7 +36,7 @@ const CLOSE_WITHIN_MS = 2000
 const IDLE_MS = 30_000
 const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 
-/** Of the thread. */
+/** What the thread does. */
 export type BackgroundJob = CompactJob | MergeJob
 export type BackgroundResult = CompactResult | MergeResult
 type Jobs = Pick<JobPool<BackgroundJob, BackgroundResult>, 'run' | 'close'>

@@ -5,7 +5,7 @@ export class GroupTable {
   readonly #byKey = new Map<string, number>()
   readonly groups: Group[] = []
 
-  /** Of the group among all that were asked for. The bytes of a new one are copied. */
+  /** Counts the groups that were asked for. The bytes of a new one are copied. */
   numberOf(group: Group): number {
     const { signal, format, source, root } = group
     const parts = [group.resource, group.scope, group.resourceSchemaUrl, group.scopeSchemaUrl]

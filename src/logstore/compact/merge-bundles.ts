@@ -53,7 +53,7 @@ export interface MergeTask {
   readonly bundles: readonly (Range & { readonly isMerged: boolean })[]
   /** The segments that they are over, ascending. */
   readonly segments: readonly Range[]
-  /** Of the segments, in each directory of the log that is in use; that of the primary first. */
+  /** Where the segments are, in each directory of the log that is in use; that of the primary first. */
   readonly segmentsDirectories: readonly string[]
 }
 

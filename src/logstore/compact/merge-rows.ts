@@ -110,7 +110,7 @@ export class MergeCursor {
   #rows = 0
   #groups: readonly Group[] = []
   #ids: Uint32Array = new Uint32Array(0)
-  /** Of the block; its records are all made. */
+  /** All records of the block are made. */
   records!: BlockRecords
   /** In the block. */
   row = 0

@@ -169,7 +169,7 @@ export class Merger {
     if (!this.#closed && this.#exists(plan)) await jobs.run({ ...task, kind: 'settle' })
   }
 
-  /** Of a bundle that an earlier life merged: what was not done may be left. */
+  /** Does what may be left of a merge of an earlier life. */
   async settle(jobs: MergeJobs, bundle: Bundle): Promise<void> {
     const plan = this.#planOf([bundle])
     if (plan.segments[0]?.base !== bundle.base) return // retention has dropped it

@@ -31,7 +31,7 @@ export function encodeMoved({ minTime, maxTime, receivedUntil, records }: MovedF
   return bytes
 }
 
-/** Of the whole file; null: it is none, or damaged. */
+/** Reads the whole file; null: it is none, or damaged. */
 export function decodeMoved(
   file: Buffer,
 ): (MovedFacts & { readonly base: number; readonly end: number; readonly logId: number }) | null {

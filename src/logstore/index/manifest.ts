@@ -29,7 +29,7 @@ interface AboutBundle {
 export interface Bundle extends CatalogRow {
   /** When the last of its batches was received, ns since the Unix epoch. */
   readonly receivedUntil: bigint
-  /** Of a compacted one: how often its records were written again since then. */
+  /** How often the records of a compacted one were written again since then. */
   readonly level?: number
 }
 
