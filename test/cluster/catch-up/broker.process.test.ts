@@ -31,6 +31,7 @@ describe(name, { skip }, () => {
 
     const second = await small.started(BrokerServer.start({ env: small.nodeOf('b') }))
     await inStep(second, 'b')
+    await inStep(first, 'b') // which is asked next
     await second.logged(/"msg":"the log of another node was copied"/)
 
     const peer = peerOf(first)
