@@ -11,7 +11,7 @@
  * The files whose coverage counts come first, but the place that has the longest others: so no core is idle at the end, nor while one
  * process reports the coverage.
  *
- * What several files of a process share they must not change: their hooks are in a `describe` (`test/test-files.test.ts`).
+ * Several files share a process: what they leave behind ends with them (`tests/worker.ts`).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -44,11 +44,11 @@ const { values, positionals } = parseArgs({
 const isNamed = positionals.length > 0
 const files = isNamed ? positionals : allTestFiles()
 const aloneCovered = values.alone ? [] : inGroup(files, 'aloneCovered')
-const alone = values.alone ? files : inGroup(files, 'alone')
+const uncovered = values.alone ? files : inGroup(files, 'uncovered')
 const shared = isNamed
-  ? files.filter((file) => !alone.includes(file) && !aloneCovered.includes(file))
+  ? files.filter((file) => !uncovered.includes(file) && !aloneCovered.includes(file))
   : inGroup(files, 'shared')
-const queues = { aloneCovered: [...aloneCovered], shared: [...shared], alone: longestFirst(alone) }
+const queues = { aloneCovered: [...aloneCovered], shared: [...shared], uncovered: longestFirst(uncovered) }
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
 const places = Number(values.processes ?? 2 * cores) // many files wait for the processes that they start
 const nowMs = (): number => performance.now()
@@ -59,7 +59,7 @@ const results = new Results(print, nowMs, values.costs)
 const coverage = values.coverage ?? (isNamed ? null : '.c8rc.json')
 const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
 const built = isNamed ? null : build()
-const aloneEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
+const uncoveredEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
 const covered = Array.from({ length: Math.floor(places / 2) + 1 }, async (_, place) => {
   if (place === 0) await runQueue(queues.aloneCovered, { ...watched, alone: true, env }, results)
   await runQueue(queues.shared, { ...watched, alone: false, env }, results)
@@ -67,7 +67,7 @@ const covered = Array.from({ length: Math.floor(places / 2) + 1 }, async (_, pla
 const ends = Array.from({ length: places }, async (_, place) => {
   await covered[place]
   await built
-  await runQueue(queues.alone, { ...watched, alone: true, env: aloneEnv }, results)
+  await runQueue(queues.uncovered, { ...watched, alone: values.alone ?? false, env: uncoveredEnv }, results)
 })
 const reported = Promise.all(covered).then(() => (coverage === null ? null : reportCoverage(coverage)))
 await Promise.all([reported, ...ends])

@@ -2,9 +2,9 @@
  * How a test file runs is said by the end of its name, and by nothing else:
  *
  *   NAME.test.ts                  shares a process with others, as most files are shorter than the start of a process; coverage counts it
- *   NAME.process.test.ts          starts processes, which it may kill and measure: has a process of its own
- *   NAME.covered.process.test.ts  likewise, and coverage counts what it starts
- *   NAME.long.test.ts             computes for long, which coverage would double: has a process of its own
+ *   NAME.process.test.ts          starts processes, which it may kill and measure: shares a process, which coverage would make slow, with others of its kind
+ *   NAME.covered.process.test.ts  likewise, but coverage counts what it starts: has a process of its own
+ *   NAME.long.test.ts             computes for long, which coverage would double: shares a process with those that start processes
  *
  * A file with another end runs never; `test/test-files.test.ts` finds it.
  */
@@ -15,7 +15,7 @@ import { basename } from 'node:path'
 export const GROUPS = {
   shared: /^[\w-]+\.test\.ts$/,
   aloneCovered: /^[\w-]+\.covered\.process\.test\.ts$/,
-  alone: /^[\w-]+\.(process|long)\.test\.ts$/,
+  uncovered: /^[\w-]+\.(process|long)\.test\.ts$/,
 } as const satisfies Record<string, RegExp>
 
 export type Group = keyof typeof GROUPS

@@ -12,9 +12,10 @@ import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import type { Failure, Report } from './messages.ts'
 
-/** The name of the test that the worker adds behind those of a file: its end is theirs. */
-export const END_OF_FILE = '<end of file>'
 const FRAMES_MAX = 12
+/** The nesting of the suite that is the file. */
+const FILE = 0
+const STUCK = 'waits for what can no longer happen: nothing is left that could wake the process'
 
 /** The test file to which the code that runs belongs. */
 const ownerOf = new AsyncLocalStorage<string>()
@@ -22,6 +23,7 @@ const strays = new Map<unknown, string>()
 /** Of any test in this process, or a stray error. */
 let hadFailure = false
 let runningFile = ''
+let runningTest = ''
 let whenEnded = (): void => {}
 
 process.on('exit', tellStrays)
@@ -32,15 +34,16 @@ export function tell(report: Report): void {
 }
 
 /**
- * Runs `load`, which imports the file, and returns when the tests have ended that it has added.
+ * Runs a file, which is a suite, and returns when its tests have ended and what they left has been cleared.
  *
  * @returns whether other files may follow in this process; false after a failure, which may leave servers and timers behind
  */
-export async function reportFile(file: string, load: () => Promise<void>): Promise<boolean> {
+export async function reportFile(file: string, run: () => Promise<void>, clear: () => void): Promise<boolean> {
   runningFile = file
   const ended = new Promise<void>((resolve) => (whenEnded = resolve))
-  await ownerOf.run(file, load)
+  await ownerOf.run(file, run)
   await ended
+  clear()
   await new Promise((resolve) => process.send!({ kind: 'ended' } satisfies Report, resolve)) // all that was told is sent by then
   return !hadFailure
 }
@@ -67,7 +70,10 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   takeOver('unhandledRejection')
   const path: string[] = []
   for await (const event of events) {
-    if (event.type === 'test:dequeue') tell({ kind: 'running', test: `${placeOf(event.data)} ${event.data.name}` })
+    if (event.type === 'test:dequeue' && event.data.nesting > FILE) {
+      runningTest = `${placeOf(event.data)} ${event.data.name}`
+      tell({ kind: 'running', test: runningTest })
+    }
     if (event.type === 'test:start') path.splice(event.data.nesting, Infinity, event.data.name)
     if (event.type === 'test:pass') passed(event.data)
     if (event.type === 'test:fail') failed(event.data, path)
@@ -78,25 +84,34 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   yield '' // nothing is printed here
 }
 
-function passed({ name, details, skip, todo }: EventData.TestPass): void {
-  if (name === END_OF_FILE) {
-    tellStrays()
-    whenEnded()
-  } else if (details.type !== 'suite') {
-    tell({ kind: skip === undefined && todo === undefined ? 'passed' : 'skipped' })
-  } else if (skip !== undefined) {
-    tell({ kind: 'skipped' }) // as one: what is in it is not told
-  }
+function passed({ nesting, details, skip, todo }: EventData.TestPass): void {
+  if (nesting === FILE) fileEnded()
+  else if (details.type !== 'suite') tell({ kind: skip === undefined && todo === undefined ? 'passed' : 'skipped' })
+  else if (skip !== undefined) tell({ kind: 'skipped' }) // as one: what is in it is not told
+}
+
+function fileEnded(): void {
+  tellStrays()
+  whenEnded()
 }
 
 function failed(data: EventData.TestFail, path: readonly string[]): void {
+  tellFailed(data, path)
+  if (data.nesting === FILE) fileEnded()
+}
+
+function tellFailed(data: EventData.TestFail, path: readonly string[]): void {
   const error = data.details.error as Error & { readonly failureType?: string }
   const cause: unknown = error.cause ?? error
   strays.delete(cause)
-  if (error.failureType === 'subtestsFailed' || data.name === END_OF_FILE) return // what failed was told
+  if (error.failureType === 'subtestsFailed') return // what failed was told
   if (data.todo !== undefined) return tell({ kind: 'skipped' })
   if (error.failureType === 'cancelledByParent' && data.details.type !== 'suite') return tell({ kind: 'cancelled' })
-  const name = [...path.slice(0, data.nesting), data.name].join(' > ')
+  if (data.nesting === FILE) {
+    const isStuck = error.failureType === 'cancelledByParent'
+    return isStuck ? tellFailure(runningTest, new Error(STUCK)) : tellFailure('a hook of the file', cause)
+  }
+  const name = [...path.slice(1, data.nesting), data.name].join(' > ')
   const failure: Failure = { file: runningFile, at: placeOf(data), name, text: textOf(cause) }
   tell({ kind: 'failed', failure })
 }

@@ -1,7 +1,8 @@
 /**
  * A test process: runs the test files that the runner assigns to it, one after the other.
  *
- * A file is imported when the tests of the one before have ended, so that both processes always know which file runs.
+ * A file is imported when the tests of the one before have ended, so that both processes always know which file runs. It is a suite:
+ * its outer hooks are for its own tests. What it leaves behind ends with it, so do its changes to the environment.
  *
  * The channel to the runner keeps the process alive only while it waits for an assignment: a test that waits for what can no longer
  * happen empties the event loop, and node:test fails it at once.
@@ -9,13 +10,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
-import { beforeEach, test } from 'node:test'
+import { beforeEach, describe } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Assignment } from './messages.ts'
-import { END_OF_FILE, reportFile, tell, tellFailure } from './reporter.ts'
+import { endFile } from '../../test/support/left-behind.ts'
+import { reportFile, tell, tellFailure } from './reporter.ts'
 
 const { channel } = process
+const environment = { ...process.env }
 assert(channel, 'scripts/test.ts starts this')
 
 beforeEach(() => nextTurn()) // tests that compute would leave no turn in which the runner hears of them
@@ -26,7 +29,7 @@ for (;;) {
   const [{ file }] = (await once(process, 'message')) as [Assignment] // as the runner sends it
   channel.unref()
   if (file === null) break
-  if (!(await reportFile(file, () => load(file)))) process.exit() // what a failed test left open would keep the process alive
+  if (!(await reportFile(file, () => describe(file, () => load(file)), clear))) process.exit() // what a failed test left open would keep the process alive
 }
 
 async function load(file: string): Promise<void> {
@@ -35,5 +38,10 @@ async function load(file: string): Promise<void> {
   } catch (error) {
     tellFailure('the file itself', error)
   }
-  await test(END_OF_FILE, () => {})
+}
+
+function clear(): void {
+  endFile()
+  for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name]
+  Object.assign(process.env, environment)
 }

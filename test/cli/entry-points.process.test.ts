@@ -17,6 +17,7 @@ import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings, startSettings } from '../../src/config/process.ts'
 import type { Setting } from '../../src/config/settings.ts'
+import { killAtEnd } from '../support/left-behind.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
@@ -27,10 +28,6 @@ const START = `${root}/src/start.js`
 const directory = mkdtempSync(`${tmpdir()}/trilog-mq-`)
 after(() => rmSync(directory, { recursive: true }))
 
-/** What a failed test leaves running. */
-const children = new Set<ChildProcess>()
-process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
-
 type Environment = Readonly<Record<string, string>>
 
 function start(
@@ -38,7 +35,7 @@ function start(
   args: readonly string[],
   { env = {}, cwd = directory }: { env?: Environment; cwd?: string } = {},
 ) {
-  return track(spawn(command, args, { cwd, env: clean(env), stdio: ['ignore', 'pipe', 'pipe'] }))
+  return killAtEnd(spawn(command, args, { cwd, env: clean(env), stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
 /** Without what is set around the tests. */
@@ -47,12 +44,6 @@ function clean(env: Environment): NodeJS.ProcessEnv {
     ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE_TEST)_/.test(name),
   )
   return { ...Object.fromEntries(inherited), TRILOG_CONSOLE_BIND: 'off', ...env }
-}
-
-function track<Child extends ChildProcess>(child: Child): Child {
-  children.add(child)
-  child.once('close', () => children.delete(child))
-  return child
 }
 
 interface Ended {
@@ -225,7 +216,7 @@ describe('output that cannot be written', () => {
   const env = clean({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // which says when the decode lane is ready
 
   it('is lost and ends nothing: a log line on a full disk', async () => {
-    const node = track(
+    const node = killAtEnd(
       spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', 'pipe', full] }),
     )
     for await (const line of createInterface(node.stdout!)) {
@@ -237,7 +228,7 @@ describe('output that cannot be written', () => {
   })
 
   it('is lost and ends nothing: the ready line on a full disk', async () => {
-    const node = track(
+    const node = killAtEnd(
       spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', full, 'pipe'] }),
     )
     for await (const line of createInterface(node.stderr!)) if (line.includes('decode lane ready')) break

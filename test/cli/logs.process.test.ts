@@ -12,6 +12,7 @@ import { LOGS_COMMANDS } from '../../src/cli/commands/logs.ts'
 import { optionsOf } from '../../src/cli/common-options.ts'
 import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { temporaryDirectory } from '../support/directories.ts'
+import { killAtEnd } from '../support/left-behind.ts'
 import { LogStoreServer, policyTenant } from '../support/logstore.ts'
 import { encodeLogs, encodeTraces, logsRequest, text as attribute, tracesRequest } from '../support/otlp.ts'
 import type { LogRecord } from '../support/otlp.ts'
@@ -108,10 +109,9 @@ class Following {
   stderr = ''
 
   constructor(args: readonly string[]) {
-    this.#child = spawn(process.execPath, [TRILOG, 'logs', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = killAtEnd(spawn(process.execPath, [TRILOG, 'logs', ...args], { stdio: ['ignore', 'pipe', 'pipe'] }))
     this.#child.stdout!.setEncoding('utf8').on('data', (chunk: string) => (this.stdout += chunk))
     this.#child.stderr!.setEncoding('utf8').on('data', (chunk: string) => (this.stderr += chunk))
-    process.on('exit', () => this.#child.kill('SIGKILL'))
   }
 
   get lines(): readonly string[] {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { killAtEnd } from '../support/left-behind.ts'
 import { LIMIT_MS, eventually } from '../support/waiting.ts'
 
 export interface Program {
@@ -27,12 +28,6 @@ export const cleanEnvironment = (): NodeJS.ProcessEnv =>
       ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE|npm)_/i.test(name) || name === 'NODE_EXTRA_CA_CERTS',
     ),
   )
-
-/** What a failed test leaves running. */
-const children = new Set<ChildProcess>()
-process.prependListener('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-})
 
 export function run({ command, args, cwd, env = {}, id }: Program): Promise<Ended> {
   return new Promise((resolve) => {
@@ -78,7 +73,7 @@ export class StartedProgram {
       stdio: ['ignore', 'pipe', 'pipe'],
       ...identity(id),
     })
-    children.add(this.#child)
+    killAtEnd(this.#child)
     this.#child.stdout!.setEncoding('utf8').on('data', (said: string) => (this.#stdout += said))
     this.#child.stderr!.setEncoding('utf8').on('data', (said: string) => (this.#stderr += said))
   }
@@ -105,7 +100,6 @@ export class StartedProgram {
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM')
     const [code] = (await once(this.#child, 'close')) as [number | null]
-    children.delete(this.#child)
     assert.equal(code, 0, this.#stderr)
   }
 }

@@ -1,11 +1,7 @@
-/** Directories of tests, which are removed when the test's process ends: behind the servers that it started, which are killed then. */
-import { mkdtempSync, rmSync } from 'node:fs'
+/** Directories of tests, which are removed when the test file has ended. */
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-
-const directories = new Set<string>()
-process.on('exit', () => {
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
-})
+import { directories } from './left-behind.ts'
 
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(`${tmpdir()}/trilog-test-`)

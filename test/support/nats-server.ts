@@ -12,6 +12,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './directories.ts'
+import { killAtEnd } from './left-behind.ts'
 import { Link } from './link.ts'
 
 export const NATS_VERSION = '2.12.15'
@@ -39,11 +40,6 @@ function isNewEnough(command: string): boolean {
   const [, major, minor] = / v(\d+)\.(\d+)/.exec(stdout ?? '') ?? []
   return Number(major) > 2 || (Number(major) === 2 && Number(minor) >= 10)
 }
-
-const children = new Set<ChildProcess>()
-process.prependListener('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-})
 
 export interface NatsServer {
   readonly url: string
@@ -138,9 +134,7 @@ class Server implements NatsServer {
   }
 
   start(): void {
-    const child = spawn(this.#command, ['-c', this.#configuration], { stdio: 'ignore' })
-    children.add(child)
-    child.once('exit', () => children.delete(child))
+    const child = killAtEnd(spawn(this.#command, ['-c', this.#configuration], { stdio: 'ignore' }))
     child.unref()
     this.#child = child
   }

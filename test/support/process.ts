@@ -1,7 +1,7 @@
 /**
  * A service as a process of its own, on a data directory of its own.
  *
- * V1  whatever a test leaves running is killed when the test's own process ends; a running server never keeps that process alive
+ * V1  whatever a test leaves running is killed when its file has ended; a running server never keeps the test's process alive
  * V2  settings of the surrounding environment never reach the server
  * V3  a process that ends before anybody asked it to says how, beside the test that finds it gone
  */
@@ -15,6 +15,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { entryFile } from './entry.ts'
 import type { Entry } from './entry.ts'
+import { killAtEnd } from './left-behind.ts'
 import { LIMIT_MS, eventually } from './waiting.ts'
 
 /** Linux on x64 counts in hundredths of a second there. */
@@ -50,12 +51,6 @@ export interface ReadyLine {
 
 type Child = ChildProcessByStdio<null, Readable, Readable>
 
-const children = new Set<Child>()
-// before their directories are removed
-process.prependListener('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-})
-
 /** One run of a command, from its start to its end. */
 class ServiceProcess {
   stdout = ''
@@ -76,12 +71,11 @@ class ServiceProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const child = this.#child
-    children.add(child)
+    killAtEnd(child, () => this.signal('SIGKILL')) // V1
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
     this.#ended = new Promise((resolve) => {
       child.once('close', (code, signal) => {
-        children.delete(child)
         const how = code ?? signal ?? -1
         if (!this.#mayEnd) console.error(`process ${this.pid} ended by itself with ${how}; it said:\n${this.stderr}`) // V3
         resolve(how)

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { killAtEnd } from '../../support/left-behind.ts'
 import { eventually, timePasses } from '../../support/waiting.ts'
 import type { NodeReply, NodeRequest } from './workers/cluster-node.ts'
 
@@ -12,11 +13,6 @@ const PATIENCE_MS = 1500
 /** What a client makes of an answer: after some time there is none for it. */
 export const soon = (answer: Promise<NodeReply | null>): Promise<NodeReply | null> =>
   Promise.race([answer, timePasses(PATIENCE_MS).then(() => null)])
-
-const children = new Set<ChildProcess>()
-process.prependListener('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-})
 
 export class NodeProcess {
   readonly #servers: string
@@ -38,7 +34,7 @@ export class NodeProcess {
   #startOnce(): Promise<boolean> {
     const child = spawn(process.execPath, [WORKER, this.#servers, this.#name], { stdio: ['pipe', 'pipe', 'inherit'] })
     this.#child = child
-    children.add(child)
+    killAtEnd(child)
     child.stdin.on('error', () => {})
     return new Promise((resolve) => {
       createInterface({ input: child.stdout }).on('line', (line) => {
@@ -48,7 +44,6 @@ export class NodeProcess {
         this.#asked.delete(reply.request)
       })
       child.once('exit', () => {
-        children.delete(child)
         resolve(false)
         for (const answer of this.#asked.values()) answer(null)
         this.#asked.clear()

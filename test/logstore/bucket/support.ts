@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { freePort } from '../../../scripts/compare/server.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
+import { killAtEnd } from '../../support/left-behind.ts'
 import type { Environment } from '../../support/process.ts'
 import { TRACES } from '../../support/stored-segments.ts'
 import type { QueryResponseBody } from '../../support/stored-segments.ts'
@@ -176,9 +177,8 @@ export async function startPeer(name: 'minio' | 'versitygw', path: string): Prom
     MINIO_ROOT_PASSWORD: SECRET_ACCESS_KEY,
     MINIO_BROWSER: 'off',
   }
-  const child = spawn(path, args, { env, stdio: 'ignore' })
+  const child = killAtEnd(spawn(path, args, { env, stdio: 'ignore' }))
   const stop = (): void => void child.kill('SIGKILL')
-  process.once('exit', stop)
   child.unref()
   const url = `http://${address}`
   await eventually(async () => {

@@ -73,8 +73,25 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.match(failuresOf('throws'), /the file itself\n +Error: the file is broken\n/)
     assert.match(failuresOf('killed'), /its process ended in the middle of it, with SIGKILL/)
     assert.match(failuresOf('exits'), /its process ended in the middle of it, with exit code 0/)
-    assert.match(failuresOf('stuck'), /stuck\.ts:3 waits for what can no longer happen\n +its process ended/)
+    assert.match(
+      failuresOf('stuck'),
+      /stuck\.ts:3 is never woken\n +Error: waits for what can no longer happen: .*\n[^]*2 tests of it did not run/,
+    )
     assert.match(lines.at(-1)!, /^3 passed, \d failed$/)
+  })
+
+  it('ends with a file what it leaves behind, and runs its outer hooks for it alone', async () => {
+    const { lines } = await runTests(['leaves', 'finds', 'passes'])
+    assert.equal(lines.at(-1), '4 passed, 0 failed')
+  })
+
+  it('names an outer hook that fails', async () => {
+    const { lines, failuresOf } = await runTests(['fails-first', 'passes'])
+    assert.match(
+      failuresOf('fails-first'),
+      /a hook of the file\n +Error: nothing was prepared\n[^]*1 tests of it did not run/,
+    )
+    assert.equal(lines.at(-1), '2 passed, 2 failed')
   })
 
   it('ends a process from which nothing is heard, and says what it was doing', async () => {
