@@ -50,7 +50,8 @@ const shared = isNamed
   : inGroup(files, 'shared')
 const queues = { aloneCovered: [...aloneCovered], shared: [...shared], uncovered: longestFirst(uncovered) }
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
-const places = Number(values.processes ?? 2 * cores) // many files wait for the processes that they start
+const places = Number(values.processes ?? 3 * cores) // many files wait for the processes that they start
+const computing = Math.min(places, cores + 1)
 const nowMs = (): number => performance.now()
 const watched = { nowMs, ...(values['silent-ms'] && { silentMsMax: Number(values['silent-ms']) }) }
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -60,7 +61,7 @@ const coverage = values.coverage ?? (isNamed ? null : '.c8rc.json')
 const env = coverage === null ? {} : { NODE_V8_COVERAGE: emptyDirectoryOf(coverage) }
 const built = isNamed ? null : build()
 const uncoveredEnv = isNamed ? COMPILED : { ...COMPILED, ...BUILT }
-const covered = Array.from({ length: Math.floor(places / 2) + 1 }, async (_, place) => {
+const covered = Array.from({ length: computing }, async (_, place) => {
   if (place === 0) await runQueue(queues.aloneCovered, { ...watched, alone: true, env }, results)
   await runQueue(queues.shared, { ...watched, alone: false, env }, results)
 })
