@@ -9,7 +9,7 @@
  *
  * K1  what `decodeCheckpoint` makes of a `StateCopy` answers as the state did, once the records' places are added
  * K2  the copy is of the moment it was begun at. What is short is copied then; groups are copied in slices, and one that changes before its
- *     turn is copied first. So a state of many groups holds main no longer than its largest group does
+ *     turn is copied first. So a state of many groups holds main no longer than a copy of the memory of its largest group does
  * K3  it is restored in slices, so that the process answers meanwhile
  */
 import { StoreError } from '../../errors.ts'
@@ -18,6 +18,8 @@ import type { Steps } from '../../steps.ts'
 import { jsonMembers } from './json-members.ts'
 import type { JsonMember } from './json-members.ts'
 import type { ClaimWithId } from '../state/claim-ids.ts'
+import { encodeGroup, encodedBytes } from '../state/group-checkpoint.ts'
+import type { GroupCopy } from '../state/group-checkpoint.ts'
 import { GroupState } from '../state/group.ts'
 import { IntervalSet } from '../interval-set.ts'
 import { Redriven } from '../state/redriven.ts'
@@ -82,9 +84,9 @@ const JOINED_PART_BYTES_MAX = 64 * 1024
 /** Numbers of a stream: next offset, floor, payload bytes. */
 const STREAM_NUMBERS = 3
 
-interface GroupCopy {
+interface CopiedGroup {
   readonly json: string
-  readonly parts: readonly Uint8Array[]
+  readonly queue: GroupCopy
 }
 
 /** K2 */
@@ -100,7 +102,7 @@ export class StateCopy implements GroupCopier {
   /** All groups by number. Those below `#next` are encoded; a later one that changes first is copied into `#copied`. */
   readonly #groups: readonly (Group | undefined)[]
   #next = 0
-  readonly #copied = new Map<number, GroupCopy>()
+  readonly #copied = new Map<number, CopiedGroup>()
   readonly #head: string
 
   constructor(state: BrokerState) {
@@ -155,7 +157,9 @@ export class StateCopy implements GroupCopier {
       const slice = this.#nextSlice()
       if (slice.length === 0) continue
       json.push(Buffer.from((count > 0 ? ',' : '') + slice.map((copy) => copy.json).join(',')))
-      groups.push(...joined(slice.flatMap(({ parts }) => parts)))
+      const parts: Uint8Array[] = []
+      for (const { queue } of slice) parts.push(...(await encoded(queue, turn)))
+      groups.push(...joined(parts))
       count += slice.length
     }
     json.push(Buffer.from(']}'))
@@ -185,8 +189,8 @@ export class StateCopy implements GroupCopier {
   }
 
   /** The next groups, until it is enough for one slice. */
-  #nextSlice(): GroupCopy[] {
-    const slice: GroupCopy[] = []
+  #nextSlice(): CopiedGroup[] {
+    const slice: CopiedGroup[] = []
     const end = Math.min(this.#groups.length, this.#next + SLICE_GROUPS)
     for (let bytes = 0; this.#next < end && bytes < SLICE_BYTES; this.#next += 1) {
       const group = this.#groups[this.#next]
@@ -194,13 +198,13 @@ export class StateCopy implements GroupCopier {
       const copy = this.#copied.get(group.number) ?? copyOf(group)
       this.#copied.delete(group.number)
       slice.push(copy)
-      for (const { byteLength } of copy.parts) bytes += byteLength
+      bytes += encodedBytes(copy.queue)
     }
     return slice
   }
 }
 
-function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, claimIds, queue }: Group): GroupCopy {
+function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, claimIds, queue }: Group): CopiedGroup {
   const content: Content['groups'][number] = {
     number,
     stream_number: stream.number,
@@ -210,9 +214,17 @@ function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, 
     observations: [...observations],
     ...(claimIds.size > 0 && { claim_ids: [...claimIds] }),
   }
-  const encoded = queue.encode()
-  const bytes = encoded.reduce((sum, part) => sum + part.byteLength, 0)
-  return { json: JSON.stringify(content), parts: [wordPair(bytes, 0), ...encoded, padding(bytes)] }
+  return { json: JSON.stringify(content), queue: queue.copy() }
+}
+
+async function encoded(queue: GroupCopy, turn: () => Promise<void>): Promise<Uint8Array[]> {
+  const bytes = encodedBytes(queue)
+  const steps = encodeGroup(queue)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return [wordPair(bytes, 0), ...value, padding(bytes)]
+    await turn()
+  }
 }
 
 /**

@@ -90,6 +90,11 @@ export class DeliveryTable {
     return this.#status[slot] as Status // only #become writes it
   }
 
+  /** A copy, of the first so many slots. */
+  statuses(slots: number): Uint8Array<ArrayBuffer> {
+    return this.#status.slice(0, slots)
+  }
+
   /** -1 when the offset has none. */
   slotOf(offset: number): number {
     const buckets = this.#buckets

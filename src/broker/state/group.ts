@@ -32,7 +32,8 @@ import type { LeaseRun } from './claim-plan.ts'
 import { DELAYED, DeliveryTable, FREE, LEASED, REPORTED, RETURNED, attemptExpired } from './delivery-table.ts'
 import { FinishedOffsets } from './finished-offsets.ts'
 import type { Outcome } from './finished-offsets.ts'
-import { decodeGroup, encodeGroup } from './group-checkpoint.ts'
+import { copyGroup, decodeGroup, encodeGroup } from './group-checkpoint.ts'
+import type { GroupCopy } from './group-checkpoint.ts'
 import type { GroupParts } from './group-checkpoint.ts'
 import { listDelayed, listLeases } from './group-listing.ts'
 import type { DelayedListing, LeaseListing } from './group-listing.ts'
@@ -95,9 +96,18 @@ export class GroupState {
     this.#reasons = parts.reasons
   }
 
-  /** A checkpoint, in parts that belong together one after the other (group-checkpoint.ts). A copy: changes afterwards are not in it. */
+  /** What `decode` takes, in parts that belong together one after the other. */
   encode(): Uint8Array[] {
-    return encodeGroup({
+    const steps = encodeGroup(this.copy())
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done) return value
+    }
+  }
+
+  /** For a checkpoint (group-checkpoint.ts): changes afterwards are not in it. */
+  copy(): GroupCopy {
+    return copyGroup({
       floor: this.#floor,
       table: this.#table,
       finished: this.#finished,

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { StateCopy, decodeCheckpoint } from '../../../src/broker/engine/checkpoint-content.ts'
 import { jsonMembers } from '../../../src/broker/engine/json-members.ts'
+import { atOnce } from '../../../src/steps.ts'
 import { BrokerState } from '../../../src/broker/state/state.ts'
 
 const CONFIG = { durability: 'sync' } as never // only carried along
@@ -40,6 +41,31 @@ describe('the members of an object in JSON', () => {
     for (const text of ['', '[]', '{', '{"a"', '{"a":', '{"a":"b', '{"streams":[1,2', '{"a":{"b":1}', '{"a":x}']) {
       assert.throws(() => [...jsonMembers(Buffer.from(text), new Set(['streams']))], SyntaxError, text)
     }
+  })
+})
+
+describe('a checkpoint that is made', () => {
+  it('comes in turns, none of which shapes more than a bound of a large group, and is of the moment it began', async () => {
+    const LEASES = 100_000
+    const state = new BrokerState()
+    const stream = state.applyStreamCreated(0, 'acme', 'orders', CONFIG, 1)
+    const group = state.applyGroupCreated(0, stream, 'workers')
+    state.applyClaim(group, 0, 1, 1e9, [{ offset: 0, count: LEASES, attempt: 1 }])
+    for (let offset = 0; offset < LEASES; offset += 2) state.applyFinished(group, offset, 1, 'stopped', 2, null)
+    const expected = Buffer.concat(await new StateCopy(state).finish(async () => {}))
+
+    let turns = 0
+    const made = await new StateCopy(state).finish(async () => {
+      turns += 1
+      state.applyFinished(group, 2 * turns - 1, 1, 'stopped', 3, null)
+    })
+    assert.ok(turns > LEASES / 10_000, `${turns} turns`)
+    assert.ok(Buffer.concat(made).equals(expected))
+    const [restored] = atOnce(decodeCheckpoint(expected)).groups
+    assert.deepEqual(
+      [0, 1, LEASES - 1].map((offset) => restored!.queue.find(offset, 1, 5).kind),
+      ['resolved', 'active', 'active'],
+    )
   })
 })
 
