@@ -46,6 +46,8 @@ import { openCompaction } from './compaction.ts'
 import { BucketStore } from './bucket/bucket-store.ts'
 import { IngestCounters, QueryCounters } from './counters.ts'
 import { DatasetCounts } from './ingest/dataset-counts.ts'
+import { expiredOf } from './expired.ts'
+import type { Expired } from './expired.ts'
 import { Follower } from './ingest/follower.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
@@ -314,6 +316,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
       }),
   )
   const counters = new QueryCounters()
+  const expired = (tenant: string): Expired => expiredOf(policies.policy, tenant, clock.nowNs())
   const queries = new QueryFront({
     log,
     registry,
@@ -323,12 +326,13 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
     logger,
     readErrors,
     policy: () => policies.policy,
+    expired,
     onIncident: repair,
     bucket,
     ...lead,
   })
   const reads = await openReads(running, {
-    ask: { log, registry, logger, readErrors, onIncident: repair, bucket, ...lead },
+    ask: { log, registry, logger, readErrors, expired, onIncident: repair, bucket, ...lead },
     policy: () => policies.policy,
     maxConcurrentReads: config.concurrentQueriesMax,
     counters,

@@ -25,6 +25,7 @@ export interface PolicyTenant {
   readonly partial_success?: boolean
   readonly smooth_quota?: boolean
   readonly deduplication?: 'batches' | 'records'
+  readonly retention?: Readonly<Record<string, { readonly max_age_seconds: number }>>
 }
 
 /** A tenant of the policy file with one token. */

@@ -30,6 +30,8 @@ import {
   encodeNames,
   writeBatchHead,
 } from '../../src/logstore/batch-frame.ts'
+import { NOTHING_EXPIRED } from '../../src/logstore/expired.ts'
+import type { Expired } from '../../src/logstore/expired.ts'
 import { compactSegment } from '../../src/logstore/compact/compact-segment.ts'
 import { mergeBundles } from '../../src/logstore/compact/merge-bundles.ts'
 import { PieceCache } from '../../src/logstore/compact/piece-cache.ts'
@@ -118,6 +120,8 @@ export class TestStore {
   quarantined: QuarantinedRange[] = []
   /** Reads of files with this name fail as a broken disk does. */
   unreadable: string | null = null
+  /** By dataset, as the policy of every tenant says. */
+  expired: Expired = NOTHING_EXPIRED
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
   #merged: Bundle[] = []
@@ -320,7 +324,7 @@ export class TestStore {
   ): QueryAnswer {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(body)))
     if ('kind' in request) throw new Error(request.message)
-    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot })
+    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot, expired: this.expired })
   }
 
   query(
@@ -342,7 +346,7 @@ export class TestStore {
     among: readonly string[] | null = null,
   ): WalkBody {
     const deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS
-    const answer = this.#walker.run({ tenant, request, among, deadlineAtMs, snapshot })
+    const answer = this.#walker.run({ tenant, request, among, deadlineAtMs, snapshot, expired: this.expired })
     if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
     return answer.body
   }
@@ -353,7 +357,7 @@ export class TestStore {
     snapshot = this.snapshot(),
     deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS,
   ): QueryAnswer {
-    return this.#surveys.run({ tenant, request, deadlineAtMs, snapshot })
+    return this.#surveys.run({ tenant, request, deadlineAtMs, snapshot, expired: this.expired })
   }
 
   frameReader(bytesMax: number): FrameReader {

@@ -43,7 +43,7 @@ export class QueryEngine {
     return this.#reader.answer(() => this.#answer(task))
   }
 
-  #answer({ tenant, request, among = null, deadlineAtMs, snapshot }: QueryTask): QueryAnswer {
+  #answer({ tenant, request, among = null, deadlineAtMs, snapshot, expired }: QueryTask): QueryAnswer {
     const { dataset, filter, order, limit } = request
     const deadline = new Deadline(deadlineAtMs, this.#nowMs)
     const scope = cursorScope(tenant, dataset, filter, order)
@@ -52,7 +52,8 @@ export class QueryEngine {
     if (resume !== null && resume.snapshot > snapshot.committed) {
       return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
     }
-    const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, resume?.snapshot ?? snapshot.committed)
+    const seenTo = resume?.snapshot ?? snapshot.committed
+    const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, seenTo, expired)
     const reader = this.#reader
     const sources = reader.sourcesOf(snapshot, plan)
     // Those that fill the page come first: of the others nothing but the count is asked.

@@ -7,6 +7,8 @@
  * P3  matched records are counted on the whole snapshot, whatever the page
  */
 import { parseRecordId } from '../../../native-free-codecs/record-id-text.ts'
+import { NOTHING_EXPIRED } from '../expired.ts'
+import type { Expired } from '../expired.ts'
 import { isBefore } from '../time-words.ts'
 import type { Search } from '../search/expression.ts'
 import type { Cursor, Order, QueryFilter } from './cursor.ts'
@@ -40,6 +42,8 @@ export interface QueryPlan {
   readonly descending: boolean
   /** Null: every record matches that the rest lets through. */
   readonly search: Search | null
+  /** The time range of one dataset leaves it out; of several, each has its own. */
+  readonly expired: Expired
   /** Nothing can match: an id that no record has, an empty time range. */
   readonly impossible: boolean
 }
@@ -51,10 +55,13 @@ export function planQuery(
   order: Order,
   resume: Cursor | null,
   snapshot: number,
+  expired: Expired = NOTHING_EXPIRED,
 ): QueryPlan {
   const id = filter.recordId === null ? null : new Uint32Array(4)
   const idFits = id === null || parseRecordId(filter.recordId!, id, 0)
-  const from = filter.startTime ?? 0n
+  const asked = filter.startTime ?? 0n
+  const kept = (typeof datasets === 'string' && expired.get(datasets)) || 0n
+  const from = asked > kept ? asked : kept
   const to = filter.endTime ?? TIME_END
   const resumeTime = resume?.time ?? 0n
   return {
@@ -73,12 +80,13 @@ export function planQuery(
     resumeLow: lowWord(resumeTime),
     descending: order === 'desc',
     search: filter.search?.kind === 'all' ? null : filter.search,
+    expired,
     impossible: !idFits || from >= to,
   }
 }
 
-const highWord = (time: bigint): number => Number(time >> 32n)
-const lowWord = (time: bigint): number => Number(time & 0xffff_ffffn)
+export const highWord = (time: bigint): number => Number(time >> 32n)
+export const lowWord = (time: bigint): number => Number(time & 0xffff_ffffn)
 
 /** @param hex  32 hexadecimal digits */
 function traceWords(hex: string): Uint32Array {

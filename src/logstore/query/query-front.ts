@@ -13,6 +13,7 @@ import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import { StoreError } from '../../errors.ts'
+import type { Expired } from '../expired.ts'
 import type { Log } from '../../log/log.ts'
 import type { Lead } from '../lead.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -48,6 +49,8 @@ export interface QueryParts {
   readonly logger: Logger
   readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
   readonly policy: () => TenantPolicy
+  /** Of a tenant's datasets, as of now. */
+  readonly expired: (tenant: string) => Expired
   readonly onIncident: (incident: QueryIncident) => void
   /** Queries are answered from it; null: from the log. */
   readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
@@ -58,7 +61,7 @@ export interface QueryParts {
 /** The parts that a question needs. */
 export type AskParts<Asked extends Question, Body> = Pick<
   QueryParts,
-  'onIncident' | 'logger' | 'readErrors' | 'bucket' | 'lead'
+  'onIncident' | 'logger' | 'readErrors' | 'bucket' | 'lead' | 'expired'
 > & {
   readonly log: Pick<Log, 'committed' | 'generation' | 'id' | 'incidents' | 'segments'>
   readonly registry: Pick<SegmentRegistry, 'snapshot'>
@@ -231,7 +234,8 @@ export async function askThread<Asked extends Question, Body extends object>(
   const oldest = log.segments[0]?.base
   try {
     const deadlineAtMs = startedMs + request.deadlineMs
-    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot })
+    const task = { tenant, request, among, deadlineAtMs, snapshot, expired: parts.expired(tenant) }
+    const answer = await answerOf(parts, task)
     const led = lead?.refusedAfter(term) ?? null
     if (led !== null) return led
     if (isRefusal(answer)) return answer
@@ -266,7 +270,9 @@ async function askBucket<Asked extends Question, Body extends object>(
   const snapshot = { committed: end, generation: 0, logId, indexed: [], catalog, quarantined: damaged }
   const deadlineAtMs = startedMs + request.deadlineMs
   try {
-    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot, remote: query.access })
+    const expired = parts.expired(tenant)
+    const task = { tenant, request, among, deadlineAtMs, snapshot, expired, remote: query.access }
+    const answer = await answerOf(parts, task)
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     if (answer.kind === 'object_storage_read_failed') {

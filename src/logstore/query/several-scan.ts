@@ -1,6 +1,9 @@
 /** A trace over several datasets of a tenant: the part of a scan that looks for it in one segment. */
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleSearch } from '../index/reader.ts'
+import type { Expired } from '../expired.ts'
+import { isBefore } from '../time-words.ts'
+import { highWord, lowWord } from './plan.ts'
 import type { SeveralDatasets } from './plan.ts'
 import { ENTRIES_PER_CHECK } from './scan.ts'
 import type { SegmentScan } from './scan.ts'
@@ -11,10 +14,11 @@ export function scanActiveOfSeveral(scan: SegmentScan, active: ActiveIndex, seve
   if (trace === null || scan.visible === 0) return false
   let entry = active.newestOfTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   if (entry < 0) return false
-  const partitions = partitionsOf(active, tenant, several)
+  const partitions = partitionsOf(active, tenant, several, scan.plan.expired)
   for (let looked = 1; entry >= 0; entry = active.olderOfTrace(entry), looked++) {
     if (looked % ENTRIES_PER_CHECK === 0) scan.deadline.check()
-    if (entry >= scan.visible || !partitions.has(active.partition[entry]!)) continue
+    if (entry >= scan.visible) continue
+    if (!isKept(partitions.get(active.partition[entry]!), active.timeHigh[entry]!, active.timeLow[entry]!)) continue
     if (id !== null && !active.idWords.subarray(4 * entry, 4 * entry + 4).every((word, i) => word === id[i])) continue
     scan.consider(entry, active.timeHigh[entry]!, active.timeLow[entry]!)
   }
@@ -28,13 +32,13 @@ export function scanBundleOfSeveral(scan: SegmentScan, index: BundleSearch, seve
   if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
   const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   if (from === to) return true
-  const partitions = partitionsOf(index, tenant, several)
+  const partitions = partitionsOf(index, tenant, several, scan.plan.expired)
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     const entry = index.traceEntry(row)
     index.seekEntry(entry)
-    if (!partitions.has(index.partition)) continue
     const { timeHigh, timeLow } = index
+    if (!isKept(partitions.get(index.partition), timeHigh, timeLow)) continue
     if (id !== null && !index.idOf(entry).every((word, i) => word === id[i])) continue
     scan.consider(entry, timeHigh, timeLow)
   }
@@ -55,13 +59,35 @@ export function datasetsOf(
   return found
 }
 
-/** Numbers of the partitions of a segment that may be read. */
+/** The first time of a partition that has not expired, as two words. */
+export interface KeptFrom {
+  readonly high: number
+  readonly low: number
+}
+
+const KEPT_WHOLE: KeptFrom = { high: 0, low: 0 }
+
+/** By number, the partitions of a segment that may be read. */
 export function partitionsOf(
   index: Pick<ActiveIndex | BundleSearch, 'partitions'>,
   tenant: string,
   { among }: SeveralDatasets,
-): ReadonlySet<number> {
+  expired: Expired,
+): ReadonlyMap<number, KeptFrom> {
   const all = datasetsOf(index, tenant)
-  if (among === null) return new Set(all.values())
-  return new Set(among.flatMap((dataset) => all.get(dataset) ?? []))
+  const readable = new Map<number, KeptFrom>()
+  for (const dataset of among ?? all.keys()) {
+    const number = all.get(dataset)
+    if (number !== undefined) readable.set(number, keptFrom(expired, dataset))
+  }
+  return readable
 }
+
+export function keptFrom(expired: Expired, dataset: string): KeptFrom {
+  const time = expired.get(dataset)
+  return time === undefined ? KEPT_WHOLE : { high: highWord(time), low: lowWord(time) }
+}
+
+/** @param kept of the entry's partition; undefined: it may not be read */
+export const isKept = (kept: KeptFrom | undefined, timeHigh: number, timeLow: number): boolean =>
+  kept !== undefined && !isBefore(timeHigh, timeLow, kept.high, kept.low)

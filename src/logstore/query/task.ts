@@ -1,4 +1,5 @@
 /** What the main thread hands a query thread, and what comes back. Cloned; shared memory stays shared. */
+import type { Expired } from '../expired.ts'
 import type { RemoteAccess } from '../bucket/remote-protocol.ts'
 import type { ActiveIndexHandle } from '../index/active-index.ts'
 import type { RefusalKind } from '../refusals.ts'
@@ -22,6 +23,8 @@ export interface QueryTask<Asked extends Question = QueryRequest> {
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot
+  /** Of the tenant; absent: nothing. */
+  readonly expired?: Expired
   /** To the bucket that is asked. */
   readonly remote?: RemoteAccess
 }

@@ -7,11 +7,13 @@
  */
 import type { ActiveIndex } from '../index/active-index.ts'
 import { signalBit } from '../index/index-file.ts'
-import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
+import type { BundleSearch, PartitionSummary } from '../index/reader.ts'
 import { SIGNAL_LOG, SIGNAL_TRACE, signalName } from '../batch-frame.ts'
 import type { Deadline } from '../query/deadline.ts'
 import type { QueryPlan } from '../query/plan.ts'
 import { ENTRIES_PER_CHECK, boundsOf } from '../query/scan.ts'
+import { isKept, keptFrom } from '../query/several-scan.ts'
+import type { KeptFrom } from '../query/several-scan.ts'
 import { placesOf } from '../query/segment-reader.ts'
 import type { BundleSource, SegmentReader } from '../query/segment-reader.ts'
 import type { QueryAnswer } from '../query/task.ts'
@@ -89,7 +91,7 @@ export function answerDatasets(
 ): QueryAnswer {
   const { tenant, request, snapshot } = task
   const filter = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
-  const plan = surveyPlan(tenant, '', filter, snapshot, false)
+  const plan = surveyPlan(task, '', filter, false)
   const sources = reader.sourcesOf(snapshot, plan)
   summaries.keepOnly(new Set(sources.map(({ base }) => base)))
   reader.bundles.expectIndexes(sources)
@@ -107,7 +109,9 @@ export function answerDatasets(
     for (const summary of summaries.of(reader, source, tenant)) {
       if (!holdings.isWanted(summary.dataset)) continue
       const whole = holdingOf(summary)
-      holdings.add(summary.dataset, damaged ? undamaged(reader, source, task, plan, deadline, summary, whole) : whole)
+      const isWhole = !damaged && !hasExpired(plan, summary)
+      const holding = isWhole ? whole : visiblePart(reader, source, task, plan, deadline, summary, whole)
+      if (holding.records + holding.quarantined > 0) holdings.add(summary.dataset, holding)
     }
   }
   const { limit, after } = request
@@ -145,37 +149,41 @@ const holdingOf = ({ partition, facts }: PartitionSummary): Holding => ({
   quarantined: 0,
 })
 
-/** Leaves out the records of damaged frames. How many bytes were theirs is unknown, so the bytes of all records stay. */
-function undamaged(
+const hasExpired = ({ expired }: QueryPlan, { dataset, partition }: PartitionSummary): boolean =>
+  timesOfPartition(partition).from < (expired.get(dataset) ?? 0n)
+
+/** Leaves out what has expired, and the records of damaged frames. How many bytes were theirs is unknown, so the bytes of all records stay. */
+function visiblePart(
   reader: SegmentReader,
   source: BundleSource,
   { snapshot }: SurveyTask,
   plan: QueryPlan,
   deadline: Deadline,
-  { partition }: PartitionSummary,
+  { dataset, partition }: PartitionSummary,
   whole: Holding,
 ): Holding {
   return reader.inBundle(source, (index) => {
     const bounds = boundsOf(plan, source.base, index, snapshot.quarantined)
     const scan = new SurveyScan(plan, deadline, bounds, () => {})
+    const kept = keptFrom(plan.expired, dataset)
+    const first = index.lowerBoundPosting(partition, kept.high, kept.low, 0)
+    const records = partition.firstPosting + partition.records - first
     let quarantined = 0
     for (const { from, to } of scan.damaged) {
       for (let entry = from; entry < to; entry++) {
         if ((entry - from) % ENTRIES_PER_CHECK === 0) deadline.check()
         index.seekEntry(entry)
-        if (index.partition === partition.number) quarantined++
+        if (index.partition === partition.number && isKept(kept, index.timeHigh, index.timeLow)) quarantined++
       }
     }
-    if (quarantined === 0) return whole
-    const times = timesOfUndamaged(scan, index, partition)
-    return { ...whole, records: whole.records - quarantined, times, quarantined }
+    const times = timesOfUndamaged(scan, index, first, records)
+    return { ...whole, records: records - quarantined, times, quarantined }
   })
 }
 
 /** Postings are sorted by time: the first and the last that are not damaged. */
-function timesOfUndamaged(scan: SurveyScan, index: BundleSearch, partition: Partition): TimeRange | null {
-  const first = partition.firstPosting
-  const end = first + partition.records
+function timesOfUndamaged(scan: SurveyScan, index: BundleSearch, first: number, records: number): TimeRange | null {
+  const end = first + records
   const seek = (row: number): boolean => {
     if ((row - first) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     index.seekPosting(row)
@@ -195,13 +203,15 @@ function addActive(holdings: Holdings, scan: SurveyScan, active: ActiveIndex): v
   const { tenant } = scan.plan
   const partitions = active.partitions()
   const tallies = partitions.map((names) =>
-    names.tenant === tenant && holdings.isWanted(names.dataset) ? new Tally() : null,
+    names.tenant === tenant && holdings.isWanted(names.dataset)
+      ? new Tally(keptFrom(scan.plan.expired, names.dataset))
+      : null,
   )
   const { timeHigh, timeLow, recordBytes, signal, partition } = active
   for (let entry = 0; entry < scan.visible; entry++) {
     if (entry % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     const tally = tallies[partition[entry]!]
-    if (tally === null || tally === undefined) continue
+    if (tally === null || tally === undefined || !isKept(tally.kept, timeHigh[entry]!, timeLow[entry]!)) continue
     if (scan.damaged.length > 0 && scan.isDamaged(entry)) tally.quarantined++
     else tally.add(timeHigh[entry]!, timeLow[entry]!, recordBytes[entry]!, signalBit(signal[entry]!))
   }
@@ -212,6 +222,7 @@ function addActive(holdings: Holdings, scan: SurveyScan, active: ActiveIndex): v
 }
 
 class Tally {
+  readonly kept: KeptFrom
   records = 0
   quarantined = 0
   #bytes = 0
@@ -220,6 +231,10 @@ class Tally {
   #earliestLow = 0
   #latestHigh = -1
   #latestLow = 0
+
+  constructor(kept: KeptFrom) {
+    this.kept = kept
+  }
 
   add(timeHigh: number, timeLow: number, bytes: number, signals: number): void {
     this.records++

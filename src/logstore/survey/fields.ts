@@ -64,9 +64,9 @@ type Totals = Pick<Counts, 'matched' | 'quarantined' | 'scanned'>
 const ALL_TIME = new TimeBuckets(0n, 1n << 64n, 1)
 
 export function answerFields(reader: SegmentReader, task: SurveyTask<FieldsQuestion>, deadline: Deadline): QueryAnswer {
-  const { tenant, request, snapshot } = task
+  const { request, snapshot } = task
   const { dataset, filter, sampleMax } = request
-  const plan = surveyPlan(tenant, dataset, filter, snapshot, true)
+  const plan = surveyPlan(task, dataset, filter, true)
   const sources = reader.sourcesOf(snapshot, plan)
   reader.bundles.expectIndexes(sources)
   const matcher = new SearchMatcher(plan.search!, () => deadline.check()) // surveyPlan sets it

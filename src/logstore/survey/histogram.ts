@@ -8,6 +8,7 @@
  */
 import type { Deadline } from '../query/deadline.ts'
 import { boundsOf } from '../query/scan.ts'
+import { keptFrom } from '../query/several-scan.ts'
 import { placesOf, refused, usedIndexes } from '../query/segment-reader.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import type { QueryAnswer } from '../query/task.ts'
@@ -18,7 +19,7 @@ import { answerBody } from './answer-body.ts'
 import { SurveyScan, isOfTimeOnly, surveyPlan } from './survey-scan.ts'
 import { TimeBuckets, rangeUnion } from './time-buckets.ts'
 import type { TimeRange } from './time-buckets.ts'
-import { addScan, countByIndex, noCounts, timesOfActive, timesOfPartition } from './time-counts.ts'
+import { addScan, countByIndex, noCounts, timesOfActive, timesOfKept } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { ValueCounts } from './value-counts.ts'
 import { keyOfText, readerOf, toldValue } from './value-text.ts'
@@ -36,9 +37,9 @@ export function answerHistogram(
   task: SurveyTask<HistogramQuestion>,
   deadline: Deadline,
 ): QueryAnswer {
-  const { tenant, request, snapshot } = task
+  const { request, snapshot } = task
   const { dataset, filter, splitBy } = request
-  const plan = surveyPlan(tenant, dataset, filter, snapshot, splitBy !== null || filter.search !== null)
+  const plan = surveyPlan(task, dataset, filter, splitBy !== null || filter.search !== null)
   const sources = reader.sourcesOf(snapshot, plan)
   reader.bundles.expectIndexes(sources)
   const walk: Walk = { reader, task, deadline, plan, sources }
@@ -57,7 +58,7 @@ export function answerHistogram(
   })
 }
 
-/** As the filter says it; where it leaves an end open, as far as there are records of the dataset. Null: there is none. */
+/** As the filter says it; where it leaves an end open, as far as the dataset has records that have not expired. Null: there is none. */
 function rangeOf({ reader, task, deadline, plan, sources }: Walk): TimeRange | null {
   const { startTime, endTime } = task.request.filter
   if (startTime !== null && endTime !== null) return startTime < endTime ? { from: startTime, to: endTime } : null
@@ -76,7 +77,7 @@ function timesOf({ reader, task, deadline, plan }: Omit<Walk, 'sources'>, source
   if (source.kind === 'bundle') {
     return reader.inBundle(source, (index) => {
       const partition = index.findPartition(tenant, dataset)
-      return partition === null ? null : timesOfPartition(partition)
+      return partition === null ? null : timesOfKept(index, partition, keptFrom(plan.expired, dataset))
     })
   }
   const { index, base } = source

@@ -6,7 +6,7 @@ import type { QueryPlan } from '../query/plan.ts'
 import { SegmentScan } from '../query/scan.ts'
 import type { ScanBounds } from '../query/scan.ts'
 import type { QueryFilter } from '../query/cursor.ts'
-import type { QuerySnapshot } from '../query/task.ts'
+import type { QueryTask, Question } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
 
 /** So many records match, of times in [earliest, latest]. False: it wants each of them. */
@@ -58,13 +58,12 @@ export class SurveyScan extends SegmentScan {
 
 /** Everything in the snapshot that the filter lets through. @param readsRecords the records are looked at, whether there is a search or not */
 export function surveyPlan(
-  tenant: string,
+  { tenant, snapshot, expired }: Pick<QueryTask<Question>, 'tenant' | 'snapshot' | 'expired'>,
   dataset: string,
   filter: QueryFilter,
-  { committed }: Pick<QuerySnapshot, 'committed'>,
   readsRecords: boolean,
 ): QueryPlan {
-  const plan = planQuery(tenant, dataset, filter, 'asc', null, committed)
+  const plan = planQuery(tenant, dataset, filter, 'asc', null, snapshot.committed, expired)
   return readsRecords ? { ...plan, search: plan.search ?? { kind: 'all' } } : plan
 }
 

@@ -5,6 +5,8 @@ import type { Deadline } from '../query/deadline.ts'
 import { isInRange, overlaps } from '../query/plan.ts'
 import type { QueryPlan } from '../query/plan.ts'
 import { ENTRIES_PER_CHECK, boundsOf, mayMatch, postingsInRange } from '../query/scan.ts'
+import { isKept, keptFrom } from '../query/several-scan.ts'
+import type { KeptFrom } from '../query/several-scan.ts'
 import { placesOf } from '../query/segment-reader.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import { isBefore } from '../time-words.ts'
@@ -18,11 +20,13 @@ export function timesOfActive(scan: SurveyScan, active: ActiveIndex, partition: 
   const { timeHigh, timeLow } = active
   let earliest = -1
   let latest = -1
+  const kept = keptFrom(scan.plan.expired, scan.plan.dataset)
   for (let entry = 0; entry < scan.visible; entry++) {
     if (entry % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     if (active.partition[entry] !== partition) continue
     const high = timeHigh[entry]!
     const low = timeLow[entry]!
+    if (!isKept(kept, high, low)) continue
     if (earliest < 0 || isBefore(high, low, timeHigh[earliest]!, timeLow[earliest]!)) earliest = entry
     if (latest < 0 || isBefore(timeHigh[latest]!, timeLow[latest]!, high, low)) latest = entry
   }
@@ -32,6 +36,16 @@ export function timesOfActive(scan: SurveyScan, active: ActiveIndex, partition: 
 
 export const timesOfPartition = ({ minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Partition): TimeRange =>
   rangeOfWords(minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
+
+/** Of what has not expired; null: there is none. */
+export function timesOfKept(index: BundleSearch, partition: Partition, kept: KeptFrom): TimeRange | null {
+  const { firstPosting, records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
+  if (isKept(kept, minTimeHigh, minTimeLow)) return timesOfPartition(partition)
+  const first = index.lowerBoundPosting(partition, kept.high, kept.low, 0)
+  if (first === firstPosting + records) return null
+  index.seekPosting(first)
+  return rangeOfWords(index.postingTimeHigh, index.postingTimeLow, maxTimeHigh, maxTimeLow)
+}
 
 /** What walks over the segments of a snapshot share. */
 export interface SurveyWalk<Asked extends SurveyQuestion> {

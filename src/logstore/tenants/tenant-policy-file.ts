@@ -55,6 +55,15 @@ const PolicyFile = Type.Object(
           partial_success: Type.Optional(Type.Boolean()),
           smooth_quota: Type.Optional(Type.Boolean()),
           deduplication: Type.Optional(Type.Union([Type.Literal('batches'), Type.Literal('records')])),
+          retention: Type.Optional(
+            Type.Record(
+              Type.String({ minLength: 1, maxLength: NAME_BYTES_MAX }),
+              Type.Object(
+                { max_age_seconds: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) },
+                { additionalProperties: false },
+              ),
+            ),
+          ),
         },
         { additionalProperties: false },
       ),
@@ -79,6 +88,7 @@ export const developmentPolicy = (): TenantPolicy =>
       credentials: [{ tokenDigest: digestOf(DEVELOPMENT_TOKEN), datasets: null }],
       limits: limitsOf({}),
       options: optionsOf({}),
+      retention: new Map(),
     },
   ])
 
@@ -96,7 +106,7 @@ const policyOf = (generation: number, tenants: readonly Tenant[]): TenantPolicy 
 export function parseTenantPolicy(text: string, generation: number): TenantPolicy {
   const value = contentOf(text)
   const ids = new Set<string>()
-  const tenants = value.tenants.map(({ id, credentials, limits, ...options }): Tenant => {
+  const tenants = value.tenants.map(({ id, credentials, limits, retention = {}, ...options }): Tenant => {
     if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
     ids.add(id)
     const { recordsPerBatchMax, deduplication } = optionsOf(options)
@@ -113,6 +123,7 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
       })),
       limits: limitsOf(limits ?? {}),
       options: optionsOf(options),
+      retention: new Map(Object.entries(retention).map(([dataset, { max_age_seconds }]) => [dataset, max_age_seconds])),
     }
   })
   return policyOf(generation, tenants)

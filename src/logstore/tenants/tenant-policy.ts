@@ -38,6 +38,8 @@ export interface Tenant {
   readonly credentials: readonly Credential[]
   readonly limits: TenantLimits
   readonly options: TenantOptions
+  /** By dataset, in seconds: older records are not found. Datasets that are not in it keep theirs as long as the store does. */
+  readonly retention: ReadonlyMap<string, number>
 }
 
 export interface TenantPolicy {

@@ -13,7 +13,9 @@ import { placesOf } from '../query/segment-reader.ts'
 import type { Source } from '../query/segment-reader.ts'
 import { planQuery } from '../query/plan.ts'
 import type { SeveralDatasets } from '../query/plan.ts'
-import { partitionsOf } from '../query/several-scan.ts'
+import { NOTHING_EXPIRED } from '../expired.ts'
+import { isKept, partitionsOf } from '../query/several-scan.ts'
+import type { KeptFrom } from '../query/several-scan.ts'
 import type { QuarantinedRange, QueryTask } from '../query/task.ts'
 import type { Search } from '../search/expression.ts'
 import { SearchMatcher } from '../search/matcher.ts'
@@ -80,7 +82,7 @@ interface Entries {
   timeHigh: number
   timeLow: number
   idOf(entry: number): Uint32Array
-  readonly partitions: ReadonlySet<number>
+  readonly partitions: ReadonlyMap<number, KeptFrom>
 }
 
 class Step {
@@ -110,7 +112,7 @@ class Step {
   walk(source: Source): LogPlace | null {
     if (source.kind === 'active') return this.#walkEntries(source, activeEntries(source.index, this.#ofTenant))
     return this.#parts.reader.inBundle(source, (index) => {
-      const { tenant } = this.#task
+      const { tenant, expired = NOTHING_EXPIRED } = this.#task
       const several = this.#several
       const entries: Entries = {
         entriesBefore: (frameOffset, recordNumber) => index.entriesBefore(frameOffset, recordNumber),
@@ -126,14 +128,15 @@ class Step {
         },
         ...NO_ENTRY,
         idOf: (entry) => index.idOf(entry),
-        partitions: partitionsOf(index, tenant, several),
+        partitions: partitionsOf(index, tenant, several, expired),
       }
       return this.#walkEntries(source, entries)
     })
   }
 
-  get #ofTenant(): (index: ActiveIndex) => ReadonlySet<number> {
-    return (index) => partitionsOf(index, this.#task.tenant, this.#several)
+  get #ofTenant(): (index: ActiveIndex) => ReadonlyMap<number, KeptFrom> {
+    const { tenant, expired = NOTHING_EXPIRED } = this.#task
+    return (index) => partitionsOf(index, tenant, this.#several, expired)
   }
 
   #walkEntries(source: Source, entries: Entries): LogPlace | null {
@@ -151,7 +154,8 @@ class Step {
       for (; entry < end; entry++, this.#looked++) {
         entries.read(entry)
         if (entries.frameOffset !== frameOffset) break
-        if (entries.partitions.has(entries.partition)) this.#entries.push(entry)
+        const { timeHigh, timeLow } = entries
+        if (isKept(entries.partitions.get(entries.partition), timeHigh, timeLow)) this.#entries.push(entry)
       }
       if (this.#entries.length > 0) {
         if (isDamaged(frameOffset)) this.damaged += this.#entries.length
@@ -214,7 +218,10 @@ const endOf = ({ request: { to }, snapshot: { committed } }: QueryTask<LogWalkRe
 
 const NO_ENTRY = { partition: -1, frameOffset: -1, recordNumber: -1, unit: -1, number: -1, timeHigh: 0, timeLow: 0 }
 
-function activeEntries(index: ActiveIndex, partitionsOf: (index: ActiveIndex) => ReadonlySet<number>): Entries {
+function activeEntries(
+  index: ActiveIndex,
+  partitionsOf: (index: ActiveIndex) => ReadonlyMap<number, KeptFrom>,
+): Entries {
   return {
     ...placesOf(index),
     read(entry) {

@@ -10,7 +10,7 @@ import { walkInTime } from './time-walk.ts'
 import { textOf } from './trace.ts'
 import type { WalkParts } from './time-walk.ts'
 
-/** Datasets of the tenant that may be read and have records. */
+/** Datasets of the tenant that may be read and have records, be they expired or not. */
 export function datasetsOf(
   { reader, nowMs }: WalkParts,
   { tenant, among = null, snapshot, deadlineAtMs }: QueryTask<DatasetsRequest>,

@@ -89,7 +89,7 @@ export interface TimeVisitor {
 
 export function walkInTime(
   parts: WalkParts,
-  { tenant, request, among = null, deadlineAtMs, snapshot }: QueryTask<TimeWalkRequest>,
+  { tenant, request, among = null, deadlineAtMs, snapshot, expired }: QueryTask<TimeWalkRequest>,
   visitor: TimeVisitor,
 ): TimeWalkStep {
   const { reader, bounds, nowMs } = parts
@@ -99,7 +99,7 @@ export function walkInTime(
   const stepEndsMs = nowMs() + bounds.stepMs
   const deadline = new Deadline(deadlineAtMs, nowMs)
   const seenTo = resume?.snapshot ?? snapshot.committed
-  const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo)
+  const plan = planQuery(tenant, dataset ?? { among }, { ...filter, search: null }, order, resume, seenTo, expired)
   const sources = reader.sourcesOf(snapshot, plan)
   // The sources that come next in the order fill the page, so that little is read of the others.
   const ordered = inOrderOfPage(sources, plan.descending)

@@ -37,12 +37,12 @@ export function traceText(parts: WalkParts, task: QueryTask<TraceRequest>): Walk
 
 function traceOf(
   { reader, frames, nowMs }: WalkParts,
-  { tenant, request, among = null, deadlineAtMs, snapshot }: QueryTask<TraceRequest>,
+  { tenant, request, among = null, deadlineAtMs, snapshot, expired }: QueryTask<TraceRequest>,
 ): Trace {
   const { traceId } = request
   const deadline = new Deadline(deadlineAtMs, nowMs)
   const filter = { recordId: null, traceId, startTime: null, endTime: null, search: null }
-  const plan = planQuery(tenant, { among }, filter, 'asc', null, snapshot.committed)
+  const plan = planQuery(tenant, { among }, filter, 'asc', null, snapshot.committed, expired)
   const { bundles } = reader
   const sources = reader.sourcesOf(snapshot, plan)
   bundles.expectIndexes(sources)

@@ -42,6 +42,7 @@ async function ask(answers: (QueryAnswer | StoreError)[], isDropped: boolean) {
           return segments as never // only where they begin is looked at
         },
       },
+      expired: () => new Map([['logs', 5n]]),
       registry: {
         snapshot() {
           seen.held++

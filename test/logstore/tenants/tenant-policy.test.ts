@@ -66,7 +66,7 @@ describe('a mistake in a tenant policy', () => {
     [
       'a field that is not known',
       { id: 'a', credentials, limitz: {} },
-      'tenants.0 has an unknown field; known are id, credentials, limits, tenant_claim, max_records_per_batch, partial_success, smooth_quota, deduplication',
+      'tenants.0 has an unknown field; known are id, credentials, limits, tenant_claim, max_records_per_batch, partial_success, smooth_quota, deduplication, retention',
     ],
     [
       'a digest in the place of a name',
@@ -74,6 +74,11 @@ describe('a mistake in a tenant policy', () => {
       'tenants.0.credentials.0 has an unknown field; known are token_sha256, datasets',
     ],
     ['a field that is missing', { id: 'a' }, 'tenants.0.credentials is missing'],
+    [
+      'a retention of no time',
+      { id: 'a', credentials, retention: { debug: { max_age_seconds: 0 } } },
+      'a field of tenants.0.retention must be >= 1',
+    ],
     [
       'a limit that is a word',
       { id: 'a', credentials, limits: { records: 'many' } },

@@ -1,0 +1,22 @@
+/**
+ * What has expired by the retention of datasets, which a tenant's policy says. No read finds it from then on, whatever it asks; its space comes
+ * back with that of its bundle. A record is as old as its time says.
+ */
+import type { TenantPolicy } from './tenants/tenant-policy.ts'
+
+/** Of datasets with a retention: the time before which records have expired, in nanoseconds since the Unix epoch. */
+export type Expired = ReadonlyMap<string, bigint>
+
+export const NOTHING_EXPIRED: Expired = new Map()
+
+/** @param tenant its id */
+export function expiredOf(policy: TenantPolicy, tenant: string, nowNs: bigint): Expired {
+  const number = policy.numbers.get(tenant)
+  const retention = number === undefined ? null : policy.tenants[number]!.retention
+  if (retention === null || retention.size === 0) return NOTHING_EXPIRED
+  const before = (seconds: number): bigint => {
+    const time = nowNs - BigInt(seconds) * 1_000_000_000n
+    return time > 0n ? time : 0n
+  }
+  return new Map(Array.from(retention, ([dataset, seconds]) => [dataset, before(seconds)]))
+}
