@@ -28,7 +28,7 @@ for (;;) {
   channel.ref()
   const [{ file }] = (await once(process, 'message')) as [Assignment] // as the runner sends it
   channel.unref()
-  if (file === null) break
+  if (file === null) process.exit() // by itself, Node once waited for ever for a socket that a client had left half closed
   if (!(await reportFile(file, () => describe(file, () => load(file)), clear))) process.exit() // what a failed test left open would keep the process alive
 }
 
