@@ -4,19 +4,34 @@
  * S1  the records of the parts are those described by the batch, in order; each stands in the resource and scope that it came in, with
  *     their schema URLs, byte for byte
  * S2  of a group, only what has such a range is kept: members of groups that OTLP does not know are not
+ * S3  a part may name the whole, and its number in it, in a field that OTLP does not know: then parts of different wholes differ, and so do
+ *     those of one, whatever records they have
  */
 import assert from 'node:assert/strict'
 import type { OtlpBatch } from './otlp-batch.ts'
 
 export type BatchForm = 'logs protobuf' | 'traces protobuf' | 'logs json' | 'traces json'
 
-/** Bodies of at most `recordsMax` records each. */
-export function splitBatch(batch: OtlpBatch, body: Uint8Array, form: BatchForm, recordsMax: number): readonly Buffer[] {
+/**
+ * Bodies of at most `recordsMax` records each.
+ *
+ * @param whole a digest of the body, for S3; null: parts do not name it
+ */
+export function splitBatch(
+  batch: OtlpBatch,
+  body: Uint8Array,
+  form: BatchForm,
+  recordsMax: number,
+  whole: Buffer | null = null,
+): readonly Buffer[] {
   const described = Math.min(batch.recordCount, batch.capacity)
   const parts: Buffer[] = []
   for (let from = 0; from < described; from += recordsMax) {
     const to = Math.min(described, from + recordsMax)
-    parts.push(form.endsWith('json') ? jsonPart(batch, body, form, from, to) : protobufPart(batch, body, from, to))
+    const name = whole === null ? null : `${whole.toString('hex')} ${parts.length}`
+    parts.push(
+      form.endsWith('json') ? jsonPart(batch, body, form, from, to, name) : protobufPart(batch, body, from, to, name),
+    )
   }
   return parts
 }
@@ -26,10 +41,14 @@ const FIELD_BYTES = 6
 const FIRST_FIELD = 0x0a
 const SECOND_FIELD = 0x12
 const THIRD_FIELD = 0x1a
+/** S3. The last number of a tag of one byte; in JSON it has a name. */
+const NAME_FIELD = 0x7a
+const NAME_MEMBER = 'trilogPart'
 
 /** Logs and traces have the same field numbers. Written from its end, so that lengths are known when they are written. */
-function protobufPart(batch: OtlpBatch, body: Uint8Array, from: number, to: number): Buffer {
-  const into = Buffer.allocUnsafe(protobufBytesMax(batch, from, to))
+function protobufPart(batch: OtlpBatch, body: Uint8Array, from: number, to: number, name: string | null): Buffer {
+  const nameBytes = name === null ? 0 : FIELD_BYTES + name.length
+  const into = Buffer.allocUnsafe(protobufBytesMax(batch, from, to) + nameBytes)
   let at = into.byteLength
   const bytes = (start: number, end: number): void => {
     at -= end - start
@@ -48,6 +67,11 @@ function protobufPart(batch: OtlpBatch, body: Uint8Array, from: number, to: numb
     if (end === 0) return // absent
     bytes(start, end)
     head(tag, end - start)
+  }
+  if (name !== null) {
+    at -= name.length
+    into.write(name, at, 'latin1')
+    head(NAME_FIELD, name.length)
   }
   for (let record = to - 1; record >= from;) {
     const resource = batch.groupResource[batch.recordGroup[record]!]!
@@ -97,7 +121,14 @@ const NAMES = {
 } as const
 
 /** Ranges of JSON are whole values, a schema URL's with its quotes. */
-function jsonPart(batch: OtlpBatch, body: Uint8Array, form: BatchForm, from: number, to: number): Buffer {
+function jsonPart(
+  batch: OtlpBatch,
+  body: Uint8Array,
+  form: BatchForm,
+  from: number,
+  to: number,
+  name: string | null,
+): Buffer {
   assert(form === 'logs json' || form === 'traces json')
   const { resources, groups, records } = NAMES[form]
   const pieces: Uint8Array[] = []
@@ -131,6 +162,6 @@ function jsonPart(batch: OtlpBatch, body: Uint8Array, form: BatchForm, from: num
     member('schemaUrl', batch.resourceSchemaUrlStart[resource]!, batch.resourceSchemaUrlEnd[resource]!, true)
     text('}')
   }
-  text(']}')
+  text(name === null ? ']}' : `],"${NAME_MEMBER}":"${name}"}`)
   return Buffer.concat(pieces)
 }

@@ -17,7 +17,8 @@
  *       28      4  bodyBytes
  *       32      …  resources      12 B each: start u32, end u32 (in the body; 0,0 absent), dataset u16, schema URL u16
  *        …      …  groups         12 B each: scope start u32, scope end u32, resource u16, schema URL u16
- *        …      …  records        12 B each: start u32, end u32, group u16, flags u16
+ *        …      …  records        12 B each: start u32, end u32, group u16, flags u16: bit 0 FLAG_COLLAPSED; the others count the identical records in the
+ *                                 frames before that have the begin of the same batch
  *        …      …  names          tenant, then datasets: u16 bytes, UTF-8
  *        …      …  schema URLs    8 B each: start u32, end u32 (in the body). Rows number them from 1; 0: none
  *        …      …  body
@@ -45,6 +46,12 @@ export const SOURCES: Readonly<Record<number, string>> = {
 
 /** The record's id was stored before: its bytes stand in the body, but it is not a record of this frame. */
 export const FLAG_COLLAPSED = 1
+
+const ORDINAL_SHIFT = 1
+
+/** Flags of a record. @param earlier identical ones in the earlier parts of its batch */
+export const flagsOf = (isCollapsed: boolean, earlier: number): number =>
+  (earlier << ORDINAL_SHIFT) | (isCollapsed ? FLAG_COLLAPSED : 0)
 
 const HEADER_BYTES = 32
 const ROW_BYTES = 12
@@ -259,7 +266,16 @@ export class StoredBatch implements RecordBatch {
   }
 
   isCollapsed(record: number): boolean {
-    return (this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10) & FLAG_COLLAPSED) !== 0
+    return (this.#flags(record) & FLAG_COLLAPSED) !== 0
+  }
+
+  /** How many identical records are in the earlier parts of its batch. */
+  earlierOf(record: number): number {
+    return this.#flags(record) >> ORDINAL_SHIFT
+  }
+
+  #flags(record: number): number {
+    return this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10)
   }
 
   /** Place of record `number`. The returned object is reused by the next call. */

@@ -16,6 +16,8 @@ const SCANS = {
 } as const
 
 const WIDE = 2000
+/** Of a whole. */
+const NAME = Buffer.alloc(32, 7)
 
 function scanned(body: Buffer, form: BatchForm, { capacity = WIDE, isLenient = false } = {}): OtlpBatch {
   const batch = new OtlpBatch(capacity)
@@ -56,16 +58,23 @@ const bodies: fc.Arbitrary<readonly [BatchForm, Buffer]> = fc.oneof(
 describe('a batch that is cut', () => {
   it('has the same records in its parts, byte for byte, each with what it came in', () => {
     fc.assert(
-      fc.property(bodies, fc.integer({ min: 1, max: 7 }), ([form, body], recordsMax) => {
-        const whole = scanned(body, form)
-        const parts = splitBatch(whole, body, form, recordsMax).map((part) => {
-          const batch = scanned(part, form, { capacity: recordsMax })
-          assert(batch.recordCount > 0 && batch.recordCount <= recordsMax)
-          return recordsOf(batch, part)
-        })
-        assert.equal(parts.length, Math.ceil(whole.recordCount / recordsMax))
-        assert.deepEqual(parts.flat(), recordsOf(whole, body))
-      }),
+      fc.property(
+        bodies,
+        fc.integer({ min: 1, max: 7 }),
+        fc.constantFrom(null, NAME),
+        ([form, body], recordsMax, name) => {
+          const whole = scanned(body, form)
+          const cut = splitBatch(whole, body, form, recordsMax, name)
+          if (name !== null) assert.equal(new Set(cut.map((part) => part.toString('hex'))).size, cut.length)
+          const parts = cut.map((part) => {
+            const batch = scanned(part, form, { capacity: recordsMax })
+            assert(batch.recordCount > 0 && batch.recordCount <= recordsMax)
+            return recordsOf(batch, part)
+          })
+          assert.equal(parts.length, Math.ceil(whole.recordCount / recordsMax))
+          assert.deepEqual(parts.flat(), recordsOf(whole, body))
+        },
+      ),
     )
   })
 

@@ -10,6 +10,12 @@ import { groupPrefix, writeRecordHead, writeRecordOrdinal } from '../../../nativ
 
 const SLOTS = 4 * RECORDS_PER_BATCH_MAX // a power of two: at most a quarter full
 
+/** Counts what the earlier parts of a batch have of the records of this one. */
+export interface EarlierParts {
+  /** @param ids of the records as if none was identical to another. @returns per record, valid until the next call */
+  identicalTo(ids: Uint32Array, recordCount: number): Uint16Array
+}
+
 export class BatchIdentifier {
   /** Four big-endian words a record, in batch order; valid until the next `identify`. */
   readonly ids = new Uint32Array(4 * RECORDS_PER_BATCH_MAX)
@@ -26,6 +32,7 @@ export class BatchIdentifier {
   /**
    * @param body             the batch, as scanned
    * @param resourceDataset  per resource of the batch
+   * @param earlier          of the batch that this is a part of; null: it is a whole one, or the first part
    */
   identify(
     batch: OtlpBatch,
@@ -33,6 +40,7 @@ export class BatchIdentifier {
     tenant: string,
     signal: number,
     resourceDataset: readonly string[],
+    earlier: EarlierParts | null = null,
   ): void {
     const { recordStart, recordEnd, recordGroup, recordCount } = batch
     const heads = this.#heads
@@ -54,13 +62,18 @@ export class BatchIdentifier {
       this.#recordHead[record] = headCount - 1
     }
     this.#hasher.idsInto(this.ids, body, recordStart, recordEnd, this.#recordHead, heads, headCount, recordCount)
-    this.#numberRepeats(batch, body)
+    const before = earlier?.identicalTo(this.ids, recordCount) ?? null
+    this.#numberRepeats(batch, body, before)
   }
 
   /** Records whose content stands earlier in the batch get an ordinal, and with it an id of their own. Hardly any batch has such. */
-  #numberRepeats({ recordStart, recordEnd, recordCount }: OtlpBatch, body: Uint8Array): void {
+  #numberRepeats(
+    { recordStart, recordEnd, recordCount }: OtlpBatch,
+    body: Uint8Array,
+    before: Uint16Array | null,
+  ): void {
     const repeats = this.#repeats
-    repeats.find(this.ids, recordCount)
+    repeats.find(this.ids, recordCount, before)
     if (repeats.count === 0) return
     const starts = new Uint32Array(repeats.count)
     const ends = new Uint32Array(repeats.count)
@@ -91,11 +104,11 @@ class Repeats {
   /** Per first record: how many identical ones came after it so far. */
   readonly #met = new Uint16Array(RECORDS_PER_BATCH_MAX)
 
-  find(ids: Uint32Array, recordCount: number): void {
+  find(ids: Uint32Array, recordCount: number, before: Uint16Array | null): void {
     this.count = 0
     this.#slots.fill(0)
     for (let record = 0; record < recordCount; record++) {
-      const ordinal = this.#countEarlier(ids, record)
+      const ordinal = this.#countEarlier(ids, record) + (before === null ? 0 : before[record]!)
       if (ordinal === 0) continue
       this.records[this.count] = record
       this.ordinals[this.count++] = ordinal

@@ -12,6 +12,12 @@ export class FrameIndexer {
   readonly #batch = new OtlpBatch()
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #earlier = new Uint16Array(RECORDS_PER_BATCH_MAX)
+
+  #earlierIn(stored: StoredBatch): Uint16Array {
+    for (let record = 0; record < stored.recordCount; record++) this.#earlier[record] = stored.earlierOf(record)
+    return this.#earlier
+  }
 
   /** Numbers of the records of the last batch whose ids do not follow from record and group: those without a time, and repeated ones. */
   explicitRecords(): ReadonlySet<number> {
@@ -34,7 +40,9 @@ export class FrameIndexer {
     const batch = this.#batch
     scanBatch(batch, stored.body, signal, format)
     const datasets = Array.from({ length: batch.resourceCount }, (_, resource) => stored.datasetOfResource(resource))
-    this.#identifier.identify(batch, stored.body, tenant, signal, datasets)
+    this.#identifier.identify(batch, stored.body, tenant, signal, datasets, {
+      identicalTo: () => this.#earlierIn(stored),
+    })
     const partitions = datasets.map((dataset) => active.partitionOf(tenant, dataset))
     for (let record = 0; record < batch.recordCount; record++) {
       this.#flags[record] = stored.isCollapsed(record) ? FLAG_COLLAPSED : 0

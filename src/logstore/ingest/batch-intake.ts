@@ -11,9 +11,11 @@
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
  *     each. It is booked as a whole and answered with its last frame; if a frame before that fails, the sender repeats the batch, and the
- *     parts that are stored are recognised
+ *     parts that are stored are recognised. Identical records in different parts have ids of their own, and records without a time have the
+ *     digest of the whole batch in theirs
  */
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
@@ -25,6 +27,7 @@ import { SmoothWindow } from '../tenants/smooth-window.ts'
 import {
   BATCH_FRAME_TYPE,
   FLAG_COLLAPSED,
+  flagsOf,
   FORMAT_JSON,
   batchHeadBytes,
   encodeNames,
@@ -47,6 +50,7 @@ import { openSegment } from './open-segment.ts'
 import type { SegmentParts } from './open-segment.ts'
 import { writeAccepted, writeRefused } from './outcomes.ts'
 import type { StoredBatchAnswer } from './outcomes.ts'
+import { PartsMet } from './parts-met.ts'
 import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { scanBatch } from '../index/scan-batch.ts'
@@ -86,6 +90,8 @@ export class BatchIntake {
   readonly #policies: PoliciesInUse
   /** The identifier has the ids of the batch at hand already. */
   #isIdentified = false
+  /** Made when the first large batch comes. */
+  #met: PartsMet | null = null
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
@@ -289,14 +295,17 @@ export class BatchIntake {
     const answer = { records: recordCount, bytes: body.byteLength, collapsed: 0, rejected, rejectedBecause }
     if (recordCount <= RECORDS_PER_BATCH_MAX && rejected === 0) {
       const ids = this.#identifier.ids.subarray(0, 4 * recordCount)
-      const refused = this.#storePart(request, tenant, body, inArena, (position, collapsed) =>
+      const refused = this.#storePart(request, tenant, body, inArena, null, (position, collapsed) =>
         this.#accept(request, position, { ...answer, ids, collapsed }),
       )
       if (refused === null) this.#count(tenant.id, recordCount, body.byteLength)
       return refused
     }
     // N5
-    const parts = splitBatch(this.#batch, body, formOf(request), RECORDS_PER_BATCH_MAX)
+    const whole = hasTimeless(this.#batch) ? hash('sha256', body, 'buffer') : null
+    const parts = splitBatch(this.#batch, body, formOf(request), RECORDS_PER_BATCH_MAX, whole)
+    const met = (this.#met ??= new PartsMet())
+    met.begin()
     const ids = new Uint32Array(4 * recordCount)
     let records = 0
     let collapsed = 0
@@ -306,7 +315,7 @@ export class BatchIntake {
       scanBatch(this.#narrow, part, request.signal, request.format)
       const refused = this.#resolveDatasets(tenant, request.credential)
       assert(refused === null, 'the whole batch was asked')
-      const partRefused = this.#storePart(request, tenant, part, false, (position, collapsedOfPart) => {
+      const partRefused = this.#storePart(request, tenant, part, false, met, (position, collapsedOfPart) => {
         ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
         records += this.#narrow.recordCount
         collapsed += collapsedOfPart
@@ -322,6 +331,7 @@ export class BatchIntake {
   /**
    * Stores what `#batch` describes in one frame, or in none when all of it is stored already.
    *
+   * @param met  what the earlier parts of its batch have; null: it is whole
    * @param done called before the frame is published (N1), with the position behind it and how many records are stored already
    */
   #storePart(
@@ -329,14 +339,15 @@ export class BatchIntake {
     tenant: Tenant,
     body: Uint8Array,
     inArena: boolean,
+    met: PartsMet | null,
     done: (position: number, collapsed: number) => void,
   ): Refusal | null {
     const { writer, seen } = this.#parts
     const batch = this.#batch
     if (!this.#isIdentified) {
-      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames)
+      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames, met)
     }
-    const collapsed = this.#markSeen(tenant)
+    const collapsed = this.#markSeen(tenant, met)
     if (collapsed === batch.recordCount) {
       const { tail } = writer
       if (this.#isStale()) return unavailable('the log was recovered')
@@ -388,17 +399,18 @@ export class BatchIntake {
   }
 
   /** How many records are stored already: all or none, or by record where the policy has it so; then FLAG_COLLAPSED is set on them. */
-  #markSeen({ options }: Tenant): number {
+  #markSeen({ options }: Tenant, met: PartsMet | null): number {
     const { seen } = this.#parts
     const { recordCount } = this.#batch
     const { ids } = this.#identifier
-    this.#flags.fill(0, 0, recordCount)
+    for (let record = 0; record < recordCount; record++)
+      this.#flags[record] = flagsOf(false, met?.identical[record] ?? 0)
     if (!seen.beginBatch(this.#batch)) return 0
     if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
     let collapsed = 0
     for (let record = 0, at = 0; record < recordCount; record++, at += 4) {
       if (!seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)) continue
-      this.#flags[record] = FLAG_COLLAPSED
+      this.#flags[record]! |= FLAG_COLLAPSED
       collapsed++
     }
     return collapsed
@@ -473,4 +485,9 @@ function exceeded(verdict: Exclude<WindowVerdict, { kind: 'admitted' }>): Refusa
     `the tenant's window has no room for the ${verdict.of} of this batch yet`,
     Math.max(1, Math.ceil(verdict.waitMs / 1000)),
   )
+}
+
+function hasTimeless({ recordCount, timeHigh, timeLow }: OtlpBatch): boolean {
+  for (let record = 0; record < recordCount; record++) if ((timeHigh[record]! | timeLow[record]!) === 0) return true
+  return false
 }

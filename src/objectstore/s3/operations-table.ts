@@ -153,6 +153,7 @@ function specificity({ selectors, header }: Operation): number {
 
 /** Parameters that make a request of S3 one for something else, beside the selectors of the table. */
 const ELSEWHERE = [
+  'abac',
   'accelerate',
   'acl',
   'analytics',
@@ -166,6 +167,8 @@ const ELSEWHERE = [
   'lifecycle',
   'logging',
   'metadataConfiguration',
+  'metadataInventoryTable',
+  'metadataJournalTable',
   'metadataTable',
   'metrics',
   'notification',

@@ -81,6 +81,41 @@ describe('a tenant that may send more than 512 records in a batch', () => {
     })
   }
 
+  it('has identical records stored as often as they came, each with an id of its own, timed or not, also after a restart', async () => {
+    const alike = { body: { stringValue: 'beat' } }
+    for (const [dataset, record] of [
+      ['beats', { ...alike, timeUnixNano: '7' }],
+      ['timeless beats', alike],
+    ] as const) {
+      const body = jsonLogs(Array<typeof record>(1100).fill(record), ofTenant('large', dataset))
+      const replies = []
+      for (const duplicates of [0, 1100]) {
+        const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
+        assert.equal(reply['duplicate_records'], duplicates)
+        replies.push(reply['record_ids'] as string[])
+      }
+      const [ids] = replies
+      assert.deepEqual(replies, [ids, ids])
+      assert.equal(new Set(ids).size, 1100)
+      await server.restart()
+      assert.equal((await ask('large', { dataset })).matched_records, 1100)
+      for (const record_id of [ids![0]!, ids![512]!, ids![1099]!]) {
+        assert.equal((await ask('large', { dataset, filter: { record_id } })).matched_records, 1)
+      }
+    }
+  })
+
+  it('has two batches stored whole that begin with the same records without a time', async () => {
+    const dataset = 'begins alike'
+    const alike = Array.from({ length: 512 }, (_, i) => ({ body: { stringValue: `${i}` } }))
+    for (const last of ['one', 'other']) {
+      const body = jsonLogs([...alike, { body: { stringValue: last } }], ofTenant('large', dataset))
+      const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
+      assert.equal(reply['duplicate_records'], 0)
+    }
+    assert.equal((await ask('large', { dataset })).matched_records, 1026)
+  })
+
   it('finds them again after a restart', async () => {
     const dataset = 'restarted'
     const body = jsonLogs(logRecordsOf(1500), ofTenant('large', dataset))
@@ -94,6 +129,21 @@ describe('a tenant that may send more than 512 records in a batch', () => {
 })
 
 describe('a tenant with partial success', () => {
+  it('has a record without a time stored of each batch, if only their malformed records differ', async () => {
+    const dataset = 'partial alike'
+    for (const time of ['zzz', 'yyyy']) {
+      const batch = JSON.parse(
+        jsonLogs([{ body: { stringValue: 'good' } }, {}], ofTenant('partial', dataset)).toString(),
+      ) as {
+        resourceLogs: { scopeLogs: { logRecords: { timeUnixNano?: string }[] }[] }[]
+      }
+      batch.resourceLogs[0]!.scopeLogs[0]!.logRecords[1]!.timeUnixNano = time
+      const reply = await send('partial', JSON_LOGS, 'application/json', Buffer.from(JSON.stringify(batch)))
+      assert.equal((reply.ok() as Record<string, unknown>)['rejected_records'], 1)
+    }
+    assert.equal((await ask('partial', { dataset })).matched_records, 2)
+  })
+
   const spans = spansOf(4)
   const bad = { ...spans[1]!, spanId: Buffer.alloc(8) }
   const mixed = [spans[0]!, bad, spans[2]!, { ...spans[3]!, traceId: Buffer.alloc(3) }]
