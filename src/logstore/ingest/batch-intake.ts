@@ -403,8 +403,9 @@ export class BatchIntake {
     const { seen } = this.#parts
     const { recordCount } = this.#batch
     const { ids } = this.#identifier
-    for (let record = 0; record < recordCount; record++)
-      this.#flags[record] = flagsOf(false, met?.identical[record] ?? 0)
+    if (met === null) this.#flags.fill(0, 0, recordCount)
+    else
+      for (let record = 0; record < recordCount; record++) this.#flags[record] = flagsOf(false, met.identical[record]!)
     if (!seen.beginBatch(this.#batch)) return 0
     if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
     let collapsed = 0

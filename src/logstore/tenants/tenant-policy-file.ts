@@ -109,12 +109,6 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
   const tenants = value.tenants.map(({ id, credentials, limits, retention = {}, ...options }): Tenant => {
     if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
     ids.add(id)
-    const { recordsPerBatchMax, deduplication } = optionsOf(options)
-    if (recordsPerBatchMax > RECORDS_PER_BATCH_MAX && deduplication === 'records') {
-      // Records that are alike are numbered in their frame: of two in different frames of one batch, one would be lost.
-      const mistake = `names a file in which the tenant ${id} has max_records_per_batch over ${RECORDS_PER_BATCH_MAX} with the deduplication of records`
-      throw badPolicy(mistake)
-    }
     return {
       id,
       credentials: credentials.map(({ token_sha256, datasets }) => ({

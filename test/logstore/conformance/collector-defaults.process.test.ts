@@ -33,6 +33,7 @@ const server = await startForTests({
     tenant('strict'),
     tenant('claimless', { tenant_claim: 'optional' }),
     tenant('large', { max_records_per_batch: 8192 }),
+    tenant('records', { max_records_per_batch: 8192, deduplication: 'records' }),
     tenant('partial', { partial_success: true }),
     tenant('both', { partial_success: true, max_records_per_batch: 2000 }),
     { ...policyTenant('smooth', TOKEN, { window_seconds: 60, records: 600 }), smooth_quota: true },
@@ -88,7 +89,7 @@ describe('a tenant that may send more than 512 records in a batch', () => {
       ['timeless beats', alike],
     ] as const) {
       const body = jsonLogs(Array<typeof record>(1100).fill(record), ofTenant('large', dataset))
-      const replies = []
+      const replies: (readonly string[])[] = []
       for (const duplicates of [0, 1100]) {
         const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
         assert.equal(reply['duplicate_records'], duplicates)
@@ -103,6 +104,23 @@ describe('a tenant that may send more than 512 records in a batch', () => {
         assert.equal((await ask('large', { dataset, filter: { record_id } })).matched_records, 1)
       }
     }
+  })
+
+  it('may also have records recognised by themselves: identical ones of a batch stay apart, whatever frames they are in', async () => {
+    const dataset = 'apart'
+    const beat = { timeUnixNano: '7', body: { stringValue: 'beat' } }
+    const batch = Array<typeof beat>(1100).fill(beat)
+    for (const [records, duplicates] of [
+      [batch, 0],
+      [batch, 1100],
+      [[...batch, beat], 1100],
+    ] as const) {
+      const body = jsonLogs(records, ofTenant('records', dataset))
+      const reply = (await send('records', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
+      assert.equal(reply['duplicate_records'], duplicates)
+    }
+    await server.restart()
+    assert.equal((await ask('records', { dataset })).matched_records, 1101)
   })
 
   it('has two batches stored whole that begin with the same records without a time', async () => {

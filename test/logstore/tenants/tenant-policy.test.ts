@@ -90,15 +90,6 @@ describe('a mistake in a tenant policy', () => {
       assert.throws(() => parseTenantPolicy(policyText(tenant), 1), { code: 'invalid_tenant_policy', message })
     })
 
-  it('is told of options that lose records together', () => {
-    const tenant = { id: 'acme', credentials, deduplication: 'records' }
-    const message =
-      'LOGSTORE_TENANT_POLICY_FILE names a file in which the tenant acme has max_records_per_batch over 512 with the deduplication of records'
-    assert.throws(() => parseTenantPolicy(policyText({ ...tenant, max_records_per_batch: 513 }), 1), { message })
-    const [taken] = parseTenantPolicy(policyText({ ...tenant, max_records_per_batch: 512 }), 1).tenants
-    assert.equal(taken!.options.deduplication, 'records')
-  })
-
   it('is told of the whole policy', () => {
     const message = 'LOGSTORE_TENANT_POLICY_FILE names a file with a mistake: the file must be object'
     assert.throws(() => parseTenantPolicy('[]', 1), { message })
