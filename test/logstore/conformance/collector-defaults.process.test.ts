@@ -88,7 +88,10 @@ describe('a tenant that may send more than 512 records in a batch', () => {
       ['beats', { ...alike, timeUnixNano: '7' }],
       ['timeless beats', alike],
     ] as const) {
-      const body = jsonLogs(Array<typeof record>(1100).fill(record), ofTenant('large', dataset))
+      const body = jsonLogs(
+        Array.from({ length: 1100 }, () => record),
+        ofTenant('large', dataset),
+      )
       const replies: (readonly string[])[] = []
       for (const duplicates of [0, 1100]) {
         const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
@@ -109,7 +112,7 @@ describe('a tenant that may send more than 512 records in a batch', () => {
   it('may also have records recognised by themselves: identical ones of a batch stay apart, whatever frames they are in', async () => {
     const dataset = 'apart'
     const beat = { timeUnixNano: '7', body: { stringValue: 'beat' } }
-    const batch = Array<typeof beat>(1100).fill(beat)
+    const batch = Array.from({ length: 1100 }, () => beat)
     for (const [records, duplicates] of [
       [batch, 0],
       [batch, 1100],
