@@ -278,10 +278,11 @@ class Inspection {
   }
 
   #findGaps(segments: readonly InspectedSegment[], begin: number | null): void {
-    const { segmentsName } = this.#source
+    const { files, directory, logId, segmentsName } = this.#source
     const first = segments[0]?.base
     const isThere = (base: number): boolean => this.#source.hasSegment(base)
-    if (begin !== null && first !== undefined && begin < first && isThere(first)) {
+    const isMissing = (before: number): boolean => (readMark(files, directory, logId).begin ?? before) < before // I1: a drop moves it first
+    if (begin !== null && first !== undefined && begin < first && isThere(first) && isMissing(first)) {
       this.#problem(segmentsName, `positions ${begin} to ${first}: the segments of this range are missing`)
     }
     for (const [index, { base, end }] of segments.entries()) {

@@ -10,7 +10,7 @@ import { inspect } from '../../src/maintenance/inspect.ts'
 import { restore } from '../../src/maintenance/restore.ts'
 import { World, appended, openWriter } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
-import { MovingStore, recovered } from '../support/moving-store.ts'
+import { MovingStore, livelyFiles, recovered } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import type { SimFiles } from '../support/sim-files.ts'
 
@@ -301,6 +301,21 @@ describe('a store that is damaged', () => {
 })
 
 describe('inspect', () => {
+  it('finds nothing in a store that drops segments while they are looked at', async () => {
+    let dropped = 0
+    for (let seed = 1; seed <= 30; seed += 1) {
+      const random = mulberry32(seed)
+      const store = await MovingStore.open(seed, random)
+      while (store.log.segments.length < 6) store.act()
+      store.settle()
+      const first = store.log.segments[0]!.base
+      const files = livelyFiles(store.world.files, () => random() < 0.02 && store.storm())
+      assert.deepEqual(inspect(files, '/data')[0]!.problems, [], `seed ${seed}`)
+      dropped += Number(store.log.segments[0]!.base > first)
+    }
+    assert.ok(dropped > 10, `in ${dropped} of the stores`)
+  })
+
   it('finds what a recovery finds, and nothing in a store that is whole, whatever it goes through', async () => {
     for (let seed = 20; seed < 40; seed += 1) {
       const store = await storeOf(seed, [], 0.05)
