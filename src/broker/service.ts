@@ -238,14 +238,19 @@ async function openFront(
   server.serve(service)
   startup.opened()
   join(() => connections.stop())
+  let tenants = tenantsOf(config.auth)
   return {
     http,
     isSecure: server.isSecure,
     reload() {
-      const tenants = tenantsOf(config.auth)
+      const readAgain = reloadCredentials(config, fromFile, logger)
+      if (readAgain !== null) {
+        tenants = readAgain
+        audit.keysRead(tenants)
+        connections.identifyAgain()
+      }
       if (reloadQuotas(config, quotas, logger)) audit.quotasRead(tenants)
       if (reloadReplication(config, replacePolicies, logger)) audit.replicationBindingRead(tenants)
-      if (reloadCredentials(config, fromFile, audit, logger)) connections.identifyAgain()
       const { tls } = config
       if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
         audit.certificatesRead(tenants)
@@ -285,8 +290,12 @@ function storageHealth({ log }: Core, health: Health): StorageHealth {
 
 const tenantsOf = (auth: BrokerAuth): readonly string[] => {
   const isByFile = auth.mode === 'api-key' || auth.mode === 'mtls'
-  return isByFile ? [...new Set(auth.credentials.map(({ tenant }) => tenant))] : [LOCAL_CALLER.tenant]
+  return isByFile ? distinctTenants(auth.credentials) : [LOCAL_CALLER.tenant]
 }
+
+const distinctTenants = (credentials: readonly { readonly tenant: string }[]): readonly string[] => [
+  ...new Set(credentials.map(({ tenant }) => tenant)),
+]
 
 /** `fromFile`: what the credentials of the file are for; null where there is none. */
 function accessOf({ auth, tls }: BrokerConfig): { readonly access: Access; readonly fromFile: FileAccess | null } {
@@ -305,23 +314,21 @@ function accessWithoutFile(auth: BrokerAuth): Access {
     : openAccess(LOCAL_CALLER)
 }
 
-/** @returns whether there are other credentials now */
+/** @returns the tenants of the credentials that hold from now on; null: they stay as they are */
 function reloadCredentials(
   { auth, names }: BrokerConfig,
   access: FileAccess | null,
-  audit: AccessAudit,
   logger: Logger,
-): boolean {
-  if (access === null || !('credentialsFile' in auth)) return false
+): readonly string[] | null {
+  if (access === null || !('credentialsFile' in auth)) return null
   try {
     const credentials = readBrokerCredentials(auth.credentialsFile, auth.mode)
     access.replace(credentials)
-    audit.keysRead(new Set(credentials.map(({ tenant }) => tenant)))
     logger.info({ keys: credentials.length }, 'keys read again')
-    return true
+    return distinctTenants(credentials)
   } catch (error) {
     logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
-    return false
+    return null
   }
 }
 

@@ -139,6 +139,23 @@ describe('the file of keys', () => {
   })
 })
 
+describe('what is read again on SIGHUP', () => {
+  it('is told in the audit of the tenants that there are by then', async (context) => {
+    const keys = `${temporaryDirectory()}/keys.json`
+    const write = (...tenants: readonly string[]): void =>
+      writeFileSync(keys, JSON.stringify({ keys: tenants.map((tenant) => keyFor(`${tenant}-key`, tenant)) }))
+    write('acme')
+    const node = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', keys], quota: {} })
+    context.after(() => node.kill())
+    write('acme', 'globex')
+    node.signal('SIGHUP')
+    await eventually(async () => {
+      const { text } = await node.request('GET', '/v1/audit/events', null, bearer('globex-key'))
+      return text.includes('"credentials_reloaded"') && text.includes('"quotas_reloaded"')
+    })
+  })
+})
+
 describe('a proxy', () => {
   it('is believed at its own address, and nobody else is', async (context) => {
     const headers = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
