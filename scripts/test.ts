@@ -50,7 +50,7 @@ const shared = isNamed
   : inGroup(files, 'shared')
 const queues = { aloneCovered: [...aloneCovered], shared: [...shared], uncovered: longestFirst(uncovered) }
 const cores = Math.min(availableParallelism(), CORES_USED_MAX)
-const places = Number(values.processes ?? 3 * cores) // many files wait for the processes that they start
+const places = Number(values.processes ?? 2 * cores + 1) // many files wait for the processes that they start; more would starve threads of the lowest priority
 const computing = Math.min(places, cores + 1)
 const nowMs = (): number => performance.now()
 const watched = { nowMs, ...(values['silent-ms'] && { silentMsMax: Number(values['silent-ms']) }) }
