@@ -19,7 +19,7 @@ export type Steps<Result> = Generator<Step, Result, undefined>
 /** Runs steps to their end, with pauses or without. */
 export type Pace = <Result>(steps: Steps<Result>) => Promise<Result>
 
-export function atOnce<Result>(steps: Steps<Result>): Result {
+export function atOnce<Result>(steps: Generator<unknown, Result, undefined>): Result {
   for (;;) {
     const step = steps.next()
     if (step.done) return step.value

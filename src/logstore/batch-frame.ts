@@ -49,9 +49,9 @@ export const FLAG_COLLAPSED = 1
 
 const ORDINAL_SHIFT = 1
 
-/** Flags of a record. @param earlier identical ones in the earlier parts of its batch */
-export const flagsOf = (isCollapsed: boolean, earlier: number): number =>
-  (earlier << ORDINAL_SHIFT) | (isCollapsed ? FLAG_COLLAPSED : 0)
+/** Flags of a record of which there are so many identical ones in the earlier parts of its batch. */
+export const flagsOfEarlier = (earlier: number): number => earlier << ORDINAL_SHIFT
+export const earlierOf = (flags: number): number => flags >> ORDINAL_SHIFT
 
 const HEADER_BYTES = 32
 const ROW_BYTES = 12
@@ -266,15 +266,10 @@ export class StoredBatch implements RecordBatch {
   }
 
   isCollapsed(record: number): boolean {
-    return (this.#flags(record) & FLAG_COLLAPSED) !== 0
+    return (this.flags(record) & FLAG_COLLAPSED) !== 0
   }
 
-  /** How many identical records are in the earlier parts of its batch. */
-  earlierOf(record: number): number {
-    return this.#flags(record) >> ORDINAL_SHIFT
-  }
-
-  #flags(record: number): number {
+  flags(record: number): number {
     return this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10)
   }
 

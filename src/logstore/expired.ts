@@ -3,6 +3,7 @@
  * back with that of its bundle. A record is as old as its time says.
  */
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
+import { highWord, isBefore, lowWord } from './time-words.ts'
 
 /** Of datasets with a retention: the time before which records have expired, in nanoseconds since the Unix epoch. */
 export type Expired = ReadonlyMap<string, bigint>
@@ -20,3 +21,20 @@ export function expiredOf(policy: TenantPolicy, tenant: string, nowNs: bigint): 
   }
   return new Map(Array.from(retention, ([dataset, seconds]) => [dataset, before(seconds)]))
 }
+
+/** The first time of a dataset that has not expired, as two words. */
+export interface KeptFrom {
+  readonly high: number
+  readonly low: number
+}
+
+const KEPT_WHOLE: KeptFrom = { high: 0, low: 0 }
+
+export function keptFrom(expired: Expired, dataset: string): KeptFrom {
+  const time = expired.get(dataset)
+  return time === undefined ? KEPT_WHOLE : { high: highWord(time), low: lowWord(time) }
+}
+
+/** @param kept of the record's dataset; undefined: it may not be read */
+export const isKept = (kept: KeptFrom | undefined, timeHigh: number, timeLow: number): boolean =>
+  kept !== undefined && !isBefore(timeHigh, timeLow, kept.high, kept.low)

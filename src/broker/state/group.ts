@@ -34,6 +34,7 @@ import { FinishedOffsets } from './finished-offsets.ts'
 import type { Outcome } from './finished-offsets.ts'
 import { copyGroup, decodeGroup, encodeGroup } from './group-checkpoint.ts'
 import type { GroupCopy } from './group-checkpoint.ts'
+import { atOnce } from '../../steps.ts'
 import type { GroupParts } from './group-checkpoint.ts'
 import { listDelayed, listLeases } from './group-listing.ts'
 import type { DelayedListing, LeaseListing } from './group-listing.ts'
@@ -75,11 +76,7 @@ export class GroupState {
 
   /** @throws StoreError `corrupt` when the bytes are not a checkpoint of a version this code reads */
   static decode(bytes: Uint8Array): GroupState {
-    const steps = GroupState.decodeInSteps(bytes)
-    for (;;) {
-      const step = steps.next()
-      if (step.done) return step.value
-    }
+    return atOnce(GroupState.decodeInSteps(bytes))
   }
 
   /** The same, which yields now and then how many of the bytes are done. */
@@ -98,11 +95,7 @@ export class GroupState {
 
   /** What `decode` takes, in parts that belong together one after the other. */
   encode(): Uint8Array[] {
-    const steps = encodeGroup(this.copy())
-    for (;;) {
-      const { done, value } = steps.next()
-      if (done) return value
-    }
+    return atOnce(encodeGroup(this.copy()))
   }
 
   /** For a checkpoint (group-checkpoint.ts): changes afterwards are not in it. */

@@ -13,6 +13,7 @@ import { TextColumn } from './text-column.ts'
 import { BytesColumn, NumberColumn } from './value-columns.ts'
 import { rootOf } from './block-writer.ts'
 import { SIGNAL_LOG } from '../batch-frame.ts'
+import { highWord, lowWord } from '../time-words.ts'
 
 /** When each row is, and its entry in the segment. */
 export class BlockKeys {
@@ -23,8 +24,8 @@ export class BlockKeys {
   constructor(part: Buffer, rows: number, firstTime: bigint) {
     const from = new ByteReader(part)
     const { high, low } = readPairs(from, rows)
-    let timeHigh = Number(firstTime >> 32n)
-    let timeLow = Number(firstTime & 0xffff_ffffn)
+    let timeHigh = highWord(firstTime)
+    let timeLow = lowWord(firstTime)
     for (let row = 0; row < rows; row++) {
       const sum = timeLow + low[row]!
       timeHigh += high[row]! + (sum > 0xffff_ffff ? 1 : 0)

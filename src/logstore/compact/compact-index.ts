@@ -10,6 +10,7 @@ import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.t
 import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
 import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import type { BundleFile } from '../index/segment-files.ts'
+import { highWord, lowWord } from '../time-words.ts'
 import { BlockKeys, BlockTexts } from './block-reader.ts'
 import { BlockRecords } from './block-records.ts'
 import { ByteReader } from './byte-reader.ts'
@@ -479,10 +480,10 @@ function partitionOf(
     number,
     records,
     firstPosting: first.firstRow,
-    minTimeHigh: Number(first.minTime >> 32n),
-    minTimeLow: Number(first.minTime & 0xffff_ffffn),
-    maxTimeHigh: Number(last.maxTime >> 32n),
-    maxTimeLow: Number(last.maxTime & 0xffff_ffffn),
+    minTimeHigh: highWord(first.minTime),
+    minTimeLow: lowWord(first.minTime),
+    maxTimeHigh: highWord(last.maxTime),
+    maxTimeLow: lowWord(last.maxTime),
     names: decodePartitionName(name),
     facts: { bytes, signals },
     firstBlock,

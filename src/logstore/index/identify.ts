@@ -6,9 +6,8 @@ import { hash } from 'node:crypto'
 import { BatchHasher, HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
+import { IdCounts } from './id-counts.ts'
 import { groupPrefix, writeRecordHead, writeRecordOrdinal } from '../../../native-free-codecs/record-id.ts'
-
-const SLOTS = 4 * RECORDS_PER_BATCH_MAX // a power of two: at most a quarter full
 
 /** Counts what the earlier parts of a batch have of the records of this one. */
 export interface EarlierParts {
@@ -99,40 +98,17 @@ class Repeats {
   /** In batch order. */
   readonly records = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly ordinals = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  /** Open addressing over the first record of each content: record + 1. */
-  readonly #slots = new Uint16Array(SLOTS)
-  /** Per first record: how many identical ones came after it so far. */
-  readonly #met = new Uint16Array(RECORDS_PER_BATCH_MAX)
+  readonly #kinds = new IdCounts(RECORDS_PER_BATCH_MAX)
 
   find(ids: Uint32Array, recordCount: number, before: Uint16Array | null): void {
     this.count = 0
-    this.#slots.fill(0)
+    this.#kinds.clear()
+    const { counts } = this.#kinds
     for (let record = 0; record < recordCount; record++) {
-      const ordinal = this.#countEarlier(ids, record) + (before === null ? 0 : before[record]!)
+      const ordinal = counts[this.#kinds.numberOf(ids, 4 * record)]!++ + (before === null ? 0 : before[record]!)
       if (ordinal === 0) continue
       this.records[this.count] = record
       this.ordinals[this.count++] = ordinal
-    }
-  }
-
-  #countEarlier(ids: Uint32Array, record: number): number {
-    const at = 4 * record
-    for (let slot = ids[at]! & (SLOTS - 1); ; slot = (slot + 1) & (SLOTS - 1)) {
-      const first = this.#slots[slot]! - 1
-      if (first < 0) {
-        this.#slots[slot] = record + 1
-        this.#met[record] = 0
-        return 0
-      }
-      const other = 4 * first
-      if (
-        ids[other] === ids[at] &&
-        ids[other + 1] === ids[at + 1] &&
-        ids[other + 2] === ids[at + 2] &&
-        ids[other + 3] === ids[at + 3]
-      ) {
-        return ++this.#met[first]!
-      }
     }
   }
 }

@@ -1,6 +1,6 @@
 import { OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { ActiveIndex } from './active-index.ts'
-import { FLAG_COLLAPSED, StoredBatch } from '../batch-frame.ts'
+import { FLAG_COLLAPSED, StoredBatch, earlierOf } from '../batch-frame.ts'
 import { BatchIdentifier } from './identify.ts'
 import { scanBatch } from './scan-batch.ts'
 
@@ -12,12 +12,6 @@ export class FrameIndexer {
   readonly #batch = new OtlpBatch()
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  readonly #earlier = new Uint16Array(RECORDS_PER_BATCH_MAX)
-
-  #earlierIn(stored: StoredBatch): Uint16Array {
-    for (let record = 0; record < stored.recordCount; record++) this.#earlier[record] = stored.earlierOf(record)
-    return this.#earlier
-  }
 
   /** Numbers of the records of the last batch whose ids do not follow from record and group: those without a time, and repeated ones. */
   explicitRecords(): ReadonlySet<number> {
@@ -40,18 +34,20 @@ export class FrameIndexer {
     const batch = this.#batch
     scanBatch(batch, stored.body, signal, format)
     const datasets = Array.from({ length: batch.resourceCount }, (_, resource) => stored.datasetOfResource(resource))
-    this.#identifier.identify(batch, stored.body, tenant, signal, datasets, {
-      identicalTo: () => this.#earlierIn(stored),
-    })
-    const partitions = datasets.map((dataset) => active.partitionOf(tenant, dataset))
+    const flags = this.#flags
+    let hasEarlier = false
     for (let record = 0; record < batch.recordCount; record++) {
-      this.#flags[record] = stored.isCollapsed(record) ? FLAG_COLLAPSED : 0
+      flags[record] = stored.flags(record)
+      hasEarlier ||= earlierOf(flags[record]!) > 0
     }
+    const earlier = hasEarlier ? { identicalTo: () => flags.map(earlierOf) } : null
+    this.#identifier.identify(batch, stored.body, tenant, signal, datasets, earlier)
+    const partitions = datasets.map((dataset) => active.partitionOf(tenant, dataset))
     appendRecords(
       active,
       batch,
       this.#identifier.ids,
-      this.#flags,
+      flags,
       partitions,
       frameOffset,
       signal,

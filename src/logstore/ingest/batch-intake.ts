@@ -27,7 +27,7 @@ import { SmoothWindow } from '../tenants/smooth-window.ts'
 import {
   BATCH_FRAME_TYPE,
   FLAG_COLLAPSED,
-  flagsOf,
+  flagsOfEarlier,
   FORMAT_JSON,
   batchHeadBytes,
   encodeNames,
@@ -405,7 +405,7 @@ export class BatchIntake {
     const { ids } = this.#identifier
     if (met === null) this.#flags.fill(0, 0, recordCount)
     else
-      for (let record = 0; record < recordCount; record++) this.#flags[record] = flagsOf(false, met.identical[record]!)
+      for (let record = 0; record < recordCount; record++) this.#flags[record] = flagsOfEarlier(met.identical[record]!)
     if (!seen.beginBatch(this.#batch)) return 0
     if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
     let collapsed = 0

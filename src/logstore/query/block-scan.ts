@@ -14,12 +14,11 @@ import type { Verdict } from '../compact/verdict.ts'
 import type { Search } from '../search/expression.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { RecordView } from '../search/record-view.ts'
+import { highWord, lowWord } from '../time-words.ts'
 import { isInRange, overlaps } from './plan.ts'
 import type { SegmentScan } from './scan.ts'
 
 /** Words of a time. */
-const highOf = (time: bigint): number => Number(time >> 32n)
-const lowOf = (time: bigint): number => Number(time & 0xffff_ffffn)
 
 /** The search made ready to run on blocks. */
 export class BlockSearch {
@@ -44,7 +43,7 @@ export class BlockSearch {
     for (const block of blocks) {
       scan.deadline.check()
       const { minTime, maxTime } = block
-      if (!overlaps(scan.plan, highOf(minTime), lowOf(minTime), highOf(maxTime), lowOf(maxTime))) continue
+      if (!overlaps(scan.plan, highWord(minTime), lowWord(minTime), highWord(maxTime), lowWord(maxTime))) continue
       const count = counts?.(block) ?? UNKNOWN
       if (count === 0 || (count !== UNKNOWN && countAtOnce(scan, index, block, count))) continue
       if (!this.#mayMatch(index.filter(block), block)) continue
@@ -88,8 +87,8 @@ export class BlockSearch {
 /** False: it has to be looked which of the rows of the block match. */
 function countAtOnce(scan: SegmentScan, index: CompactIndex, block: CompactBlock, count: number): boolean {
   const { plan } = scan
-  const [minHigh, minLow] = [highOf(block.minTime), lowOf(block.minTime)]
-  const [maxHigh, maxLow] = [highOf(block.maxTime), lowOf(block.maxTime)]
+  const [minHigh, minLow] = [highWord(block.minTime), lowWord(block.minTime)]
+  const [maxHigh, maxLow] = [highWord(block.maxTime), lowWord(block.maxTime)]
   const isWhole =
     scan.visible === index.entryCount && isInRange(plan, minHigh, minLow) && isInRange(plan, maxHigh, maxLow)
   return isWhole && scan.countAtOnce(count, minHigh, minLow, maxHigh, maxLow)

@@ -9,7 +9,7 @@
 import { parseRecordId } from '../../../native-free-codecs/record-id-text.ts'
 import { NOTHING_EXPIRED } from '../expired.ts'
 import type { Expired } from '../expired.ts'
-import { isBefore } from '../time-words.ts'
+import { highWord, isBefore, lowWord } from '../time-words.ts'
 import type { Search } from '../search/expression.ts'
 import type { Cursor, Order, QueryFilter } from './cursor.ts'
 
@@ -84,9 +84,6 @@ export function planQuery(
     impossible: !idFits || from >= to,
   }
 }
-
-export const highWord = (time: bigint): number => Number(time >> 32n)
-export const lowWord = (time: bigint): number => Number(time & 0xffff_ffffn)
 
 /** @param hex  32 hexadecimal digits */
 function traceWords(hex: string): Uint32Array {

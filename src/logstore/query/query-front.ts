@@ -234,8 +234,7 @@ export async function askThread<Asked extends Question, Body extends object>(
   const oldest = log.segments[0]?.base
   try {
     const deadlineAtMs = startedMs + request.deadlineMs
-    const task = { tenant, request, among, deadlineAtMs, snapshot, expired: parts.expired(tenant) }
-    const answer = await answerOf(parts, task)
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot })
     const led = lead?.refusedAfter(term) ?? null
     if (led !== null) return led
     if (isRefusal(answer)) return answer
@@ -270,9 +269,7 @@ async function askBucket<Asked extends Question, Body extends object>(
   const snapshot = { committed: end, generation: 0, logId, indexed: [], catalog, quarantined: damaged }
   const deadlineAtMs = startedMs + request.deadlineMs
   try {
-    const expired = parts.expired(tenant)
-    const task = { tenant, request, among, deadlineAtMs, snapshot, expired, remote: query.access }
-    const answer = await answerOf(parts, task)
+    const answer = await answerOf(parts, { tenant, request, among, deadlineAtMs, snapshot, remote: query.access })
     if (isRefusal(answer)) return answer
     if (answer.kind === 'ok') return answer.body
     if (answer.kind === 'object_storage_read_failed') {
@@ -289,9 +286,10 @@ async function askBucket<Asked extends Question, Body extends object>(
 
 /** A refusal when no thread gave one. */
 async function answerOf<Asked extends Question, Body extends object>(
-  { jobs, logger, readErrors, bucket }: AskParts<Asked, Body>,
-  task: QueryTask<Asked>,
+  { jobs, logger, readErrors, bucket, expired }: AskParts<Asked, Body>,
+  asked: Omit<QueryTask<Asked>, 'expired'>,
 ): Promise<ThreadAnswer<Body> | Refusal> {
+  const task: QueryTask<Asked> = { ...asked, expired: expired(asked.tenant) }
   try {
     return await jobs.run(task, {
       timeoutMs: task.request.deadlineMs + STUCK_MS,

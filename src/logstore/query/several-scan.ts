@@ -1,9 +1,8 @@
 /** A trace over several datasets of a tenant: the part of a scan that looks for it in one segment. */
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleSearch } from '../index/reader.ts'
-import type { Expired } from '../expired.ts'
-import { isBefore } from '../time-words.ts'
-import { highWord, lowWord } from './plan.ts'
+import { isKept, keptFrom } from '../expired.ts'
+import type { Expired, KeptFrom } from '../expired.ts'
 import type { SeveralDatasets } from './plan.ts'
 import { ENTRIES_PER_CHECK } from './scan.ts'
 import type { SegmentScan } from './scan.ts'
@@ -59,14 +58,6 @@ export function datasetsOf(
   return found
 }
 
-/** The first time of a partition that has not expired, as two words. */
-export interface KeptFrom {
-  readonly high: number
-  readonly low: number
-}
-
-const KEPT_WHOLE: KeptFrom = { high: 0, low: 0 }
-
 /** By number, the partitions of a segment that may be read. */
 export function partitionsOf(
   index: Pick<ActiveIndex | BundleSearch, 'partitions'>,
@@ -82,12 +73,3 @@ export function partitionsOf(
   }
   return readable
 }
-
-export function keptFrom(expired: Expired, dataset: string): KeptFrom {
-  const time = expired.get(dataset)
-  return time === undefined ? KEPT_WHOLE : { high: highWord(time), low: lowWord(time) }
-}
-
-/** @param kept of the entry's partition; undefined: it may not be read */
-export const isKept = (kept: KeptFrom | undefined, timeHigh: number, timeLow: number): boolean =>
-  kept !== undefined && !isBefore(timeHigh, timeLow, kept.high, kept.low)

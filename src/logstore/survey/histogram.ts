@@ -8,7 +8,7 @@
  */
 import type { Deadline } from '../query/deadline.ts'
 import { boundsOf } from '../query/scan.ts'
-import { keptFrom } from '../query/several-scan.ts'
+import { keptFrom } from '../expired.ts'
 import { placesOf, refused, usedIndexes } from '../query/segment-reader.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import type { QueryAnswer } from '../query/task.ts'

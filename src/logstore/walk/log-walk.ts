@@ -13,9 +13,9 @@ import { placesOf } from '../query/segment-reader.ts'
 import type { Source } from '../query/segment-reader.ts'
 import { planQuery } from '../query/plan.ts'
 import type { SeveralDatasets } from '../query/plan.ts'
-import { NOTHING_EXPIRED } from '../expired.ts'
-import { isKept, partitionsOf } from '../query/several-scan.ts'
-import type { KeptFrom } from '../query/several-scan.ts'
+import { NOTHING_EXPIRED, isKept } from '../expired.ts'
+import type { KeptFrom } from '../expired.ts'
+import { partitionsOf } from '../query/several-scan.ts'
 import type { QuarantinedRange, QueryTask } from '../query/task.ts'
 import type { Search } from '../search/expression.ts'
 import { SearchMatcher } from '../search/matcher.ts'
@@ -110,10 +110,10 @@ class Step {
 
   /** Null: it was walked to its end. */
   walk(source: Source): LogPlace | null {
-    if (source.kind === 'active') return this.#walkEntries(source, activeEntries(source.index, this.#ofTenant))
+    if (source.kind === 'active') {
+      return this.#walkEntries(source, activeEntries(source.index, this.#readable(source.index)))
+    }
     return this.#parts.reader.inBundle(source, (index) => {
-      const { tenant, expired = NOTHING_EXPIRED } = this.#task
-      const several = this.#several
       const entries: Entries = {
         entriesBefore: (frameOffset, recordNumber) => index.entriesBefore(frameOffset, recordNumber),
         read(entry) {
@@ -128,15 +128,15 @@ class Step {
         },
         ...NO_ENTRY,
         idOf: (entry) => index.idOf(entry),
-        partitions: partitionsOf(index, tenant, several, expired),
+        partitions: this.#readable(index),
       }
       return this.#walkEntries(source, entries)
     })
   }
 
-  get #ofTenant(): (index: ActiveIndex) => ReadonlyMap<number, KeptFrom> {
+  #readable(index: Parameters<typeof partitionsOf>[0]): ReadonlyMap<number, KeptFrom> {
     const { tenant, expired = NOTHING_EXPIRED } = this.#task
-    return (index) => partitionsOf(index, tenant, this.#several, expired)
+    return partitionsOf(index, tenant, this.#several, expired)
   }
 
   #walkEntries(source: Source, entries: Entries): LogPlace | null {
@@ -218,10 +218,7 @@ const endOf = ({ request: { to }, snapshot: { committed } }: QueryTask<LogWalkRe
 
 const NO_ENTRY = { partition: -1, frameOffset: -1, recordNumber: -1, unit: -1, number: -1, timeHigh: 0, timeLow: 0 }
 
-function activeEntries(
-  index: ActiveIndex,
-  partitionsOf: (index: ActiveIndex) => ReadonlyMap<number, KeptFrom>,
-): Entries {
+function activeEntries(index: ActiveIndex, partitions: ReadonlyMap<number, KeptFrom>): Entries {
   return {
     ...placesOf(index),
     read(entry) {
@@ -235,7 +232,7 @@ function activeEntries(
     },
     ...NO_ENTRY,
     idOf: (entry) => index.idWords.slice(4 * entry, 4 * entry + 4),
-    partitions: partitionsOf(index),
+    partitions,
   }
 }
 
