@@ -1,5 +1,5 @@
 /** Merges segments as a service does it, with a content of which the log knows the header only. */
-import { readWhole } from '../../src/log/files.ts'
+import { publishFile, readWhole } from '../../src/log/files.ts'
 import type { Files } from '../../src/log/files.ts'
 import { MOVED_CONTENT_BYTES, mergedName } from '../../src/log/merged.ts'
 import { decodeSegmentFooter, segmentName } from '../../src/log/segment-format.ts'
@@ -11,7 +11,6 @@ import {
   encodeStandInHeader,
   publishStandIn,
 } from '../../src/log/stand-in.ts'
-import { publishFile } from '../../src/log/files.ts'
 
 const MOVED = Buffer.alloc(MOVED_CONTENT_BYTES, 'moved ')
 export const MERGED_CONTENT = Buffer.alloc(2500, 'what several segments hold, in another form ')

@@ -6,10 +6,9 @@ import { commitCopy, finishCopy } from '../../../src/cluster/catch-up/commit.ts'
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
 import { isPlace, listLog, readPiece } from '../../../src/cluster/catch-up/listing.ts'
-import type { Listing } from '../../../src/cluster/catch-up/listing.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import type { Anchor } from '../../../src/cluster/history.ts'
-import { readAnchor, writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
+import { readAnchor } from '../../../src/cluster/lane/anchor-file.ts'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { StoreError } from '../../../src/errors.ts'
 import type { Files } from '../../../src/log/files.ts'
@@ -19,8 +18,11 @@ import { World, appended, openWriter } from '../../support/log-harness.ts'
 import { MovingStore, livelyFiles, recovered } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
+import { LOG, copied, partsOf } from './copying.ts'
 
-const LOG = { directory: '/data', segmentsName: 'segments' }
+/** Of a copy that finds nothing to take. */
+const TRIES_MAX = 5
+
 const PIECE_BYTES = 1000
 
 /** As the lane of a cluster keeps it: confirmed and synced is the same here. */
@@ -54,19 +56,6 @@ function remoteOf(store: MovingStore, happens: () => void = () => {}): RemoteLog
       happens()
       return readPiece(files, '/data', path, from, Math.min(bytes, PIECE_BYTES))
     },
-  }
-}
-
-const partsOf = (files: Files) => ({ ...LOG, files, replicas: [], writeAnchor })
-
-/** Tried again like a node does it, whose source has nothing to give for a moment. */
-async function copied(files: Files, remote: RemoteLog): Promise<Listing> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await copyLog({ ...LOG, files, remote })
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'unavailable' || tries === 5) throw error
-    }
   }
 }
 
@@ -113,7 +102,7 @@ describe('a copy of the log of another node', () => {
       for (let turn = 0; turn < 3; turn += 1) {
         read = 0
         rounds = 0
-        const listing = await copied(world.files, counting).catch((error: unknown) => {
+        const listing = await copied(world.files, counting, TRIES_MAX).catch((error: unknown) => {
           assert(error instanceof StoreError && error.kind === 'unavailable', String(error))
           return null
         })
@@ -142,17 +131,17 @@ describe('a copy of the log of another node', () => {
       const store = await openStore(seed + run, random)
       const remote = remoteOf(store)
       const world = new World({ seed: seed + run })
-      if (random() < 0.8) commitCopy(partsOf(world.files), await copied(world.files, remote))
+      if (random() < 0.8) commitCopy(partsOf(world.files), await copied(world.files, remote, TRIES_MAX))
       const old = world.files.exists('/data/FORMAT') ? await recovered(world, '/data') : { state: new Map(), end: 0 }
       act(store, 50 + random() * 300)
       store.settle()
 
       const rehearsal = new Mortal(world.files.clone(run), Infinity)
-      commitCopy(partsOf(rehearsal), await copied(rehearsal, remote))
+      commitCopy(partsOf(rehearsal), await copied(rehearsal, remote, TRIES_MAX))
       for (let life = 0; life < 1 + random() * 2; life += 1) {
         const mortal = new Mortal(world.files, Math.floor(random() * rehearsal.steps))
         try {
-          commitCopy(partsOf(mortal), await copied(mortal, remote))
+          commitCopy(partsOf(mortal), await copied(mortal, remote, TRIES_MAX))
         } catch (error) {
           assert(error instanceof Died, String(error))
         }
@@ -178,7 +167,7 @@ describe('a copy of the log of another node', () => {
         assert.deepEqual(plain(state), plain(end === old.end ? old.state : store.stateAt(end)))
         assert(!world.files.exists('/data/FORMAT') || world.files.exists('/data/segments'))
       }
-      const listing = await copied(world.files, remote)
+      const listing = await copied(world.files, remote, TRIES_MAX)
       commitCopy(partsOf(world.files), listing)
       assert.deepEqual(plain((await recovered(world, '/data')).state), plain(store.stateAt(store.log.committed)))
     }
@@ -251,10 +240,10 @@ describe('a copy of the log of another node', () => {
   it('leaves a log alone that was written to since it was planned to go', async () => {
     const store = await openStore(6, mulberry32(6))
     const world = new World({ seed: 6 })
-    commitCopy(partsOf(world.files), await copied(world.files, remoteOf(store)))
+    commitCopy(partsOf(world.files), await copied(world.files, remoteOf(store), TRIES_MAX))
     act(store, 200)
     store.settle()
-    const listing = await copied(world.files, remoteOf(store))
+    const listing = await copied(world.files, remoteOf(store), TRIES_MAX)
     for (let last = 1; !world.files.exists('/data/catch-up/plan.json'); last += 1)
       assert.throws(() => commitCopy(partsOf(new Mortal(world.files, last)), listing), Died)
     const log = await world.open()

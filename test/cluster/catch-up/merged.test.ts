@@ -3,15 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { commitCopy, finishCopy } from '../../../src/cluster/catch-up/commit.ts'
-import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
 import { listLog, readPiece } from '../../../src/cluster/catch-up/listing.ts'
-import type { Listing } from '../../../src/cluster/catch-up/listing.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import type { Anchor } from '../../../src/cluster/history.ts'
-import { writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
-import { StoreError } from '../../../src/errors.ts'
-import type { Files } from '../../../src/log/files.ts'
 import { mergedName } from '../../../src/log/merged.ts'
 import { scanFrames } from '../../../src/log/read.ts'
 import { RECORDS_NAME, SEGMENT_HEADER_BYTES, segmentName } from '../../../src/log/segment-format.ts'
@@ -22,8 +17,11 @@ import { merge, moveOut, writeMerged } from '../../support/merged-files.ts'
 import { MovingStore, livelyFiles } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
+import { LOG, copied, partsOf } from './copying.ts'
 
-const LOG = { directory: '/data', segmentsName: 'segments' }
+/** Of a copy that finds nothing to take. */
+const TRIES_MAX = 20
+
 const SEGMENTS = '/data/segments'
 
 /** As the lane of a cluster keeps it: confirmed and synced is the same here. */
@@ -44,18 +42,6 @@ function remoteOf(store: MovingStore, anchor: Anchor, happens: () => void): Remo
   return {
     list: async () => listLog(files, LOG, anchor),
     read: async (path, from, bytes) => readPiece(files, '/data', path, from, Math.min(bytes, 1000)),
-  }
-}
-
-const partsOf = (files: Files) => ({ ...LOG, files, replicas: [], writeAnchor })
-
-async function copied(files: Files, remote: RemoteLog): Promise<Listing> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await copyLog({ ...LOG, files, remote })
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'unavailable' || tries === 20) throw error
-    }
   }
 }
 
@@ -89,7 +75,7 @@ describe('a copy of a log whose segments are merged', () => {
       const anchor = anchorOf(store)
       const quiet = remoteOf(store, anchor, () => {})
       if (random() < 0.7) {
-        const old = await copied(files, quiet)
+        const old = await copied(files, quiet, TRIES_MAX)
         commitCopy(partsOf(files), old)
         const from = Math.floor(random() * 2)
         const length = 2 + Math.floor(random() * 3)
@@ -104,7 +90,7 @@ describe('a copy of a log whose segments are merged', () => {
       const dies = Math.floor(random() * 200)
       try {
         const mortal = dyingFiles(files, dies)
-        commitCopy(partsOf(mortal), await copied(mortal, remote))
+        commitCopy(partsOf(mortal), await copied(mortal, remote, TRIES_MAX))
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
         met.died += 1
@@ -113,7 +99,7 @@ describe('a copy of a log whose segments are merged', () => {
       finishCopy(partsOf(files))
       // The directory has the old log or the new one; then it is brought to the new one.
       if (files.exists('/data/FORMAT')) assert.deepEqual(inspect(files, '/data')[0]!.problems, [])
-      const listing = await copied(files, remote)
+      const listing = await copied(files, remote, TRIES_MAX)
       commitCopy(partsOf(files), listing)
       assert.deepEqual(inspect(files, '/data')[0]!.problems, [])
       met.merged += Number(listing.segments.some(({ merged }) => merged !== undefined))
