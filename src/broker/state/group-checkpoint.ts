@@ -54,7 +54,7 @@ export interface GroupParts {
 /** A group at one moment, as columns of memory copied as they stand: free slots are still among the rows. */
 export interface GroupCopy {
   readonly floor: number
-  /** Of the rows, those that are not free. */
+  /** How many rows are not free. */
   readonly deliveries: number
   readonly offset: Float64Array<ArrayBuffer>
   readonly claimNumber: Float64Array<ArrayBuffer>

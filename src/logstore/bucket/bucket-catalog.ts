@@ -36,7 +36,7 @@ interface DamagedPositions {
 }
 
 interface KnownBundle {
-  /** Of its file, or of its stand-in; null: C5, nothing of it can be read. */
+  /** The name of its file or of its stand-in; null: it cannot be read (C5). */
   readonly compactName: string | null
   /** The ETags of its files. */
   readonly version: string

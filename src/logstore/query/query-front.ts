@@ -49,7 +49,7 @@ export interface QueryParts {
   readonly logger: Logger
   readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
   readonly policy: () => TenantPolicy
-  /** Of a tenant's datasets, as of now. */
+  /** What has expired by now, by the id of the tenant. */
   readonly expired: (tenant: string) => Expired
   readonly onIncident: (incident: QueryIncident) => void
   /** Queries are answered from it; null: from the log. */

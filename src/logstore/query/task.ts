@@ -23,7 +23,7 @@ export interface QueryTask<Asked extends Question = QueryRequest> {
   /** On the clock of `processNowMs`. */
   readonly deadlineAtMs: number
   readonly snapshot: QuerySnapshot
-  /** Of the tenant; absent: nothing. */
+  /** What of the tenant's records has expired; absent: nothing. */
   readonly expired?: Expired
   /** To the bucket that is asked. */
   readonly remote?: RemoteAccess

@@ -37,7 +37,7 @@ export function timesOfActive(scan: SurveyScan, active: ActiveIndex, partition: 
 export const timesOfPartition = ({ minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Partition): TimeRange =>
   rangeOfWords(minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
 
-/** Of what has not expired; null: there is none. */
+/** When the records were made that have not expired; null: there are none. */
 export function timesOfKept(index: BundleSearch, partition: Partition, kept: KeptFrom): TimeRange | null {
   const { firstPosting, records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
   if (isKept(kept, minTimeHigh, minTimeLow)) return timesOfPartition(partition)
