@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import type Koffi from 'koffi'
-import { requirePackage } from './common-js.ts'
+import { requirePackage } from './require-package.ts'
 
 const koffi = requirePackage('koffi') as typeof Koffi
 

@@ -11,7 +11,7 @@ import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
 import type { ClusterView } from './http/cluster.ts'
 import { watchOf } from './http/request-watch.ts'
-import { demandSerializers } from './http/serializer.ts'
+import { demandCodeGeneration } from './http/serializer.ts'
 import { exitAtOnce } from './libc.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Closable } from './lifecycle.ts'
@@ -31,7 +31,7 @@ export async function run(config: Config): Promise<void> {
   process.stdout.on('error', () => {}) // the reader of the ready lines may be gone
   try {
     const logger = createLogger(config.logLevel)
-    demandSerializers()
+    demandCodeGeneration()
     const acceptGate = new AcceptGate({ clock: systemClock, logger })
     const { version } = release
     const services: Partial<Record<ServiceName, Service>> = {}

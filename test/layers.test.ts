@@ -21,13 +21,14 @@ const inService = (service: string, storey: string): string[] =>
 /** What every layer above the log may use. */
 const SHARED = [
   'src/errors.ts',
-  'src/common-js.ts', // how packages are loaded
+  'src/require-package.ts', // how packages are loaded
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
   'src/queue.ts',
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/schema.ts', // shapes of settings, requests and answers
+  'src/schema-check.ts', // what is checked against them
   'src/validation.ts',
   'src/steps.ts', // recovery is told in steps, from the log up to the probes that ask for it
   'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it
@@ -171,7 +172,7 @@ test('codecs import only each other, pure packages and built-ins that touch noth
 })
 
 test('the pipeline imports nothing of src but the errors and the way to load packages', () => {
-  const folders = ['src/pipeline', 'src/errors.ts', 'src/common-js.ts']
+  const folders = ['src/pipeline', 'src/errors.ts', 'src/require-package.ts']
   const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, folders)
   assert.deepEqual(violations(['src/pipeline'], allowed), [])
 })
@@ -386,8 +387,13 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
 test('what takes long to load is loaded in the shortest way', () => {
   // 374 modules instead of src/schema.ts
   assert.deepEqual(filesWith(/^import (?!type).* from 'typebox'$/m, []), [])
-  // their texts would be searched for names that they export: src/common-js.ts
-  assert.deepEqual(filesWith(/^import (?!type).* from '(koffi|pino|fast-json-stringify)'$/m, []), [])
+  // 235 modules, only where a value is checked: src/schema-check.ts
+  assert.deepEqual(filesWith(/^import (?!type).* from 'typebox\/schema'$/m, []), [])
+  // their texts would be searched for names that they export: src/require-package.ts
+  assert.deepEqual(
+    filesWith(/^import (?!type).* from '(koffi|pino|piscina|fast-json-stringify|protobufjs|saxes)'$/m, []),
+    [],
+  )
 })
 
 test('files of threads are named by src/pipeline/worker-file.ts alone, which knows whether they are built', () => {

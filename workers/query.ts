@@ -1,6 +1,7 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
 import { getPriority, setPriority } from 'node:os'
-import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { handOver, workerData } from '../src/pipeline/piscina.ts'
+import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
@@ -40,9 +41,9 @@ const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
-export default function run(task: QueryTask | SurveyTask): QueryAnswer | ReturnType<typeof move> {
+export default function run(task: QueryTask | SurveyTask): QueryAnswer | HandedOver {
   const answerNow = (): QueryAnswer => (isSurvey(task) ? surveys.run(task) : pages.run(task))
   const answer = remote === null ? answerNow() : remote.during(task.remote!, task.deadlineAtMs, answerNow)
   if (answer.kind !== 'ok') return answer
-  return move({ [transferableSymbol]: [answer.body.buffer], [valueSymbol]: answer })
+  return handOver(answer, [answer.body.buffer])
 }

@@ -1,5 +1,6 @@
 /** Frames of the object store in, their payloads out. Keeps files open between tasks. */
-import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { handOver, workerData } from '../src/pipeline/piscina.ts'
+import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { DirectReads } from '../src/log/direct-reads.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RECORDS_NAME, segmentName } from '../src/log/segment-format.ts'
@@ -12,7 +13,7 @@ const pathOf = (base: number): string => `${data.segmentsDirectory}/${segmentNam
 const reader = new FrameReader(nodeFiles, data, new DirectReads(pathOf))
 
 /** A `ReadResult`; its memory is handed over without a copy. */
-export default async function run(task: ReadTask): Promise<ReturnType<typeof move>> {
+export default async function run(task: ReadTask): Promise<HandedOver> {
   const result = reader.run(task, await reader.load(task))
-  return move({ [transferableSymbol]: memoryOf(result), [valueSymbol]: result })
+  return handOver(result, memoryOf(result))
 }

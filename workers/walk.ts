@@ -1,6 +1,7 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
 import { getPriority, setPriority } from 'node:os'
-import { move, transferableSymbol, valueSymbol, workerData } from 'piscina'
+import { handOver, workerData } from '../src/pipeline/piscina.ts'
+import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
@@ -34,9 +35,9 @@ const reader = new SegmentReader({ bundles, frames, scans: frames })
 const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */
-export default function run(task: WalkTask): WalkAnswer | ReturnType<typeof move> {
+export default function run(task: WalkTask): WalkAnswer | HandedOver {
   const answer =
     remote === null ? walker.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => walker.run(task))
   if (answer.kind !== 'ok' || answer.body.text.byteLength === 0) return answer
-  return move({ [transferableSymbol]: [answer.body.text.buffer], [valueSymbol]: answer })
+  return handOver(answer, [answer.body.text.buffer])
 }

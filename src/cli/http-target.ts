@@ -6,7 +6,7 @@
  * T2  the key is in no message: texts that repeat it are scrubbed
  */
 import { Type } from '../schema.ts'
-import { Check } from 'typebox/schema'
+import { isOf } from '../schema-check.ts'
 import { nodeTransport } from '../client/http/node-transport.ts'
 import type { TlsSettings } from '../client/http/node-transport.ts'
 import type { HttpTransport } from '../client/http/transport.ts'
@@ -174,7 +174,7 @@ const Refusal = Type.Object({
 function detailOf(text: string): FailureDetail | null {
   try {
     const body: unknown = JSON.parse(text)
-    return Check(Refusal, body) ? { action: 'See what the message says.', retryable: false, ...body.error } : null
+    return isOf(Refusal, body) ? { action: 'See what the message says.', retryable: false, ...body.error } : null
   } catch {
     return null
   }

@@ -4,7 +4,7 @@
  */
 import { Type } from '../schema.ts'
 import type { Static } from 'typebox'
-import { Check } from 'typebox/schema'
+import { isOf } from '../schema-check.ts'
 import type { Call } from './command.ts'
 import { isFailure } from './command.ts'
 import { refusal } from './failure.ts'
@@ -68,8 +68,8 @@ export async function* followTail(
 function itemOf({ event, data }: StoreEvent): TailItem | null {
   if (data === '') return null
   const content: unknown = JSON.parse(data)
-  if (event === '' && Check(ShownRecord, content)) return { record: content, missed: null }
-  if (event === 'missed' && Check(Missed, content)) return { record: null, missed: content }
+  if (event === '' && isOf(ShownRecord, content)) return { record: content, missed: null }
+  if (event === 'missed' && isOf(Missed, content)) return { record: null, missed: content }
   throw unknownEvent()
 }
 

@@ -1,7 +1,7 @@
 /** Records of a log store for people: one a line, and a trace as a tree. */
 import type { Static } from 'typebox'
 import { Type } from '../schema.ts'
-import { Check } from 'typebox/schema'
+import { isOf } from '../schema-check.ts'
 import { columns } from './columns.ts'
 import { visible } from './style.ts'
 import type { Style } from './style.ts'
@@ -127,7 +127,7 @@ interface Span {
 
 /** Null: it is not as this version knows it. */
 export function traceLines(answer: unknown, style: Style): readonly string[] | null {
-  if (!Check(TraceAnswer, answer)) return null
+  if (!isOf(TraceAnswer, answer)) return null
   const {
     start_time_unix_nano: start,
     end_time_unix_nano: end,

@@ -10,7 +10,7 @@ import { request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Type } from '../schema.ts'
-import { Check } from 'typebox/schema'
+import { isOf } from '../schema-check.ts'
 import { tlsOptionsOf } from '../client/http/node-transport.ts'
 import type { TlsSettings } from '../client/http/node-transport.ts'
 import { CliFailure, EXIT_REFUSED, refusal, usageFailure } from './failure.ts'
@@ -113,7 +113,7 @@ export class StoreTarget {
   refusalIn(text: string): CliFailure | null {
     try {
       const body: unknown = JSON.parse(text)
-      if (!Check(Rejection, body)) return null
+      if (!isOf(Rejection, body)) return null
       const { retryable, error } = body
       const detail = { code: error.kind, message: this.#scrub(error.message), action: ACTION, retryable }
       return new CliFailure(EXIT_REFUSED, detail)

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../schema-check.ts'
 import { StoreError } from '../errors.ts'
 import { describeProblem } from '../validation.ts'
 
@@ -29,7 +29,7 @@ export function jsonFile<Schema extends TSchema>(
   schema: Schema,
   bad: (mistake: string) => StoreError,
 ): (text: string) => Static<Schema> {
-  const validator = Compile(schema)
+  const check = schemaCheck(schema)
   return (text) => {
     let value: unknown
     try {
@@ -37,7 +37,7 @@ export function jsonFile<Schema extends TSchema>(
     } catch {
       throw bad('names a file that is not valid JSON') // without the cause, which quotes it (F1)
     }
-    if (validator.Check(value)) return value
-    throw bad(`names a file with a mistake: ${describeProblem(validator.Errors(value)[1], schema, 'the file')}`)
+    if (check.accepts(value)) return value
+    throw bad(`names a file with a mistake: ${describeProblem(check.errors(value), schema, 'the file')}`)
   }
 }

@@ -1,11 +1,11 @@
 /**
- * A JSON endpoint from its schemas: one object gives the validator, the static types, the serialiser and the document.
+ * A JSON endpoint from its schemas: one object gives the check of bodies, the static types, the serialiser and the document.
  * Validators compile when the endpoint is made: a bad schema fails the start, not a request.
  *
  * Refusals have the service's own words and shape: see `EndpointService`.
  */
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../schema-check.ts'
 import { JsonBoundError } from '../../native-free-codecs/json-reader.ts'
 import type { LongStringOf } from '../../native-free-codecs/json-reader.ts'
 import { freeMemory } from '../free-memory.ts'
@@ -180,7 +180,7 @@ export function endpoint<
 >(service: EndpointService, options: EndpointOptions<Body, Reply, Admitted, Parsed>): Endpoint {
   const { body: bodySchema, bodyOptional = false, bodyLimitBytes = 0, status = 200, replyType = JSON_TYPE } = options
   if (bodySchema && bodyLimitBytes <= 0) throw new Error(`${options.summary}: a body needs its bodyLimitBytes`)
-  const validator = bodySchema && !options.parse ? Compile(bodySchema) : null
+  const bodyCheck = bodySchema && !options.parse ? schemaCheck(bodySchema) : null
   const stringify = options.stringify ?? serializer(options.reply)
   const longStringOf = options.longStringOf ?? noLongString
 
@@ -220,8 +220,8 @@ export function endpoint<
   }
 
   const check = (exchange: Exchange, admitted: Admitted, value: unknown): void => {
-    if (bodySchema && validator && !validator.Check(value)) {
-      const message = describeProblem(validator.Errors(value)[1], bodySchema)
+    if (bodySchema && bodyCheck && !bodyCheck.accepts(value)) {
+      const message = describeProblem(bodyCheck.errors(value), bodySchema)
       return service.refuse(exchange, { reason: 'bodyInvalid', message })
     }
     try {

@@ -1,15 +1,15 @@
 /** JSON by a schema. */
 import type FastJsonStringify from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
-import { requirePackage } from '../common-js.ts'
+import { requirePackage } from '../require-package.ts'
 import { StoreError } from '../errors.ts'
 
-const fastJsonStringify = requirePackage('fast-json-stringify') as typeof FastJsonStringify
+const library = (): typeof FastJsonStringify => requirePackage('fast-json-stringify') as typeof FastJsonStringify
 
 type Serializer = (value: unknown) => string
 
 /**
- * Compiled when it is first used, unlike validators: those of all routes took a tenth of a start, and hardly a process uses them all.
+ * Compiled when it is first used: those of all routes took a tenth of a start, and hardly a process uses them all. So did the library.
  * What is in the schema is ours to get right.
  *
  * @param formats that the schema names, beside those of JSON Schema
@@ -17,22 +17,20 @@ type Serializer = (value: unknown) => string
 export function serializer(schema: TSchema, formats: readonly string[] = []): Serializer {
   let compiled: Serializer | null = null
   return (value) => {
-    compiled ??= fastJsonStringify(
-      { ...schema },
-      { ajv: { formats: Object.fromEntries(formats.map((each) => [each, true])) } },
-    )
+    compiled ??= library()({ ...schema }, { ajv: { formats: Object.fromEntries(formats.map((each) => [each, true])) } })
     return compiled(value)
   }
 }
 
 /**
- * For the start: a serializer is code that is made when it is first used, and a Node may be told to make none.
+ * For the start: serializers and checks of schemas are code that is made when it is first used, and a Node may be told to make none.
  *
  * @throws StoreError that says so
  */
-export function demandSerializers(): void {
+export function demandCodeGeneration(): void {
   try {
-    fastJsonStringify({ type: 'null' })
+    // oxlint-disable-next-line no-new, typescript/no-implied-eval -- it makes nothing
+    new Function()
   } catch (error) {
     throw new StoreError(
       'invalid',

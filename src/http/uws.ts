@@ -4,7 +4,7 @@
  * The binaries come as `@uwsjs/<platform>-<arch>-<Node major>`; if there is none, an installed `uWebSockets.js` (the
  * upstream package, for other platforms) is used.
  */
-import { requirePackage } from '../common-js.ts'
+import { requirePackage } from '../require-package.ts'
 import { StoreError } from '../errors.ts'
 import { HEADER_SECTION_BYTES_MAX } from './limits.ts'
 

@@ -3,8 +3,8 @@
  * Field names are those of the .proto files (`retry_delay`, `type_url`).
  */
 import { fileURLToPath } from 'node:url'
-import protobuf from 'protobufjs'
 import type { Type } from 'protobufjs'
+import { protobuf } from './protobuf.ts'
 
 interface RpcTypes {
   readonly Status: Type

@@ -1,5 +1,4 @@
 /** The bodies of the log store's answers. */
-import protobuf from 'protobufjs'
 import { Type } from '../schema.ts'
 import type { TString } from 'typebox'
 import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
@@ -9,6 +8,7 @@ import { answerLine } from '../http/text-answer.ts'
 import { REFUSALS, refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
+import { protobuf } from './protobuf.ts'
 
 export const PROTOBUF_TYPE = 'application/x-protobuf'
 

@@ -4,7 +4,7 @@
  */
 import type { DestinationStream, Logger as PinoLogger } from 'pino'
 import type * as Pino from 'pino'
-import { requirePackage } from '../common-js.ts'
+import { requirePackage } from '../require-package.ts'
 
 const { pino } = requirePackage('pino') as typeof Pino
 

@@ -17,8 +17,9 @@ import type { MessagePort, ResourceLimits, Transferable } from 'node:worker_thre
 import { messageOf } from '../errors.ts'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
-import { Piscina, PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
-import type { Pool } from './pool-threads.ts'
+import { Piscina } from './piscina.ts'
+import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import type { Pool } from './piscina.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */

@@ -3,11 +3,7 @@
  * (`v8::Module::IsGraphAsync must be used on an instantiated module`), so threads that are still loading are awaited.
  */
 import type { Worker } from 'node:worker_threads'
-import type * as PiscinaPackage from 'piscina'
-import { requirePackage } from '../common-js.ts'
-
-export const { Piscina } = requirePackage('piscina') as typeof PiscinaPackage
-export type Pool<Task = unknown, Result = unknown> = PiscinaPackage.Piscina<Task, Result>
+import type { Pool } from './piscina.ts'
 
 /** For every pool: threads start without the flags of the process, and Piscina keeps no histograms, which take 3 MB and are never read. */
 export const POOL_OPTIONS = { execArgv: [], recordTiming: false }

@@ -1,5 +1,5 @@
 /** Routes of the records of a stream. */
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../../schema-check.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { mapInTurns } from '../../http/turns.ts'
 import { describeProblem } from '../../validation.ts'
@@ -55,11 +55,11 @@ export const publishBatch = (parts: RouteParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publishBatch(answer, caller, path, body),
   })
 
-const batch = Compile(PublishBatchBody)
+const batch = schemaCheck(PublishBatchBody)
 
 function parseBatch(value: unknown): ReturnType<typeof mapInTurns<unknown, PublishInput | BrokerError>> {
-  if (!batch.Check(value)) {
-    throw refuse('invalid_request', describeProblem(batch.Errors(value)[1], PublishBatchBody))
+  if (!batch.accepts(value)) {
+    throw refuse('invalid_request', describeProblem(batch.errors(value), PublishBatchBody))
   }
   return mapInTurns(value.records, tryParsePublish)
 }

@@ -1,6 +1,6 @@
 /** Routes of replication. */
 import { Type } from '../../schema.ts'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../../schema-check.ts'
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { mapInTurns } from '../../http/turns.ts'
@@ -72,8 +72,8 @@ export const applyReplica = (parts: RouteParts): Endpoint =>
     handle: ({ admitted: { caller }, body }, answer) => parts.operations.applyReplica(answer, caller, body),
   })
 
-const envelope = Compile(ReplicaApplyEnvelope)
-const replicatedRecord = Compile(ReplicatedRecord)
+const envelope = schemaCheck(ReplicaApplyEnvelope)
+const replicatedRecord = schemaCheck(ReplicatedRecord)
 
 /**
  * @param value parsed JSON, in which what `contentOf` names may be a LongString
@@ -83,8 +83,8 @@ export function parseReplicaApply(value: unknown): ReplicaApply | Promise<Replic
   if (hasTooManyRecords(value)) {
     throw refuse('replica_apply_too_large', `records must not be more than ${REPLICA_APPLY_RECORDS_MAX}`)
   }
-  if (!envelope.Check(value)) {
-    throw refuse('replica_apply_invalid', describeProblem(envelope.Errors(value)[1], ReplicaApplyBody))
+  if (!envelope.accepts(value)) {
+    throw refuse('replica_apply_invalid', describeProblem(envelope.errors(value), ReplicaApplyBody))
   }
   const given = value
   const records = mapInTurns(given.records, checkedRecord)
@@ -92,8 +92,8 @@ export function parseReplicaApply(value: unknown): ReplicaApply | Promise<Replic
 }
 
 function checkedRecord(record: unknown, number: number): ReplicatedRecord {
-  if (replicatedRecord.Check(record)) return record
-  const errors = replicatedRecord.Errors(record)[1].map((error) => ({
+  if (replicatedRecord.accepts(record)) return record
+  const errors = replicatedRecord.errors(record).map((error) => ({
     ...error,
     instancePath: `/records/${number}${error.instancePath}`,
     schemaPath: `#/properties/records/items${error.schemaPath.slice(1)}`,

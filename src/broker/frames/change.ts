@@ -8,7 +8,7 @@
  */
 import { Type } from '../../schema.ts'
 import type { Static, TProperties, TSchema } from 'typebox'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../../schema-check.ts'
 
 const Integer = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Text = Type.String()
@@ -186,14 +186,14 @@ const Change = Type.Union([
 ])
 export type Change = Static<typeof Change>
 
-const validator = Compile(Change)
+const changeCheck = schemaCheck(Change)
 
 export const encodeChange = (value: Change): Buffer => Buffer.from(JSON.stringify(value))
 
 export function decodeChange(payload: Buffer): Change | null {
   try {
     const value: unknown = JSON.parse(payload.toString('utf8'))
-    return validator.Check(value) ? value : null
+    return changeCheck.accepts(value) ? value : null
   } catch {
     return null
   }

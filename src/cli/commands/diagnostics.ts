@@ -1,7 +1,7 @@
 /** `mq diagnostics collect`, of a data directory or of a node. */
 import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/schema'
+import { isOf } from '../../schema-check.ts'
 import { HealthReply } from '../../broker/wire/node-answers.ts'
 import { StreamListReply } from '../../broker/wire/record-answers.ts'
 import { AuditPageReply } from '../../broker/wire/storage-answers.ts'
@@ -64,7 +64,7 @@ const collectAt = (name: string, target: string): Command => ({
       ...facts,
     }
     const text = `${JSON.stringify(bundle, null, 2)}\n`
-    if (!Check(DiagnosticsBundle, JSON.parse(text))) throw new Error('the bundle is not as its schema says')
+    if (!isOf(DiagnosticsBundle, JSON.parse(text))) throw new Error('the bundle is not as its schema says')
     const file = writeOutput('--output', path, text)
     const { recent_errors, command_outputs } = facts
     return {
@@ -147,10 +147,10 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
 
   const bodyIf = <Schema extends TSchema>(name: CallName, schema: Schema): Static<Schema> | null => {
     const body = problems.get(name) ? null : bodyOf(target, answers.get(name)!)
-    return Check(schema, body) ? body : null
+    return isOf(schema, body) ? body : null
   }
   const healthBody = bodyOf(target, answers.get('health')!)
-  const health = Check(SomeHealth, healthBody) ? healthBody : null
+  const health = isOf(SomeHealth, healthBody) ? healthBody : null
   const streams = bodyIf('streams', StreamListReply)
   const audit = bodyIf('audit', AuditPageReply)
   const reasonOf = (name: CallName): string =>

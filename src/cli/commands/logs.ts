@@ -1,7 +1,7 @@
 /** `trilog logs`: what a log store has. Its routes are those of docs/log-store.md. */
 import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/schema'
+import { isOf } from '../../schema-check.ts'
 import { columns } from '../columns.ts'
 import type { Answer, Call, Command } from '../command.ts'
 import { refusal, usageFailure } from '../failure.ts'
@@ -32,7 +32,7 @@ const Page = Type.Object({
 
 /** @throws CliFailure when it is not as its schema says */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
-  if (Check(schema, reply)) return reply
+  if (isOf(schema, reply)) return reply
   throw refusal('unknown_answer', 'the log store answered in a form that this version does not know', {
     action: 'Use the command of the version of the log store.',
   })

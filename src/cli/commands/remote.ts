@@ -1,7 +1,7 @@
 /** Commands that ask a node. Source: specification "Command-line tool mq", row "Remote"; `tail`, `peek`, `groups`, `redrive` and `seek` are ours. */
 import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/schema'
+import { isOf } from '../../schema-check.ts'
 import {
   CursorListReply,
   GroupListReply,
@@ -32,12 +32,12 @@ const shownAs = <Schema extends TSchema>(
   rows: (reply: Static<Schema>, style: Style) => readonly string[],
 ): Answer => ({
   json,
-  text: (style) => (Check(schema, json) ? rows(json, style) : JSON.stringify(json, null, 2).split('\n').map(visible)),
+  text: (style) => (isOf(schema, json) ? rows(json, style) : JSON.stringify(json, null, 2).split('\n').map(visible)),
 })
 
 /** An answer that more depends on. @throws CliFailure when it is not as its schema says */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
-  if (Check(schema, reply)) return reply
+  if (isOf(schema, reply)) return reply
   throw refusal('unknown_answer', 'the node answered in a form that this version does not know', {
     action: 'Use the command of the version of the node.',
   })
@@ -52,7 +52,7 @@ const health: Command = {
   examples: ['mq cli --target http://127.0.0.1:7400 health'],
   async run(call) {
     const reply = await call.target.get('/health')
-    const isOk = Check(SomeHealth, reply) && reply.status === 'ok'
+    const isOk = isOf(SomeHealth, reply) && reply.status === 'ok'
     return { ...shownAs(reply, SomeHealth, healthRows), exitCode: isOk ? 0 : 1 }
   },
 }

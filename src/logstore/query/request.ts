@@ -6,7 +6,7 @@
  */
 import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../../schema-check.ts'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { describeProblem } from '../../validation.ts'
 import { parseWithSource } from '../json-source.ts'
@@ -81,7 +81,7 @@ export const QueryRequestBody = Type.Object(
   },
   { additionalProperties: false },
 )
-const requestBody = Compile(QueryRequestBody)
+const requestBody = schemaCheck(QueryRequestBody)
 
 const OtlpObject = (description: string) => Type.Object({}, { additionalProperties: true, description })
 const Id = (digits: number) => Type.Union([Type.String({ pattern: `^[0-9a-f]{${digits}}$` }), Type.Null()])
@@ -149,7 +149,7 @@ export interface QueryRequestProblem {
 export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryRequestProblem {
   const body = parseJson(bytes)
   if (body === NOT_JSON) return invalid(NOT_JSON_PROBLEM)
-  if (!requestBody.Check(body)) return problemOf(body)
+  if (!requestBody.accepts(body)) return problemOf(body)
   const dataset = body.dataset ?? null
   const about = recordsAskedFor({ ...body, dataset: dataset ?? '' })
   if ('kind' in about) return about
@@ -259,7 +259,7 @@ const PAGE_RULES: Rules = [
 ]
 
 function problemOf(body: unknown): QueryRequestProblem {
-  const [, errors] = requestBody.Errors(body)
+  const errors = requestBody.errors(body)
   const problem = violationOf(errors, QueryRequestBody, PAGE_RULES)
   if (problem.path === '/page/limit') return { kind: 'invalid_page_limit', message: problem.message }
   if (problem.path === '/page/cursor') return { kind: 'invalid_cursor', message: problem.message }

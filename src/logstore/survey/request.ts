@@ -1,6 +1,6 @@
 /** What `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields` take: schemas, and what each violation is called. */
 import { Type } from '../../schema.ts'
-import { Compile } from 'typebox/schema'
+import { schemaCheck } from '../../schema-check.ts'
 import {
   ABOUT_RECORDS,
   DEADLINE_DEFAULT_MS,
@@ -56,7 +56,7 @@ export const HistogramRequestBody = Type.Object(
   },
   { additionalProperties: false },
 )
-const histogramBody = Compile(HistogramRequestBody)
+const histogramBody = schemaCheck(HistogramRequestBody)
 
 export const FieldsRequestBody = Type.Object(
   {
@@ -75,7 +75,7 @@ export const FieldsRequestBody = Type.Object(
   },
   { additionalProperties: false },
 )
-const fieldsBody = Compile(FieldsRequestBody)
+const fieldsBody = schemaCheck(FieldsRequestBody)
 
 const HISTOGRAM_RULES = [
   ['/interval_nano', 'interval_nano must be nanoseconds, at least 1: a decimal string or an integer'],
@@ -92,8 +92,8 @@ const FIELDS_RULES = [
 export function parseHistogramRequest(bytes: Uint8Array): HistogramQuestion | QueryRequestProblem {
   const body = parseJson(bytes)
   if (body === NOT_JSON) return invalid(NOT_JSON_PROBLEM)
-  if (!histogramBody.Check(body)) {
-    return invalid(violationOf(histogramBody.Errors(body)[1], HistogramRequestBody, HISTOGRAM_RULES).message)
+  if (!histogramBody.accepts(body)) {
+    return invalid(violationOf(histogramBody.errors(body), HistogramRequestBody, HISTOGRAM_RULES).message)
   }
   const about = recordsAskedFor(body)
   if ('kind' in about) return about
@@ -116,8 +116,8 @@ export function parseHistogramRequest(bytes: Uint8Array): HistogramQuestion | Qu
 export function parseFieldsRequest(bytes: Uint8Array): FieldsQuestion | QueryRequestProblem {
   const body = parseJson(bytes)
   if (body === NOT_JSON) return invalid(NOT_JSON_PROBLEM)
-  if (!fieldsBody.Check(body)) {
-    return invalid(violationOf(fieldsBody.Errors(body)[1], FieldsRequestBody, FIELDS_RULES).message)
+  if (!fieldsBody.accepts(body)) {
+    return invalid(violationOf(fieldsBody.errors(body), FieldsRequestBody, FIELDS_RULES).message)
   }
   const about = recordsAskedFor(body)
   if ('kind' in about) return about

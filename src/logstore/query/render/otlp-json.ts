@@ -10,7 +10,8 @@
  *             or map value without elements says so: {"stringValue":""}, {"arrayValue":{"values":[]}}
  */
 import type Long from 'long'
-import protobuf from 'protobufjs'
+import type { Field, Message, Type } from 'protobufjs'
+import { protobuf } from '../../protobuf.ts'
 import { messageType } from './otlp-types.ts'
 
 type Write = (value: unknown) => string
@@ -18,7 +19,7 @@ type Write = (value: unknown) => string
 const HEX_FIELDS = new Set(['traceId', 'spanId', 'parentSpanId'])
 const LISTS_ALWAYS_WRITTEN = new Set(['ArrayValue', 'KeyValueList'])
 
-const writers = new Map<protobuf.Type, Write>()
+const writers = new Map<Type, Write>()
 
 /**
  * @param typeName  full name of the message type
@@ -30,11 +31,11 @@ export function protobufToJson(typeName: string, bytes: Uint8Array): string {
 }
 
 /** A message that protobufjs decoded. */
-export function messageToJson(type: protobuf.Type, message: protobuf.Message): string {
+export function messageToJson(type: Type, message: Message): string {
   return writerOf(type)(message)
 }
 
-function writerOf(type: protobuf.Type): Write {
+function writerOf(type: Type): Write {
   let write = writers.get(type)
   if (write === undefined) {
     write = messageWriter(type)
@@ -44,7 +45,7 @@ function writerOf(type: protobuf.Type): Write {
 }
 
 /** Texts are put together by concatenation, which here takes half the time of lists that are joined. */
-function messageWriter(type: protobuf.Type): Write {
+function messageWriter(type: Type): Write {
   const alwaysLists = LISTS_ALWAYS_WRITTEN.has(type.name)
   const fields = type.fieldsArray
     .toSorted((a, b) => a.id - b.id)
@@ -78,7 +79,7 @@ const listWriter =
     return `[${elements}]`
   }
 
-function valueWriter(field: protobuf.Field): Write {
+function valueWriter(field: Field): Write {
   field.resolve()
   const type = field.resolvedType
   if (type instanceof protobuf.Type) return nestedWriter(type)
@@ -100,7 +101,7 @@ function valueWriter(field: protobuf.Field): Write {
 }
 
 /** The types are recursive: the writer of a nested one is looked for when there is a value of it. */
-function nestedWriter(type: protobuf.Type): Write {
+function nestedWriter(type: Type): Write {
   let writer: Write | undefined
   return (value) => (writer ??= writerOf(type))(value)
 }

@@ -1,6 +1,7 @@
 /** The protobuf messages of OTLP and google.rpc, from the definitions in proto/, read once when first asked for. */
 import { fileURLToPath } from 'node:url'
-import protobuf from 'protobufjs'
+import type { Root, Type } from 'protobufjs'
+import { protobuf } from '../../protobuf.ts'
 
 const FILES = [
   'opentelemetry/proto/collector/logs/v1/logs_service.proto',
@@ -9,7 +10,7 @@ const FILES = [
   'google/rpc/error_details.proto',
 ]
 
-function load(): protobuf.Root {
+function load(): Root {
   const root = new protobuf.Root()
   // Imports name files from the root of proto/; what protobufjs has built in (google/protobuf/any.proto) it finds itself.
   root.resolvePath = (_from, target) => fileURLToPath(new URL(`../../../../proto/${target}`, import.meta.url))
@@ -18,10 +19,10 @@ function load(): protobuf.Root {
   return root
 }
 
-let loaded: protobuf.Root | null = null
+let loaded: Root | null = null
 
 /** @param name  full name, such as `opentelemetry.proto.logs.v1.LogRecord` */
-export function messageType(name: string): protobuf.Type {
+export function messageType(name: string): Type {
   loaded ??= load()
   return loaded.lookupType(name)
 }

@@ -7,7 +7,8 @@
  * X4  every mistake is MalformedXML, but too many bytes are EntityTooLarge
  * X5  a long document is read in slices, each counted in the steps of slices.ts: 1 MiB takes tens of milliseconds
  */
-import { SaxesParser } from 'saxes'
+import type * as Saxes from 'saxes'
+import { requirePackage } from '../../../require-package.ts'
 import { S3Error, refuse } from '../../refusals.ts'
 import { finished } from '../slices.ts'
 import type { Sliced } from '../slices.ts'
@@ -27,6 +28,7 @@ interface OpenElement {
   text: string
 }
 
+const { SaxesParser } = requirePackage('saxes') as typeof Saxes
 const NO_VALUES: Record<string, unknown> = Object.freeze({})
 /** X5 */
 const SLICE_CHARACTERS = 32 << 10

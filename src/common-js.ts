@@ -1,8 +1,0 @@
-/** Packages that are CommonJS. */
-import { createRequire } from 'node:module'
-
-/**
- * Loads such a package. An `import` of it would find out first what it exports, from its whole text, in every thread: that took a tenth of
- * a service's start.
- */
-export const requirePackage: (name: string) => unknown = createRequire(import.meta.url)
