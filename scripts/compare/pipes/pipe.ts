@@ -83,12 +83,12 @@ export class Pipe {
   }
 
   /**
-   * P2. Publishes at a steady pace, however fast it is answered.
+   * P2. Publishes at a steady pace, however fast it is answered. Timers of Node have steps of a millisecond, and are late when the machine stalls.
    *
-   * @param stored is told of each record how long it took since it was due
+   * @param told of each record how late it was sent, and how long it took from then on
    */
-  pace(perSecond: number, durationMs: number, nowMs: () => number, stored: (ms: number) => void): Promise<void> {
-    const dueMs: number[] = []
+  pace(perSecond: number, durationMs: number, nowMs: () => number, told: PaceTold): Promise<void> {
+    const sentMs: number[] = []
     let answered = 0
     let isOver = false
     return new Promise((resolve, reject) => {
@@ -96,19 +96,22 @@ export class Pipe {
       const timer = setInterval(() => {
         const elapsedMs = Math.min(nowMs() - beganMs, durationMs)
         const due = Math.floor((perSecond * elapsedMs) / 1000)
-        const count = due - dueMs.length
-        for (let i = dueMs.length; i < due; i += 1) dueMs.push(beganMs + (1000 * (i + 1)) / perSecond)
+        const count = due - sentMs.length
+        for (let i = sentMs.length; i < due; i += 1) {
+          sentMs.push(beganMs + elapsedMs)
+          told.late(elapsedMs - (1000 * (i + 1)) / perSecond)
+        }
         if (count > 0) this.#socket.write(this.#protocol.encode(count))
         isOver = elapsedMs === durationMs
         if (isOver) clearInterval(timer)
-        if (isOver && answered === dueMs.length) resolve()
+        if (isOver && answered === sentMs.length) resolve()
       }, 1)
       this.#waiting = {
         answered(count) {
           const atMs = nowMs()
-          for (let i = 0; i < count; i += 1) stored(atMs - dueMs[answered + i]!)
+          for (let i = 0; i < count; i += 1) told.stored(atMs - sentMs[answered + i]!)
           answered += count
-          if (isOver && answered === dueMs.length) resolve()
+          if (isOver && answered === sentMs.length) resolve()
         },
         failed(error) {
           clearInterval(timer)
@@ -122,6 +125,11 @@ export class Pipe {
     this.#waiting = null
     this.#socket.destroy()
   }
+}
+
+interface PaceTold {
+  late(ms: number): void
+  stored(ms: number): void
 }
 
 /** The same message again and again, in memory once. */
