@@ -1,0 +1,219 @@
+/**
+ * What a cluster costs, and how long it takes to do its work: three NATS servers and two nodes of each service beside a node alone, all on this machine, so
+ * everything that is written is written seven times to one disk. The load goes to the node alone and to the leader in turn.
+ *
+ *   rates     publishes over 64 connections and over one, OTLP batches of 512 records, PUTs of 4 KiB
+ *   copy      a second node of the object store joins when the first holds `--gib`: how fast it copies, and what clients of the leader wait meanwhile
+ *   takeover  the leader of the log store is killed when both nodes hold `--records`: how long until the other one answers
+ *
+ * Exits with 0 when all was measured, 1 when something failed, 2 for bad usage or without nats-server.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { runCommand } from '../../bench/load/command.ts'
+import type { LoadResult } from '../../bench/load/result.ts'
+import { servicePolicy } from '../../bench/support/policy.ts'
+import { BrokerServer } from '../../test/support/broker.ts'
+import { clusterOf, inStep, leaderAmong, nodeEnvironment } from '../../test/support/cluster.ts'
+import { LogStoreServer } from '../../test/support/logstore.ts'
+import { findNatsServer, startNatsServers } from '../../test/support/nats-server.ts'
+import type { NatsServer } from '../../test/support/nats-server.ts'
+import { ObjectStoreServer } from '../../test/support/objectstore.ts'
+import type { RunningService } from '../../test/support/process.ts'
+import { medianOf, medianRatio, round3 } from './medians.ts'
+import { scratchDirectory } from './server.ts'
+
+const PARTS = ['rates', 'copy', 'takeover'] as const
+const IDS = ['node-1', 'node-2'] as const
+const GIB = 1 << 30
+const TAKEOVER_POLL_MS = 10
+
+const USAGE = `usage: node scripts/compare/cluster.ts [options]
+
+  --rounds 3          of rates, and a first one that is not counted
+  --duration 5s       of each load
+  --gib 10            that copy begins with
+  --records 10000000  that takeover begins with
+  --parts LIST        of ${PARTS.join(', ')}
+`
+
+const options = {
+  rounds: { type: 'string', default: '3' },
+  duration: { type: 'string', default: '5s' },
+  gib: { type: 'string', default: '10' },
+  records: { type: 'string', default: '10000000' },
+  parts: { type: 'string', default: PARTS.join(',') },
+} satisfies ParseArgsOptionsConfig
+
+function parse() {
+  try {
+    const { values } = parseArgs({ options })
+    const [rounds, gib, records] = [values.rounds, values.gib, values.records].map(Number) as [number, number, number]
+    const parts = values.parts.split(',')
+    const known: readonly string[] = PARTS
+    const isUsable = rounds >= 1 && gib > 0 && records >= 1 && parts.every((part) => known.includes(part))
+    return isUsable ? { rounds, gib, records, parts, duration: values.duration } : null
+  } catch {
+    return null
+  }
+}
+
+const asked = parse()
+if (asked === null || findNatsServer() === null) {
+  process.stderr.write(asked === null ? USAGE : 'there is no nats-server: run `npm run nats-server`\n')
+  process.exit(2)
+}
+const root = scratchDirectory(join(tmpdir(), 'trilog-cluster-'))
+const policy = servicePolicy(root)
+
+/** A load, and what starts the service that it is for. */
+interface Question {
+  readonly name: string
+  readonly start: (env: Readonly<Record<string, string>>) => Promise<RunningService>
+  readonly args: readonly string[]
+}
+
+const startBroker = (env: Readonly<Record<string, string>>): Promise<BrokerServer> => BrokerServer.start({ env })
+const startObjectStore = (env: Readonly<Record<string, string>>): Promise<ObjectStoreServer> =>
+  ObjectStoreServer.start({ env })
+const startLogStore = (env: Readonly<Record<string, string>>): Promise<LogStoreServer> =>
+  LogStoreServer.start({ env: { ...policy, ...env } })
+
+const QUESTIONS: readonly Question[] = [
+  { name: 'publish, 64 connections', start: startBroker, args: ['broker', '--connections', '64'] },
+  { name: 'publish, 1 connection', start: startBroker, args: ['broker', '--connections', '1'] },
+  { name: 'OTLP, batches of 512', start: startLogStore, args: ['logstore', '--connections', '8'] },
+  { name: 'PUT of 4 KiB, 64 connections', start: startObjectStore, args: ['objectstore', '--connections', '64'] },
+]
+
+async function load(node: RunningService, args: readonly string[]): Promise<LoadResult> {
+  let stdout = ''
+  let stderr = ''
+  const exitCode = await runCommand([...args, '--url', node.url, '--disk-time', '0s', '--json'], {
+    stdout: (text) => (stdout += text),
+    stderr: { isTerminal: false, columns: 80, write: (text) => (stderr += text) },
+    nowMs: () => performance.now(),
+    stop: new AbortController().signal,
+  })
+  assert.equal(exitCode, 0, stderr)
+  const result = JSON.parse(stdout) as LoadResult // our own output
+  assert.deepEqual(result.errors, {})
+  return result
+}
+
+const clusterEnvironment = (servers: readonly NatsServer[], id: string): Record<string, string> => ({
+  ...nodeEnvironment(servers, id, { cluster: 'compare' }),
+  TRILOG_CLUSTER_KEEP_BYTES: String(GIB),
+})
+
+async function ratesOf(servers: readonly NatsServer[]): Promise<object[]> {
+  const rows: object[] = []
+  for (const { name, start, args } of QUESTIONS) {
+    const alone = await start({})
+    const nodes = await Promise.all(IDS.map((id) => start(clusterEnvironment(servers, id))))
+    const places = [async () => alone, () => leaderAmong(() => nodes)]
+    const rates = places.map((): number[] => [])
+    const p50 = places.map((): number[] => [])
+    for (let round = 0; round <= asked!.rounds; round += 1) {
+      for (const [i, node] of places.entries()) {
+        const { throughput, latencyMs } = await load(await node(), [...args, '--duration', asked!.duration])
+        if (round === 0) continue // both sides compile their code
+        rates[i]!.push(throughput.unitsPerSecond)
+        p50[i]!.push(latencyMs.p50)
+      }
+    }
+    rows.push({
+      load: name,
+      'alone/s': Math.round(medianOf(rates[0]!)),
+      'cluster/s': Math.round(medianOf(rates[1]!)),
+      share: medianRatio(rates[1]!, rates[0]!),
+      'p50 alone, ms': round3(medianOf(p50[0]!)),
+      'p50 in the cluster, ms': round3(medianOf(p50[1]!)),
+    })
+    await Promise.all([alone, ...nodes].map((node) => node.kill()))
+  }
+  return rows
+}
+
+const bytesBelow = (directory: string): number =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce(
+      (sum, { parentPath, name }) => sum + (statSync(`${parentPath}/${name}`, { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    )
+
+async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
+  const { gib, duration } = asked!
+  const environment = (id: string) => clusterEnvironment(servers, id)
+  const first = await ObjectStoreServer.start({ env: environment(IDS[0]) })
+  await leaderAmong(() => [first])
+  const objects = Math.ceil((gib * GIB) / (8 << 20))
+  await load(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
+  const clients = ['objectstore', '--connections', '4', '--rate', '200', '--warm-up', '1s']
+  const before = await load(first, [...clients, '--duration', duration])
+  const heldBytes = bytesBelow(first.dataDirectory)
+  const beganMs = performance.now()
+  const seconds: { copy?: number } = {}
+  const joining = ObjectStoreServer.start({ env: environment(IDS[1]) }).then(async (node) => {
+    await inStep(first, IDS[1])
+    seconds.copy = (performance.now() - beganMs) / 1000
+    return node
+  })
+  const meanwhile: number[] = []
+  while (seconds.copy === undefined) {
+    meanwhile.push((await load(first, [...clients, '--duration', duration])).latencyMs.p99)
+  }
+  const second = await joining
+  const after = await load(first, [...clients, '--duration', duration])
+  const { nodes } = await clusterOf(first)
+  assert.equal(nodes.length, 2)
+  await Promise.all([first, second].map((node) => node.kill()))
+  return [
+    {
+      'GiB copied': round3(heldBytes / GIB),
+      seconds: round3(seconds.copy),
+      'MB/s': Math.round(heldBytes / 1e6 / seconds.copy),
+      'p99 before, ms': round3(before.latencyMs.p99),
+      'p99 meanwhile, ms': round3(medianOf(meanwhile)),
+      'p99 after, ms': round3(after.latencyMs.p99),
+    },
+  ]
+}
+
+async function takeoverOf(servers: readonly NatsServer[]): Promise<object[]> {
+  const nodes = await Promise.all(IDS.map((id) => startLogStore(clusterEnvironment(servers, id))))
+  const leader = await leaderAmong(() => nodes)
+  const batches = Math.ceil(asked!.records / 512)
+  await load(leader, ['logstore', '--connections', '8', '--batches', String(batches)])
+  const follower = nodes.find((node) => node !== leader)!
+  await inStep(leader, leader === nodes[0] ? IDS[1] : IDS[0], { authorization: 'Bearer local-dev-token' })
+  const beganMs = performance.now()
+  await leader.kill()
+  const firstAnswerMs = async (): Promise<number> => {
+    for (;;) {
+      const { status } = await fetch(`${follower.url}/health?role=leader`)
+      if (status === 200) break
+      await sleep(TAKEOVER_POLL_MS)
+    }
+    await load(follower, ['logstore', '--connections', '1', '--batches', '1'])
+    return performance.now() - beganMs
+  }
+  const ms = await firstAnswerMs()
+  await follower.kill()
+  return [{ records: batches * 512, 'first batch stored after, ms': Math.round(ms) }]
+}
+
+const MEASURES = { rates: ratesOf, copy: copyOf, takeover: takeoverOf }
+for (const part of PARTS) {
+  if (!asked.parts.includes(part)) continue
+  const servers = await startNatsServers(3)
+  console.table(await MEASURES[part](servers))
+  await Promise.all(servers.map((server) => server.kill()))
+}
+process.exit() // what still runs ends with it
