@@ -8,34 +8,32 @@
  *
  * Exits with 0 when all was measured, 1 when something failed, 2 for bad usage or without nats-server.
  */
-import assert from 'node:assert/strict'
-import { readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
-import { runCommand } from '../../bench/load/command.ts'
 import type { LoadResult } from '../../bench/load/result.ts'
 import { servicePolicy } from '../../bench/support/policy.ts'
 import { BrokerServer } from '../../test/support/broker.ts'
 import { clusterOf, leaderAmong, nodeEnvironment } from '../../test/support/cluster.ts'
+import { LEDGER_HEADERS } from '../../test/support/logstore-ledger.ts'
 import { LogStoreServer } from '../../test/support/logstore.ts'
 import { findNatsServer, startNatsServers } from '../../test/support/nats-server.ts'
 import type { NatsServer } from '../../test/support/nats-server.ts'
 import { ObjectStoreServer } from '../../test/support/objectstore.ts'
 import type { RunningService } from '../../test/support/process.ts'
+import { bytesBelow } from './disk.ts'
+import { load } from './load.ts'
 import { medianOf, medianRatio, round3 } from './medians.ts'
 import { scratchDirectory } from './server.ts'
 
 const PARTS = ['rates', 'copy', 'takeover'] as const
 const IDS = ['node-1', 'node-2'] as const
 const GIB = 1 << 30
-const TAKEOVER_POLL_MS = 10
 /** Seldom enough to cost the leader nothing. */
 const FOLLOWER_POLL_MS = 250
 const LACKS_BYTES_MAX = 8 << 20
-const LOCAL = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
 
 const USAGE = `usage: node scripts/compare/cluster.ts [options]
 
@@ -95,30 +93,16 @@ const QUESTIONS: readonly Question[] = [
   { name: 'PUT of 4 KiB, 64 connections', start: startObjectStore, args: ['objectstore', '--connections', '64'] },
 ]
 
-async function load(node: RunningService, args: readonly string[]): Promise<LoadResult> {
-  let stdout = ''
-  let stderr = ''
-  const exitCode = await runCommand([...args, '--url', node.url, '--disk-time', '0s', '--json'], {
-    stdout: (text) => (stdout += text),
-    stderr: { isTerminal: false, columns: 80, write: (text) => (stderr += text) },
-    nowMs: () => performance.now(),
-    stop: new AbortController().signal,
-  })
-  assert.equal(exitCode, 0, stderr)
-  const result = JSON.parse(stdout) as LoadResult // our own output
-  assert.deepEqual(result.errors, {})
-  return result
-}
+const loadAt = (node: RunningService, args: readonly string[]): Promise<LoadResult> =>
+  load([...args, '--url', node.url], () => performance.now())
 
-const clusterEnvironment = (servers: readonly NatsServer[], id: string): Record<string, string> => ({
-  ...nodeEnvironment(servers, id, { cluster: 'compare' }),
-  TRILOG_CLUSTER_KEEP_BYTES: String(GIB),
-})
+const clusterEnvironment = (servers: readonly NatsServer[], id: string): Record<string, string> =>
+  nodeEnvironment(servers, id, { cluster: 'compare' })
 
 /** Resolves when the node with this id follows: it lacks no more than what came since it last said where it is. */
 async function inStep(leader: RunningService, id: string): Promise<void> {
   for (;;) {
-    const { nodes } = await clusterOf(leader, LOCAL)
+    const { nodes } = await clusterOf(leader, LEDGER_HEADERS)
     const found = nodes.find(({ node }) => node === id)
     if (found?.role === 'follower' && found.position > 0 && found.behind.bytes < LACKS_BYTES_MAX) return
     await sleep(FOLLOWER_POLL_MS)
@@ -135,7 +119,7 @@ async function ratesOf(servers: readonly NatsServer[]): Promise<object[]> {
     const p50 = places.map((): number[] => [])
     for (let round = 0; round <= asked!.rounds; round += 1) {
       for (const [i, node] of places.entries()) {
-        const { throughput, latencyMs } = await load(await node(), [...args, '--duration', asked!.duration])
+        const { throughput, latencyMs } = await loadAt(await node(), [...args, '--duration', asked!.duration])
         if (round === 0) continue // both sides compile their code
         rates[i]!.push(throughput.unitsPerSecond)
         p50[i]!.push(latencyMs.p50)
@@ -154,39 +138,28 @@ async function ratesOf(servers: readonly NatsServer[]): Promise<object[]> {
   return rows
 }
 
-const bytesBelow = (directory: string): number =>
-  readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce(
-      (sum, { parentPath, name }) => sum + (statSync(`${parentPath}/${name}`, { throwIfNoEntry: false })?.size ?? 0),
-      0,
-    )
-
 async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   const { gib, duration } = asked!
-  const environment = (id: string) => clusterEnvironment(servers, id)
-  const first = await ObjectStoreServer.start({ env: environment(IDS[0]) })
+  const first = await startObjectStore(clusterEnvironment(servers, IDS[0]))
   await leaderAmong(() => [first])
   const objects = Math.ceil((gib * GIB) / (8 << 20))
-  await load(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
+  await loadAt(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
   const clients = ['objectstore', '--connections', '4', '--rate', '200', '--warm-up', '1s']
-  const before = await load(first, [...clients, '--duration', duration])
+  const before = await loadAt(first, [...clients, '--duration', duration])
   const heldBytes = bytesBelow(first.dataDirectory)
   const beganMs = performance.now()
   const seconds: { copy?: number } = {}
-  const joining = ObjectStoreServer.start({ env: environment(IDS[1]) }).then(async (node) => {
+  const joining = startObjectStore(clusterEnvironment(servers, IDS[1])).then(async (node) => {
     await inStep(first, IDS[1])
     seconds.copy = (performance.now() - beganMs) / 1000
     return node
   })
   const meanwhile: number[] = []
   while (seconds.copy === undefined) {
-    meanwhile.push((await load(first, [...clients, '--duration', duration])).latencyMs.p99)
+    meanwhile.push((await loadAt(first, [...clients, '--duration', duration])).latencyMs.p99)
   }
   const second = await joining
-  const after = await load(first, [...clients, '--duration', duration])
-  const { nodes } = await clusterOf(first)
-  assert.equal(nodes.length, 2)
+  const after = await loadAt(first, [...clients, '--duration', duration])
   await Promise.all([first, second].map((node) => node.kill()))
   return [
     {
@@ -204,21 +177,14 @@ async function takeoverOf(servers: readonly NatsServer[]): Promise<object[]> {
   const nodes = await Promise.all(IDS.map((id) => startLogStore(clusterEnvironment(servers, id))))
   const leader = await leaderAmong(() => nodes)
   const batches = Math.ceil(asked!.records / 512)
-  await load(leader, ['logstore', '--connections', '8', '--batches', String(batches)])
+  await loadAt(leader, ['logstore', '--connections', '8', '--batches', String(batches)])
   const follower = nodes.find((node) => node !== leader)!
   await inStep(leader, leader === nodes[0] ? IDS[1] : IDS[0])
   const beganMs = performance.now()
   await leader.kill()
-  const firstAnswerMs = async (): Promise<number> => {
-    for (;;) {
-      const { status } = await fetch(`${follower.url}/health?role=leader`)
-      if (status === 200) break
-      await sleep(TAKEOVER_POLL_MS)
-    }
-    await load(follower, ['logstore', '--connections', '1', '--batches', '1'])
-    return performance.now() - beganMs
-  }
-  const ms = await firstAnswerMs()
+  await leaderAmong(() => [follower])
+  await loadAt(follower, ['logstore', '--connections', '1', '--batches', '1'])
+  const ms = performance.now() - beganMs
   await follower.kill()
   return [{ records: batches * 512, 'first batch stored after, ms': Math.round(ms) }]
 }

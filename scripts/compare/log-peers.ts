@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { globSync, mkdirSync, statSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -19,6 +19,7 @@ import { parseArgs } from 'node:util'
 import { LOG_BATCH, LOG_FIRST_TIME, logBatch } from '../../bench/support/log-batches.ts'
 import { servicePolicy } from '../../bench/support/policy.ts'
 import { timed } from '../../bench/support/service.ts'
+import { bytesBelow } from './disk.ts'
 import { medianOf } from './medians.ts'
 import { MissingError } from './peer.ts'
 import { freePort, scratchDirectory, startServer, until, untilListening } from './server.ts'
@@ -180,15 +181,6 @@ async function startVictoriaLogs(directory: string, agent: Agent): Promise<Store
       return Number((JSON.parse(count) as { matched: string }).matched)
     },
   }
-}
-
-const bytesBelow = (directory: string): number =>
-  globSync('**/*', { cwd: directory }).reduce((sum, path) => sum + blocksOf(join(directory, path)), 0)
-
-/** What it takes of the disk: files may be longer than what was written to them. */
-function blocksOf(path: string): number {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats?.isFile() ? stats.blocks * 512 : 0
 }
 
 async function fill(store: Store, records: number, connections: number): Promise<void> {

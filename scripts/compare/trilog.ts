@@ -1,8 +1,6 @@
 /** trilog's broker, through the workloads of the load tool. */
-import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import { runCommand } from '../../bench/load/command.ts'
-import type { LoadResult } from '../../bench/load/result.ts'
+import { load } from './load.ts'
 import type { Figures, Measured, Peer, Setup } from './peer.ts'
 import { startServer, until } from './server.ts'
 
@@ -27,27 +25,16 @@ export const trilog: Peer = {
 }
 
 async function measureAt(url: string, setup: Setup): Promise<Measured> {
-  const publish = await load(setup, ['--workload', 'publish', '--url', url])
-  const cycle = await load(setup, ['--workload', 'cycle', '--url', url, '--preload', '0'])
+  const publish = await figuresOf(setup, ['--workload', 'publish', '--url', url])
+  const cycle = await figuresOf(setup, ['--workload', 'cycle', '--url', url, '--preload', '0'])
   return { server: 'trilog broker, local-sync', syncs: 'yes', publish, cycle }
 }
 
-async function load(
+async function figuresOf(
   { connections, durationMs, payloadBytes, nowMs }: Setup,
   args: readonly string[],
 ): Promise<Figures> {
-  let stdout = ''
-  let stderr = ''
   const shape = ['--connections', String(connections), '--payload-bytes', String(payloadBytes)]
-  const time = ['--duration', `${durationMs}ms`, '--disk-time', '0s']
-  const exitCode = await runCommand(['broker', '--json', ...shape, ...time, ...args], {
-    stdout: (text) => (stdout += text),
-    stderr: { isTerminal: false, columns: 80, write: (text) => (stderr += text) },
-    nowMs,
-    stop: new AbortController().signal,
-  })
-  assert.equal(exitCode, 0, stderr)
-  const { throughput, latencyMs, errors } = JSON.parse(stdout) as LoadResult // our own output
-  assert.deepEqual(errors, {})
+  const { throughput, latencyMs } = await load(['broker', ...shape, '--duration', `${durationMs}ms`, ...args], nowMs)
   return { perSecond: throughput.unitsPerSecond, p50Ms: latencyMs.p50, p99Ms: latencyMs.p99 }
 }

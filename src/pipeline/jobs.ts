@@ -13,8 +13,8 @@ import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { StoreError, messageOf } from '../errors.ts'
 import { Piscina } from './piscina.ts'
-import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 import type { Pool } from './piscina.ts'
+import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 
 export interface JobPoolOptions {
   /** For messages to people: 'logstore query'. */

@@ -18,8 +18,8 @@ import { messageOf } from '../errors.ts'
 import { STOP } from './lane-task.ts'
 import type { LaneTask } from './lane-task.ts'
 import { Piscina } from './piscina.ts'
-import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 import type { Pool } from './piscina.ts'
+import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 
 export interface LaneOptions {
   /** For messages to people: 'logstore decode'. */

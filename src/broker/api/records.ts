@@ -1,13 +1,11 @@
 /** Routes of the records of a stream. */
-import { schemaCheck } from '../../schema-check.ts'
 import type { Endpoint } from '../../http/routes.ts'
 import { mapInTurns } from '../../http/turns.ts'
-import { describeProblem } from '../../validation.ts'
+import { bodyCheck } from '../body-check.ts'
 import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { scanPublish } from './publish-scan.ts'
 import { publishText } from './publish-text.ts'
-import { refuse } from '../refusals.ts'
 import type { BrokerError, RefusalCode } from '../refusals.ts'
 import { PublishBatchReply, PublishReply, ReplayReply } from '../wire/record-answers.ts'
 import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
@@ -55,14 +53,10 @@ export const publishBatch = (parts: RouteParts): Endpoint =>
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.publishBatch(answer, caller, path, body),
   })
 
-const batch = schemaCheck(PublishBatchBody)
+const checkBatch = bodyCheck(PublishBatchBody)
 
-function parseBatch(value: unknown): ReturnType<typeof mapInTurns<unknown, PublishInput | BrokerError>> {
-  if (!batch.accepts(value)) {
-    throw refuse('invalid_request', describeProblem(batch.errors(value), PublishBatchBody))
-  }
-  return mapInTurns(value.records, tryParsePublish)
-}
+const parseBatch = (value: unknown): ReturnType<typeof mapInTurns<unknown, PublishInput | BrokerError>> =>
+  mapInTurns(checkBatch(value).records, tryParsePublish)
 
 export const replay = (parts: RouteParts): Endpoint => replaying(parts, 'A page of records', false)
 
