@@ -148,6 +148,7 @@ export class Reading {
     const parts = format === 'ndjson' ? [page.bytes] : [Buffer.from(head), page.bytes, Buffer.from(tail)]
     const body = Buffer.concat(parts) // a copy in any case: the memory of the page is that of others, too
     page.bytesDone()
+    await core.tellable(stream)
     return body
   }
 

@@ -325,23 +325,6 @@ describe('a group that is deleted', () => {
   })
 })
 
-describe('audit events', () => {
-  it('go when they are too old, where that is set', async () => {
-    const world = await BrokerWorld.open({ auditMaxAgeMs: 60_000 })
-    const client = new Client(world)
-    await client.now(client.create('a'))
-    await world.advance(61_000)
-    await client.now(client.create('b'))
-    await Promise.all([world.retainer.enforce(), world.flush()])
-    await world.flush()
-    assert.deepEqual(
-      (await client.now(client.events())).map(({ stream }) => stream),
-      ['b'],
-    )
-    await world.close()
-  })
-})
-
 describe('a claim with an id', () => {
   const claimOf = async (world: BrokerWorld, id: string | null, max = 2) => {
     const body = { claim_id: id, max_messages: max, lease_timeout_millis: 1000 }
