@@ -34,6 +34,25 @@ export function describeProblem(
   return `${field || whole} ${first.message}`
 }
 
+/**
+ * Likewise, every mistake of those that the check found, one sentence each. The check ends after some.
+ *
+ * @see describeProblem
+ */
+export function describeProblems(
+  errors: readonly TLocalizedValidationError[],
+  schema: TSchema,
+  whole: string,
+): readonly [string, ...string[]] {
+  // An unknown field is an error of its own beside the one of its owner.
+  const own = errors.filter(({ keyword }) => keyword !== 'additionalProperties')
+  const byPlace = Map.groupBy(own, ({ instancePath }) => instancePath)
+  const [first = describeProblem(errors, schema, whole), ...others] = new Set(
+    [...byPlace.values()].map((ofPlace) => describeProblem(ofPlace, schema, whole)),
+  )
+  return [first, ...others]
+}
+
 /** For code that checks by hand. @param owner the object that has the field */
 export const unknownField = (owner: string, known: Iterable<string>, kind = 'field'): string =>
   `${owner} has an unknown ${kind}; known are ${[...known].join(', ') || 'none'}`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Type } from 'typebox'
 import { Errors } from 'typebox/schema'
-import { describeProblem } from '../src/validation.ts'
+import { describeProblem, describeProblems } from '../src/validation.ts'
 
 const schema = Type.Object(
   {
@@ -39,5 +39,16 @@ describe('a problem', () => {
     const [, errors] = Errors(schema, { s3cret: 1 })
     assert.match(describeProblem(errors, schema, 'the file'), /^the file has an unknown field; known are properties, /)
     assert.equal(describeProblem([], schema), 'the body does not match its schema')
+  })
+
+  it('is told beside the others of the same value', () => {
+    const problemsOf = (value: unknown) => describeProblems(Errors(schema, value)[1], schema, 'the file')
+    assert.deepEqual(problemsOf({ properties: 's3cret', items: ['s3cret'], s3cret: 1 }), [
+      'the file has an unknown field; known are properties, labels, items',
+      'properties must be integer',
+      'items.0 must be object or null',
+    ])
+    assert.deepEqual(problemsOf([]), ['the file must be object'])
+    assert.deepEqual(describeProblems([], schema, 'the file'), ['the file does not match its schema'])
   })
 })

@@ -71,8 +71,9 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   const merged = belowEnvironment(readConfigFile(told, problems), told)
   if (!merged['TRILOG_CLUSTER_SERVERS'])
     problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
+  // This is no node, and needs no name.
+  const settings = problems.collect(() => loadClusterSettings({ TRILOG_NODE_ID: 'none', ...merged }))
   problems.throwIfAny()
-  const settings = loadClusterSettings({ TRILOG_NODE_ID: 'none', ...merged }) // who asks is no node, and needs no name
   const { listener, ca } = settings! // there are servers
   return {
     name: name!, // or there was a problem

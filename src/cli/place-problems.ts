@@ -1,39 +1,81 @@
-/** What is wrong with the directories and files that settings name, as far as it can be seen without changing anything. */
+/**
+ * What is wrong with the directories and files that settings name, as far as it can be seen without changing anything.
+ *
+ * P1  each is looked at by its own setting, so that a mistake in another one hides nothing; files that settings themselves are judged by are
+ *     read by `src/config`
+ */
 import { constants, accessSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Config } from '../config/config.ts'
+import { brokerSettings } from '../config/broker.ts'
+import { logStoreSettings } from '../config/logstore.ts'
+import { objectStoreSettings } from '../config/objectstore.ts'
+import { startSettings } from '../config/process.ts'
 import { readSettingFile } from '../config/setting-file.ts'
+import { SettingProblems, readSettings } from '../config/settings.ts'
+import type { BindAddress, Environment } from '../config/settings.ts'
 import { StoreError } from '../errors.ts'
 import { errorCode } from '../log/files.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { readTenantPolicy } from '../logstore/tenants/policy-holder.ts'
 import { parseCredentials } from '../objectstore/s3/auth/credentials.ts'
 
-/** @returns one sentence each, which begins with the name of the setting */
-export function placeProblems({ services: { logstore, objectstore, broker } }: Config): readonly string[] {
-  const problems: (string | null)[] = []
-  if (logstore) {
-    const { dataDirectory, durability, tenantPolicyFile } = logstore
-    problems.push(directoryProblem('LOGSTORE_DATA_DIR', dataDirectory))
-    for (const replica of durability.mode === 'local' ? [] : durability.replicaDirectories) {
-      problems.push(directoryProblem('LOGSTORE_WAL_REPLICA_PATHS', replica))
-    }
-    if (tenantPolicyFile !== null) problems.push(problemOf('', () => readTenantPolicy(nodeFiles, tenantPolicyFile, 1)))
+/**
+ * @param env settings, with or without mistakes
+ * @returns one sentence each, which begins with the name of the setting
+ */
+export function placeProblems(env: Environment): readonly string[] {
+  const told = new SettingProblems() // by `loadConfig`
+  const settings = readSettings(
+    { ...startSettings, ...logStoreSettings, ...objectStoreSettings, ...brokerSettings },
+    env,
+    told,
+  )
+  const chosen = told.check(() => settings.TRILOG_SERVICES) ?? new Set()
+  const problems: string[] = []
+  const takenBy = new Map<string, string>()
+  /** What one setting has taken, another one cannot have. */
+  const take = (setting: string, placeOf: () => string | null): void => {
+    const place = told.check(placeOf)
+    const other = place === null ? undefined : takenBy.get(place)
+    if (other !== undefined) problems.push(`${setting} must not be ${place}, which ${other} is`)
+    else if (place !== null) takenBy.set(place, setting)
   }
-  if (objectstore) {
-    const { dataDirectory, auth } = objectstore
-    problems.push(directoryProblem('OBJSTORE_DATA_DIR', dataDirectory))
-    if (auth.mode === 'sigv4') {
-      const read = (): unknown => parseCredentials(readSettingFile(auth.credentialsFile))
-      problems.push(problemOf('OBJSTORE_CREDENTIALS_FILE ', read))
-    }
+  const look = (find: () => string | null): void => {
+    const problem = told.check(find)
+    if (problem !== null) problems.push(problem)
   }
-  if (broker) {
-    problems.push(directoryProblem('MQ_DATA_DIR', broker.dataDirectory))
-    for (const replica of broker.replicaDirectories) problems.push(directoryProblem('MQ_REPLICA_DIRS', replica))
+  if (chosen.has('logstore')) {
+    take('LOGSTORE_BIND_ADDRESS', () => shownListener(settings.LOGSTORE_BIND_ADDRESS))
+    take('LOGSTORE_OTLP_GRPC_BIND_ADDRESS', () => shownListener(settings.LOGSTORE_OTLP_GRPC_BIND_ADDRESS))
+    take('LOGSTORE_DATA_DIR', () => settings.LOGSTORE_DATA_DIR)
+    look(() => directoryProblem('LOGSTORE_DATA_DIR', settings.LOGSTORE_DATA_DIR))
+    const isReplicated = told.check(() => settings.LOGSTORE_WAL_DURABILITY_MODE === 'replicated-local') === true
+    for (const replica of isReplicated ? settings.LOGSTORE_WAL_REPLICA_PATHS : [])
+      look(() => directoryProblem('LOGSTORE_WAL_REPLICA_PATHS', replica))
+    const policy = settings.LOGSTORE_TENANT_POLICY_FILE
+    if (policy !== null) look(() => problemOf('', () => readTenantPolicy(nodeFiles, policy, 1)))
   }
-  return problems.filter((problem) => problem !== null)
+  if (chosen.has('objectstore')) {
+    take('OBJSTORE_BIND_ADDRESS', () => shownListener(settings.OBJSTORE_BIND_ADDRESS))
+    take('OBJSTORE_DATA_DIR', () => settings.OBJSTORE_DATA_DIR)
+    look(() => directoryProblem('OBJSTORE_DATA_DIR', settings.OBJSTORE_DATA_DIR))
+    const credentials = settings.OBJSTORE_CREDENTIALS_FILE
+    const asksForKeys = told.check(() => settings.OBJSTORE_AUTH_MODE === 'sigv4') === true
+    if (asksForKeys && credentials !== null)
+      look(() => problemOf('OBJSTORE_CREDENTIALS_FILE ', () => parseCredentials(readSettingFile(credentials))))
+  }
+  if (chosen.has('broker')) {
+    take('MQ_HTTP_BIND', () => shownListener(settings.MQ_HTTP_BIND))
+    take('MQ_DATA_DIR', () => settings.MQ_DATA_DIR)
+    look(() => directoryProblem('MQ_DATA_DIR', settings.MQ_DATA_DIR))
+    for (const replica of settings.MQ_REPLICA_DIRS) look(() => directoryProblem('MQ_REPLICA_DIRS', replica))
+  }
+  return problems
 }
+
+/** Null: there is none, or any free port will do. */
+const shownListener = (bind: BindAddress | null): string | null =>
+  bind === null || bind.port === 0 ? null : `${bind.host}:${bind.port}`
 
 /** One that is not there would be made by the start. */
 function directoryProblem(setting: string, directory: string): string | null {

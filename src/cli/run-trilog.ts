@@ -13,7 +13,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
       await run(answer.config)
     } else if (answer.kind === 'check') {
       const { placeProblems } = await import('./place-problems.ts')
-      say(answer.answer(placeProblems(answer.config)))
+      say(answer.answer(placeProblems(answer.settings)))
     } else if (answer.kind === 'health') {
       const { healthOf, saidOfHealth } = await import('./health-check.ts')
       say(saidOfHealth(await healthOf(answer.config), answer.json))

@@ -29,8 +29,8 @@ export interface Said {
 
 export type TrilogAnswer =
   | { readonly kind: 'start'; readonly config: Config }
-  /** The settings are right: what they name is to be looked at. */
-  | { readonly kind: 'check'; readonly config: Config; readonly answer: (problems: readonly string[]) => Said }
+  /** What the settings name is to be looked at. The answer takes the problems of that, and has those of the settings before them. */
+  | { readonly kind: 'check'; readonly settings: Environment; readonly answer: (problems: readonly string[]) => Said }
   /** The settings are right: the services that they name are to be asked. */
   | { readonly kind: 'health'; readonly config: Config; readonly json: boolean }
   /** `trilog logs`: asks a log store. */
@@ -143,15 +143,15 @@ function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine
       : [...shownSettings(report), ...shownMistakes(found, warnings)].join('\n')
     return { kind: 'say', text, exitCode: exitCodeOf(found) }
   }
-  const answer = (found: readonly string[]): Said => {
+  const answer = (ofPlaces: readonly string[]): Said => {
+    const found = [...problemsOf(load), ...ofPlaces]
     const valid = found.length === 0
     const text = json
       ? JSON.stringify({ valid, problems: found, warnings })
       : [...shownMistakes(found, warnings), valid ? 'valid' : 'invalid'].join('\n')
     return { text, exitCode: exitCodeOf(found) }
   }
-  const found = problemsOf(load)
-  return found.length > 0 ? { kind: 'say', ...answer(found) } : { kind: 'check', config: load(), answer }
+  return { kind: 'check', settings, answer }
 }
 
 const exitCodeOf = (problems: readonly string[]): number => (problems.length === 0 ? 0 : EXIT_BAD_CONFIGURATION)

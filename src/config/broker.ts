@@ -273,7 +273,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
   const problems = new SettingProblems((name) => (isBrokerSetting(name) ? names[name] : name))
   const settings = readSettings(tableWithProcess, { ...env, ...flags }, problems)
   const quotas = quotasOf(settings, problems)
-  const auth = authOf(settings, problems)
+  const auth = problems.check(() => authOf(settings, problems))
   const tls = tlsOf(
     {
       certFile: settings.MQ_TLS_CERT_FILE,
@@ -285,9 +285,8 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     brokerTlsNames(names),
   )
   const replication = replicationOf(settings, env, problems)
-  problems.throwIfAny() // the checks below need every single value
-  checkBind(settings, problems)
-  checkReplicas(settings, names, problems)
+  problems.check(() => checkBind(settings, problems))
+  problems.check(() => checkReplicas(settings, names, problems))
   problems.throwIfAny()
   const replicaDirectories = settings.MQ_REPLICA_DIRS
   const bindingFile = settings.MQ_REPLICATION_BINDING_FILE
@@ -298,7 +297,7 @@ export function loadBrokerConfig(env: Environment, flags: BrokerFlags | null = n
     dataDirectory: settings.MQ_DATA_DIR,
     nodeId: settings.MQ_NODE_ID,
     flushPolicy: settings.MQ_FLUSH_POLICY,
-    auth,
+    auth: auth!, // or there was a problem
     metricsExposure: settings.MQ_METRICS_EXPOSURE,
     replicaDirectories,
     writeQuorum: settings.MQ_WRITE_QUORUM ?? majorityOf(1 + replicaDirectories.length),
@@ -356,14 +355,11 @@ function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: 
 }
 
 function authOf(settings: Settings, problems: SettingProblems): BrokerAuth {
-  const { MQ_AUTH_MODE: mode, MQ_CREDENTIALS_FILE: file, MQ_IDENTITY_HEADER: headers } = settings
-  const proxies = settings.MQ_TRUSTED_PROXY
+  const { MQ_AUTH_MODE: mode, MQ_CREDENTIALS_FILE: file } = settings
   const asksFile = mode === 'api-key' || mode === 'mtls'
   if (!asksFile && file !== null) problems.add('MQ_CREDENTIALS_FILE', 'is for the modes api-key and mtls: leave it out')
-  if (mode !== 'external' && headers !== null)
-    problems.add('MQ_IDENTITY_HEADER', 'is for the mode external: leave it out')
-  if (mode !== 'external' && proxies?.length > 0)
-    problems.add('MQ_TRUSTED_PROXY', 'is for the mode external: leave it out')
+  const headers = problems.check(() => identityHeadersOf(settings, problems))
+  const trustedProxies = problems.check(() => trustedProxiesOf(settings, problems)) ?? []
   if (mode === 'mtls' && settings.MQ_TLS_CLIENT_CA_FILE === null)
     problems.add('MQ_TLS_CLIENT_CA_FILE', 'must name the authorities of clients, as the mode is mtls')
   if (asksFile) {
@@ -371,13 +367,25 @@ function authOf(settings: Settings, problems: SettingProblems): BrokerAuth {
     if (file === null) problems.add('MQ_CREDENTIALS_FILE', `must name a file with ${what}, as the mode is ${mode}`)
     else return { mode, credentialsFile: file, credentials: credentialsOf(file, mode, problems) }
   }
-  if (mode === 'external') {
-    if (headers === null) problems.add('MQ_IDENTITY_HEADER', 'must name three headers, as the mode is external')
-    if (proxies?.length === 0)
-      problems.add('MQ_TRUSTED_PROXY', 'must name an address at least, as the mode is external')
-    if (headers !== null) return { mode, headers, trustedProxies: proxies }
-  }
-  return { mode: 'insecure-local' }
+  return mode === 'external' && headers !== null ? { mode, headers, trustedProxies } : { mode: 'insecure-local' }
+}
+
+const ONLY_EXTERNAL = 'is for the mode external: leave it out'
+
+function identityHeadersOf(settings: Settings, problems: SettingProblems): Settings['MQ_IDENTITY_HEADER'] {
+  const { MQ_AUTH_MODE: mode, MQ_IDENTITY_HEADER: headers } = settings
+  if (mode === 'external' && headers === null)
+    problems.add('MQ_IDENTITY_HEADER', 'must name three headers, as the mode is external')
+  if (mode !== 'external' && headers !== null) problems.add('MQ_IDENTITY_HEADER', ONLY_EXTERNAL)
+  return headers
+}
+
+function trustedProxiesOf(settings: Settings, problems: SettingProblems): readonly AddressBlock[] {
+  const { MQ_AUTH_MODE: mode, MQ_TRUSTED_PROXY: proxies } = settings
+  if (mode === 'external' && proxies.length === 0)
+    problems.add('MQ_TRUSTED_PROXY', 'must name an address at least, as the mode is external')
+  if (mode !== 'external' && proxies.length > 0) problems.add('MQ_TRUSTED_PROXY', ONLY_EXTERNAL)
+  return proxies
 }
 
 function credentialsOf(file: string, mode: BrokerAuthByFile, problems: SettingProblems): readonly BrokerCredential[] {

@@ -206,11 +206,16 @@ const MS_PER_HOUR = 3_600_000
 export function loadClusterSettings(env: Environment): ClusterSettings | null {
   const problems = new SettingProblems()
   const settings = readSettings(tableWithProcess, env, problems)
-  if (settings.TRILOG_CLUSTER_SERVERS === null) refuseWithoutServers(env, problems)
-  problems.throwIfAny()
-  if (settings.TRILOG_CLUSTER_SERVERS === null) return null
+  const isAlone = problems.check(() => settings.TRILOG_CLUSTER_SERVERS === null)
+  if (isAlone === true) {
+    refuseWithoutServers(env, problems)
+    problems.throwIfAny()
+    return null
+  }
   for (const needed of ['TRILOG_CLUSTER_NAME', 'TRILOG_NODE_ID', 'TRILOG_CLUSTER_SECRET'] as const) {
-    if (settings[needed] === null) problems.add(needed, 'must be set, as TRILOG_CLUSTER_SERVERS is')
+    problems.check(() => {
+      if (settings[needed] === null) problems.add(needed, 'must be set, as TRILOG_CLUSTER_SERVERS is')
+    })
   }
   const credentials = credentialsOf(settings, problems)
   const ca = authoritiesOf(settings, problems)
@@ -223,9 +228,10 @@ export function loadClusterSettings(env: Environment): ClusterSettings | null {
     TLS_NAMES,
     problems,
   )
-  checkListener(settings, problems)
+  problems.check(() => checkBind(settings, problems))
+  problems.check(() => checkUrl(settings, problems))
   problems.throwIfAny()
-  const { hosts, isTls } = settings.TRILOG_CLUSTER_SERVERS
+  const { hosts, isTls } = settings.TRILOG_CLUSTER_SERVERS! // this node is not alone
   return Object.freeze({
     servers: hosts,
     name: settings.TRILOG_CLUSTER_NAME!, // demanded above
@@ -307,14 +313,17 @@ function readOr(fallback: string, setting: string, problems: SettingProblems, re
 }
 
 /** What the listener gives is everything there is: neither that nor the secret goes through a network in plain text unasked. */
-function checkListener(settings: Settings, problems: SettingProblems): void {
+function checkBind(settings: Settings, problems: SettingProblems): void {
+  const { TRILOG_CLUSTER_BIND: bind, TRILOG_CLUSTER_TLS_CERT_FILE: certificate } = settings
+  if (isLoopback(bind.host) || certificate !== null || settings.TRILOG_ALLOW_INSECURE_BIND) return
+  problems.add(
+    'TRILOG_CLUSTER_BIND',
+    'must be a loopback address while the listener speaks no TLS: set TRILOG_CLUSTER_TLS_CERT_FILE, or TRILOG_ALLOW_INSECURE_BIND=1',
+  )
+}
+
+function checkUrl(settings: Settings, problems: SettingProblems): void {
   const { TRILOG_CLUSTER_BIND: bind, TRILOG_CLUSTER_URL: url, TRILOG_CLUSTER_TLS_CERT_FILE: certificate } = settings
-  if (!isLoopback(bind.host) && certificate === null && !settings.TRILOG_ALLOW_INSECURE_BIND) {
-    problems.add(
-      'TRILOG_CLUSTER_BIND',
-      'must be a loopback address while the listener speaks no TLS: set TRILOG_CLUSTER_TLS_CERT_FILE, or TRILOG_ALLOW_INSECURE_BIND=1',
-    )
-  }
   if (url === null && (bind.host === '0.0.0.0' || bind.host === '::'))
     problems.add('TRILOG_CLUSTER_URL', `must be set, as nobody can call ${bind.host}, the host of TRILOG_CLUSTER_BIND`)
   if (certificate !== null && url?.startsWith('http:') === true)

@@ -1,17 +1,17 @@
 /** What the process was told: environment and flags → one frozen object. */
 import type { LogLevel } from '../observability/logger.ts'
-import { loadBrokerConfig } from './broker.ts'
+import { brokerSettings, loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
-import { loadClusterSettings } from './cluster.ts'
+import { clusterSettings, loadClusterSettings } from './cluster.ts'
 import type { ClusterSettings } from './cluster.ts'
 import { loadConsoleConfig } from './console.ts'
-import type { ConsoleConfig } from './console.ts'
-import { loadLogStoreConfig } from './logstore.ts'
+import type { AskForCredentials, ConsoleConfig } from './console.ts'
+import { loadLogStoreConfig, logStoreSettings } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
-import { loadObjectStoreConfig } from './objectstore.ts'
+import { loadObjectStoreConfig, objectStoreSettings } from './objectstore.ts'
 import type { ObjectStoreConfig } from './objectstore.ts'
 import { processSettings, startSettings } from './process.ts'
-import { BadConfiguration, SettingProblems, readSettings } from './settings.ts'
+import { SettingProblems, readSettings } from './settings.ts'
 import type { Environment, SettingsOf } from './settings.ts'
 import { tracingOf } from './tracing.ts'
 import type { TracingConfig } from './tracing.ts'
@@ -50,18 +50,14 @@ export interface Config {
  */
 export function loadConfig(env: Environment, problems: SettingProblems = new SettingProblems()): Config {
   const ofProcess = readSettings(processSettings, env, problems)
-  const chosen = servicesOf(readSettings(startSettings, env, problems))
-  const logstore = chosen.has('logstore') ? collect(problems, () => loadLogStoreConfig(env)) : null
-  const objectstore = chosen.has('objectstore') ? collect(problems, () => loadObjectStoreConfig(env)) : null
-  const broker = chosen.has('broker') ? collect(problems, () => loadBrokerConfig(env)) : null
-  const local = {
-    logstore: logstore && logstore.tenantPolicyFile !== null,
-    objectstore: objectstore && objectstore.auth.mode !== 'local',
-    broker: broker && broker.auth.mode !== 'insecure-local',
-  }
-  const console = collect(problems, () => loadConsoleConfig(env, local))
-  const cluster = collect(problems, () => loadClusterSettings(env))
-  if (cluster !== null) demandClusterable({ logstore, broker }, problems)
+  const start = readSettings(startSettings, env, problems)
+  const chosen = problems.check(() => start.TRILOG_SERVICES) ?? new Set()
+  const logstore = chosen.has('logstore') ? problems.collect(() => loadLogStoreConfig(env)) : null
+  const objectstore = chosen.has('objectstore') ? problems.collect(() => loadObjectStoreConfig(env)) : null
+  const broker = chosen.has('broker') ? problems.collect(() => loadBrokerConfig(env)) : null
+  const console = problems.collect(() => loadConsoleConfig(env, askedFor(chosen, env)))
+  const cluster = problems.collect(() => loadClusterSettings(env))
+  demandClusterable(chosen, env, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore, objectstore, broker }, { console, cluster })
 }
@@ -74,29 +70,59 @@ export function loadConfig(env: Environment, problems: SettingProblems = new Set
  */
 export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
   const ofProcess = readSettings(processSettings, env, problems)
-  const broker = collect(problems, () => loadBrokerConfig(env, flags))
-  const cluster = collect(problems, () => loadClusterSettings(env))
-  if (cluster !== null) demandClusterable({ logstore: null, broker }, problems)
+  const broker = problems.collect(() => loadBrokerConfig(env, flags))
+  const cluster = problems.collect(() => loadClusterSettings(env))
+  demandClusterable(new Set(['broker']), { ...env, ...flags }, problems)
   problems.throwIfAny()
   return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
+}
+
+/** Settings that are judged beside those of other services, whether or not these have mistakes. */
+const judgedBesides = {
+  TRILOG_CLUSTER_SERVERS: clusterSettings.TRILOG_CLUSTER_SERVERS,
+  LOGSTORE_TENANT_POLICY_FILE: logStoreSettings.LOGSTORE_TENANT_POLICY_FILE,
+  LOGSTORE_WAL_DURABILITY_MODE: logStoreSettings.LOGSTORE_WAL_DURABILITY_MODE,
+  LOGSTORE_QUERY_STORE: logStoreSettings.LOGSTORE_QUERY_STORE,
+  OBJSTORE_AUTH_MODE: objectStoreSettings.OBJSTORE_AUTH_MODE,
+  MQ_AUTH_MODE: brokerSettings.MQ_AUTH_MODE,
+  MQ_REPLICA_DIRS: brokerSettings.MQ_REPLICA_DIRS,
+}
+
+type Chosen = ReadonlySet<keyof Config['services']>
+
+/** What requests to the services of this process are asked for. A mode with a mistake counts as one that asks: its mistake is told. */
+function askedFor(chosen: Chosen, env: Environment): AskForCredentials {
+  const told = new SettingProblems()
+  const settings = readSettings(judgedBesides, env, told)
+  const asks = (service: keyof Config['services'], isAsked: () => boolean): boolean | null =>
+    chosen.has(service) ? (told.check(isAsked) ?? true) : null
+  return {
+    logstore: asks('logstore', () => settings.LOGSTORE_TENANT_POLICY_FILE !== null),
+    objectstore: asks('objectstore', () => settings.OBJSTORE_AUTH_MODE !== 'local'),
+    broker: asks('broker', () => settings.MQ_AUTH_MODE !== 'insecure-local'),
+  }
 }
 
 /**
  * A log that a node copies from another one would leave replica directories behind, and a start could prefer those. A bucket is not what the leader
  * has at the moment.
  */
-function demandClusterable(
-  { logstore, broker }: Pick<Config['services'], 'logstore' | 'broker'>,
-  problems: SettingProblems,
-): void {
+function demandClusterable(chosen: Chosen, env: Environment, problems: SettingProblems): void {
+  const settings = readSettings(judgedBesides, env, new SettingProblems()) // whose mistakes each service tells
+  const demand = (service: keyof Config['services'], setting: string, isFit: () => boolean, rule: string): void => {
+    if (chosen.has(service) && problems.check(isFit) === false) problems.add(setting, rule)
+  }
+  if (problems.check(() => settings.TRILOG_CLUSTER_SERVERS) === null) return
   const unset = 'must be unset with TRILOG_CLUSTER_SERVERS: the other nodes have the copies'
-  if (broker !== null && broker.replicaDirectories.length > 0) problems.add('MQ_REPLICA_DIRS', unset)
-  if (logstore !== null && logstore.durability.mode !== 'local') problems.add('LOGSTORE_WAL_REPLICA_PATHS', unset)
-  if (logstore !== null && logstore.queryStore.kind === 's3')
-    problems.add(
-      'LOGSTORE_QUERY_STORE',
-      'must not be s3 with TRILOG_CLUSTER_SERVERS: queries are answered by the leader',
-    )
+  demand('broker', 'MQ_REPLICA_DIRS', () => settings.MQ_REPLICA_DIRS.length === 0, unset)
+  const isLocal = (): boolean => settings.LOGSTORE_WAL_DURABILITY_MODE === 'local'
+  demand('logstore', 'LOGSTORE_WAL_REPLICA_PATHS', isLocal, unset)
+  demand(
+    'logstore',
+    'LOGSTORE_QUERY_STORE',
+    () => settings.LOGSTORE_QUERY_STORE !== 's3',
+    'must not be s3 with TRILOG_CLUSTER_SERVERS: queries are answered by the leader',
+  )
 }
 
 const configOf = (
@@ -114,19 +140,3 @@ const configOf = (
     services: Object.freeze(services),
     ...beside,
   })
-
-/** None when their setting has a mistake, which is among the problems. */
-const servicesOf = ({
-  TRILOG_SERVICES: chosen,
-}: Partial<SettingsOf<typeof startSettings>>): ReadonlySet<keyof Config['services']> => chosen ?? new Set()
-
-/** Adds the problems of one service's settings to those of the process, so that all are told at once. */
-function collect<T>(problems: SettingProblems, load: () => T): T | null {
-  try {
-    return load()
-  } catch (error) {
-    if (!(error instanceof BadConfiguration)) throw error
-    problems.addAll(error)
-    return null
-  }
-}

@@ -66,6 +66,7 @@ export type AskForCredentials = Readonly<Record<keyof ConsoleConfig['urls'], boo
 export function loadConsoleConfig(env: Environment, local: AskForCredentials): ConsoleConfig | null {
   const problems = new SettingProblems()
   const read = readSettings(settings, env, problems)
+  problems.check(() => checkBind(read, local, problems))
   problems.throwIfAny()
   const bind = read[CONSOLE_BIND]
   if (bind === null) return null
@@ -74,8 +75,6 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
     objectstore: withoutSlash(read.TRILOG_CONSOLE_OBJECTSTORE_URL),
     broker: withoutSlash(read.TRILOG_CONSOLE_BROKER_URL),
   })
-  checkBind(bind, urls, local, read, problems)
-  problems.throwIfAny()
   return Object.freeze({
     bind,
     isAsked: isGiven(consoleSettings[CONSOLE_BIND], env[CONSOLE_BIND]),
@@ -88,16 +87,16 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
 const withoutSlash = (url: string | null): string | null => url?.replace(/\/+$/, '') ?? null
 
 /** A client that reaches the console reaches the services behind it. */
-function checkBind(
-  bind: BindAddress,
-  urls: ConsoleConfig['urls'],
-  local: AskForCredentials,
-  { TRILOG_ALLOW_INSECURE_BIND: isAllowed }: SettingsOf<typeof settings>,
-  problems: SettingProblems,
-): void {
-  if (isLoopback(bind.host) || isAllowed) return
+function checkBind(read: SettingsOf<typeof settings>, local: AskForCredentials, problems: SettingProblems): void {
+  const bind = read[CONSOLE_BIND]
+  if (bind === null || isLoopback(bind.host) || read.TRILOG_ALLOW_INSECURE_BIND) return
+  const elsewhere = {
+    logstore: read.TRILOG_CONSOLE_LOGSTORE_URL,
+    objectstore: read.TRILOG_CONSOLE_OBJECTSTORE_URL,
+    broker: read.TRILOG_CONSOLE_BROKER_URL,
+  }
   const services = ['logstore', 'objectstore', 'broker'] as const
-  const open = services.filter((service) => (urls[service] === null ? local[service] === false : true))
+  const open = services.filter((service) => elsewhere[service] !== null || local[service] === false)
   if (open.length === 0) return
   problems.add(
     CONSOLE_BIND,

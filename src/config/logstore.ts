@@ -239,9 +239,9 @@ type Settings = SettingsOf<typeof tableWithProcess>
 export function loadLogStoreConfig(env: Environment): LogStoreConfig {
   const problems = new SettingProblems()
   const settings = readSettings(tableWithProcess, env, problems)
-  problems.throwIfAny() // the checks below need every single value
-  checkBinds(settings, problems)
-  checkReplicas(settings, problems)
+  for (const name of ['LOGSTORE_BIND_ADDRESS', 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS'] as const)
+    problems.check(() => checkBind(name, settings, problems))
+  problems.check(() => checkReplicas(settings, problems))
   const tls = tlsOf(
     {
       certFile: settings.LOGSTORE_TLS_CERT_FILE,
@@ -251,19 +251,7 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
     LOGSTORE_TLS_NAMES,
     problems,
   )
-  if (settings.LOGSTORE_QUERY_STORE === 's3' && settings.LOGSTORE_QUERY_S3_BUCKET === null) {
-    problems.add('LOGSTORE_QUERY_S3_BUCKET', 'must name a bucket, as LOGSTORE_QUERY_STORE is s3')
-  }
-  const bucket = settings.LOGSTORE_QUERY_S3_BUCKET
-  if (bucket !== null && !BUCKET_NAME.test(bucket)) {
-    problems.add(
-      'LOGSTORE_QUERY_S3_BUCKET',
-      'must be the name of a bucket: letters, digits, dots, hyphens and underscores',
-    )
-  }
-  if (settings.LOGSTORE_QUERY_S3_PREFIX.startsWith('/')) {
-    problems.add('LOGSTORE_QUERY_S3_PREFIX', 'must not begin with a slash: no key that tools make does')
-  }
+  checkQueryStore(settings, problems)
   problems.throwIfAny()
   return Object.freeze({
     http: settings.LOGSTORE_BIND_ADDRESS,
@@ -294,17 +282,32 @@ export function loadLogStoreConfig(env: Environment): LogStoreConfig {
 }
 
 /** The development tenant's token is public, so only this machine may be able to reach the listeners. */
-function checkBinds(settings: Settings, problems: SettingProblems): void {
+function checkBind(
+  name: 'LOGSTORE_BIND_ADDRESS' | 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS',
+  settings: Settings,
+  problems: SettingProblems,
+): void {
   if (settings.LOGSTORE_TENANT_POLICY_FILE !== null || settings.TRILOG_ALLOW_INSECURE_BIND) return
-  for (const name of ['LOGSTORE_BIND_ADDRESS', 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS'] as const) {
-    const bind = settings[name]
-    if (bind !== null && !isLoopback(bind.host)) {
-      problems.add(
-        name,
-        'must be a loopback address while the development credentials are in use: set LOGSTORE_TENANT_POLICY_FILE, or TRILOG_ALLOW_INSECURE_BIND=1',
-      )
-    }
+  const bind = settings[name]
+  if (bind === null || isLoopback(bind.host)) return
+  problems.add(
+    name,
+    'must be a loopback address while the development credentials are in use: set LOGSTORE_TENANT_POLICY_FILE, or TRILOG_ALLOW_INSECURE_BIND=1',
+  )
+}
+
+function checkQueryStore(settings: Settings, problems: SettingProblems): void {
+  const { LOGSTORE_QUERY_STORE: store, LOGSTORE_QUERY_S3_BUCKET: bucket, LOGSTORE_QUERY_S3_PREFIX: prefix } = settings
+  if (store === 's3' && bucket === null)
+    problems.add('LOGSTORE_QUERY_S3_BUCKET', 'must name a bucket, as LOGSTORE_QUERY_STORE is s3')
+  if (bucket !== null && !BUCKET_NAME.test(bucket)) {
+    problems.add(
+      'LOGSTORE_QUERY_S3_BUCKET',
+      'must be the name of a bucket: letters, digits, dots, hyphens and underscores',
+    )
   }
+  if (prefix.startsWith('/'))
+    problems.add('LOGSTORE_QUERY_S3_PREFIX', 'must not begin with a slash: no key that tools make does')
 }
 
 function checkReplicas(settings: Settings, problems: SettingProblems): void {

@@ -146,9 +146,8 @@ type Settings = SettingsOf<typeof tableWithProcess>
 export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
   const problems = new SettingProblems()
   const settings = readSettings(tableWithProcess, env, problems)
-  problems.throwIfAny() // the checks below need every single value
-  checkBind(settings, problems)
-  const auth = authOf(settings, problems)
+  problems.check(() => checkBind(settings, problems))
+  const auth = problems.check(() => authOf(settings, problems))
   const tls = tlsOf(
     {
       certFile: settings.OBJSTORE_TLS_CERT_FILE,
@@ -166,7 +165,7 @@ export function loadObjectStoreConfig(env: Environment): ObjectStoreConfig {
     trustedProxies: settings.TRILOG_TRUSTED_PROXIES,
     dataDirectory: settings.OBJSTORE_DATA_DIR,
     baseDomain: settings.OBJSTORE_BASE_DOMAIN,
-    auth,
+    auth: auth!, // or there was a problem
     region: settings.OBJSTORE_REGION,
     extensions: settings.OBJSTORE_EXTENSIONS,
     putBytesMax: settings.OBJSTORE_MAX_PUT_BYTES,

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
 import { schemaCheck } from '../schema-check.ts'
 import { StoreError } from '../errors.ts'
-import { describeProblem } from '../validation.ts'
+import { describeProblems } from '../validation.ts'
 
 /** @throws StoreError whose message continues the setting's name: 'names a file …' */
 export function readSettingFile(path: string): string {
@@ -23,7 +23,7 @@ export function readSettingFile(path: string): string {
 /**
  * What reads the text of a file of JSON.
  *
- * @param bad of the mistake, in words that go on after the setting's name: 'names a file …'
+ * @param bad of the mistakes, in words that go on after the setting's name: 'names a file …'
  */
 export function jsonFile<Schema extends TSchema>(
   schema: Schema,
@@ -38,6 +38,7 @@ export function jsonFile<Schema extends TSchema>(
       throw bad('names a file that is not valid JSON') // without the cause, which quotes it (F1)
     }
     if (check.accepts(value)) return value
-    throw bad(`names a file with a mistake: ${describeProblem(check.errors(value), schema, 'the file')}`)
+    const mistakes = describeProblems(check.errors(value), schema, 'the file')
+    throw bad(`names a file with ${mistakes.length > 1 ? 'mistakes' : 'a mistake'}: ${mistakes.join(', and ')}`)
   }
 }

@@ -35,6 +35,9 @@ export interface BindAddress {
 
 class BadSetting extends Error {}
 
+/** A check needs the value of a setting that has a mistake of its own. */
+class NotReadable extends Error {}
+
 /** The start cannot work. The message is one line. */
 export class BadConfiguration extends StoreError {
   /** One sentence each, which begins with the name of the setting. */
@@ -62,8 +65,34 @@ export class SettingProblems {
     this.#problems.add(`${this.#shown(name)} ${sentence}`)
   }
 
-  addAll({ problems }: BadConfiguration): void {
-    for (const problem of problems) this.#problems.add(problem)
+  /**
+   * Judges settings together. A check that needs a value with a mistake ends there, as it cannot say more; so every check stands alone.
+   *
+   * @returns null: it ended so
+   */
+  check<T>(judge: () => T): T | null {
+    try {
+      return judge()
+    } catch (error) {
+      if (error instanceof NotReadable) return null
+      throw error
+    }
+  }
+
+  /**
+   * Takes the problems of other settings, so that all are told at once.
+   *
+   * @param load throws BadConfiguration
+   * @returns null: it threw
+   */
+  collect<T>(load: () => T): T | null {
+    try {
+      return load()
+    } catch (error) {
+      if (!(error instanceof BadConfiguration)) throw error
+      for (const problem of error.problems) this.#problems.add(problem)
+      return null
+    }
   }
 
   /** @throws BadConfiguration with every problem */
@@ -72,7 +101,7 @@ export class SettingProblems {
   }
 }
 
-/** Reads every setting of the table. The value of a bad one is undefined behind its type: throw before using any. */
+/** Reads every setting of the table. Whoever takes the value of a bad one must be within `SettingProblems.check`, or behind `throwIfAny`. */
 export function readSettings<Table extends SettingsTable>(
   table: Table,
   env: Environment,
@@ -86,6 +115,10 @@ export function readSettings<Table extends SettingsTable>(
     } catch (error) {
       if (!(error instanceof BadSetting)) throw error
       problems.add(name, error.message)
+      const get = (): never => {
+        throw new NotReadable(`${name} has a mistake`)
+      }
+      Object.defineProperty(values, name, { get, enumerable: true })
     }
   }
   return values as SettingsOf<Table> // each parsed by the setting of its name

@@ -52,23 +52,14 @@ export function tlsOf(
   if (keyFile === null) problems.add(names.keyFile, `must name a file, as ${shown.certFile} does`)
   if (certFile === null || keyFile === null) return null
   const tls = Object.freeze({ certFile, keyFile, clientCaFile })
-  try {
-    materialOf(tls)
-  } catch (error) {
-    if (!(error instanceof BadTlsFile)) throw error
-    problems.add(names[error.part], error.message)
-  }
+  for (const { part, message } of readingOf(tls).mistakes) problems.add(names[part], message)
   return tls
 }
 
-/** Goes on after the setting's name: 'names a file …'. */
-class BadTlsFile extends StoreError {
+interface Mistake {
   readonly part: keyof TlsFiles
-
-  constructor(part: keyof TlsFiles, message: string) {
-    super('invalid', 'bad_tls_file', message)
-    this.part = part
-  }
+  /** Continues the setting's name: 'names a file …'. */
+  readonly message: string
 }
 
 /**
@@ -76,56 +67,68 @@ class BadTlsFile extends StoreError {
  * @throws StoreError that names the setting
  */
 export function readTls(tls: TlsFiles, names: TlsNames): TlsMaterial {
-  try {
-    return materialOf(tls)
-  } catch (error) {
-    if (!(error instanceof BadTlsFile)) throw error
-    throw new StoreError(error.kind, error.code, `${names[error.part]} ${error.message}`, { cause: error })
-  }
+  const { material, mistakes } = readingOf(tls)
+  if (material !== null) return material
+  const shown = mistakes.map(({ part, message }) => `${names[part]} ${message}`)
+  throw new StoreError('invalid', 'bad_tls_file', shown.join('; '))
 }
 
-/** T1. @throws BadTlsFile */
-function materialOf({ certFile, keyFile, clientCaFile }: TlsFiles): TlsMaterial {
-  const cert = read('certFile', certFile)
-  const key = read('keyFile', keyFile)
-  const clientCa = clientCaFile === null ? null : read('clientCaFile', clientCaFile)
-  const { validTo } = certificatesIn('certFile', cert)
-  if (clientCa !== null) certificatesIn('clientCaFile', clientCa)
-  try {
-    createSecureContext({ cert, key })
-  } catch (error) {
-    throw new BadTlsFile('keyFile', `names a file ${problemOfKey(error)}`)
+interface Reading {
+  /** T1. Null: there are mistakes. */
+  readonly material: TlsMaterial | null
+  readonly mistakes: readonly Mistake[]
+}
+
+function readingOf({ certFile, keyFile, clientCaFile }: TlsFiles): Reading {
+  const mistakes: Mistake[] = []
+  const tell = <T>(part: keyof TlsFiles, readFile: () => T): T | null => {
+    try {
+      return readFile()
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      mistakes.push({ part, message: error.message })
+      return null
+    }
   }
-  return { cert, key, clientCa, validTo }
+  const certificates = tell('certFile', () => readCertificates(certFile))
+  const key = tell('keyFile', () => readSettingFile(keyFile))
+  const clientCa = clientCaFile === null ? null : tell('clientCaFile', () => readCertificates(clientCaFile).pem)
+  if (key !== null) {
+    try {
+      createSecureContext(certificates === null ? { key } : { cert: certificates.pem, key })
+    } catch (error) {
+      mistakes.push({ part: 'keyFile', message: `names a file ${problemOfKey(error)}` })
+    }
+  }
+  if (certificates === null || key === null || mistakes.length > 0) return { material: null, mistakes }
+  return { material: { cert: certificates.pem, key, clientCa, validTo: certificates.validTo }, mistakes }
 }
 
 /** @throws StoreError whose message continues a name: 'names a file …' */
-export function readAuthorities(file: string): string {
-  const pem = readSettingFile(file)
-  certificatesIn('clientCaFile', pem)
-  return pem
-}
-
-function read(part: keyof TlsFiles, file: string): string {
-  try {
-    return readSettingFile(file)
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error
-    throw new BadTlsFile(part, error.message)
-  }
-}
+export const readAuthorities = (file: string): string => readCertificates(file).pem
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** @returns the first */
-function certificatesIn(part: keyof TlsFiles, pem: string): X509Certificate {
+interface Certificates {
+  readonly pem: string
+  /** When the first of them ends. */
+  readonly validTo: string
+}
+
+/** @throws as `readAuthorities` does */
+function readCertificates(file: string): Certificates {
+  const pem = readSettingFile(file)
   try {
     const [first] = (pem.match(BLOCK) ?? []).map((each) => new X509Certificate(each))
-    if (first !== undefined) return first
+    if (first !== undefined) return { pem, validTo: first.validTo }
   } catch {
     // its cause quotes the file: T2
   }
-  throw new BadTlsFile(part, 'names a file without a certificate in PEM, or with one that cannot be read')
+  throw new StoreError(
+    'invalid',
+    'bad_tls_file',
+    'names a file without a certificate in PEM, or with one that cannot be read',
+  )
 }
 
 function problemOfKey(error: unknown): string {

@@ -25,7 +25,7 @@ function started(args: readonly string[], env: Environment = {}): Config {
 function said(args: readonly string[], env: Environment = {}): Said {
   const answer = answerTo(args, env)
   assert(answer.kind === 'check' || answer.kind === 'say')
-  return answer.kind === 'check' ? answer.answer(placeProblems(answer.config)) : answer
+  return answer.kind === 'check' ? answer.answer(placeProblems(answer.settings)) : answer
 }
 
 const mistakesOf = (args: readonly string[], env: Environment = {}): readonly string[] =>
@@ -184,6 +184,104 @@ describe('trilog check', () => {
     } finally {
       chmodSync(closed, 0o700)
     }
+  })
+
+  it('tells every mistake of settings, directories and files at once, whatever hides behind another', () => {
+    const directory = temporaryDirectory()
+    const file = `${directory}/file.json`
+    writeFileSync(file, '{"keys":[{"access_key_id":"a b","secret_access_key":"hush","principal":7,"permissions":[]}]}')
+    const ofFile = fileOf('NOPE=1\nMQ_NODE_ID=a\nMQ_NODE_ID=b\nLOGSTORE_COMPACTION=maybe\nno line')
+    const env = {
+      TRILOG_CONFIG: ofFile,
+      TRILOG_LOG_LEVEL: 'loud',
+      LOGSTORE_BIND_ADDRESS: '10.0.0.1:1',
+      LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '4317',
+      LOGSTORE_DATA_DIR: `${file}/logs`,
+      LOGSTORE_WAL_WRITE_QUORUM: '2',
+      LOGSTORE_TLS_CERT_FILE: '/nowhere/cert',
+      LOGSTORE_TLS_KEY_FILE: file,
+      LOGSTORE_QUERY_STORE: 's3',
+      LOGSTORE_QUERY_S3_PREFIX: '/x',
+      OBJSTORE_AUTH_MODE: 'sigv4',
+      OBJSTORE_CREDENTIALS_FILE: file,
+      OBJSTORE_MAX_PUT_BYTES: 'x',
+      OBJSTORE_DATA_DIR: file,
+      MQ_AUTH_MODE: 'external',
+      MQ_TRUSTED_PROXY: 'proxy',
+      MQ_QUOTAS_FILE: '/nowhere/quotas',
+      MQ_REPLICA_DIRS: `${directory}/mq/replica,${file}`,
+      MQ_WRITE_QUORUM: '0',
+      MQ_DATA_DIR: `${directory}/mq`,
+      TRILOG_CONSOLE_BIND: '0.0.0.0:1',
+      TRILOG_CONSOLE_BROKER_URL: 'broker',
+      TRILOG_CLUSTER_SERVERS: 'a:1',
+      TRILOG_CLUSTER_ACK: 'none',
+      TRILOG_CLUSTER_BIND: '10.0.0.1:2',
+    }
+    const { text, exitCode } = said(['check', '--nope', '--mq-segment-bytes=1', '--output', 'json'], env)
+    const { problems } = JSON.parse(text) as Reported // as above
+    assert.equal(exitCode, 2)
+    assert.doesNotMatch(text, /hush/)
+    assert.deepEqual(
+      problems.map((problem) => problem.split(' ')[0]),
+      [
+        '--nope',
+        'TRILOG_CONFIG',
+        'TRILOG_CONFIG',
+        'TRILOG_CONFIG',
+        'TRILOG_LOG_LEVEL',
+        'LOGSTORE_OTLP_GRPC_BIND_ADDRESS',
+        'LOGSTORE_COMPACTION',
+        'LOGSTORE_BIND_ADDRESS',
+        'LOGSTORE_WAL_WRITE_QUORUM',
+        'LOGSTORE_TLS_CERT_FILE',
+        'LOGSTORE_TLS_KEY_FILE',
+        'LOGSTORE_QUERY_S3_BUCKET',
+        'LOGSTORE_QUERY_S3_PREFIX',
+        'OBJSTORE_MAX_PUT_BYTES',
+        'MQ_TRUSTED_PROXY',
+        'MQ_WRITE_QUORUM',
+        'MQ_SEGMENT_BYTES',
+        'MQ_QUOTAS_FILE',
+        'MQ_IDENTITY_HEADER',
+        'TRILOG_CONSOLE_BROKER_URL',
+        'TRILOG_CLUSTER_ACK',
+        'TRILOG_CLUSTER_NAME',
+        'TRILOG_NODE_ID',
+        'TRILOG_CLUSTER_SECRET',
+        'TRILOG_CLUSTER_BIND',
+        'MQ_REPLICA_DIRS',
+        'LOGSTORE_QUERY_STORE',
+        'LOGSTORE_DATA_DIR',
+        'OBJSTORE_DATA_DIR',
+        'OBJSTORE_CREDENTIALS_FILE',
+        'MQ_REPLICA_DIRS',
+      ],
+    )
+    const ofCredentials = problems.find((problem) => problem.startsWith('OBJSTORE_CREDENTIALS_FILE'))
+    assert.match(ofCredentials ?? '', /names a file with mistakes: keys\.0\.access_key_id .+, and keys\.0\.principal /)
+  })
+
+  it('finds services that want the same address or the same directory', () => {
+    const data = `${temporaryDirectory()}/data`
+    const env = {
+      LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:4318',
+      LOGSTORE_DATA_DIR: data,
+      OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+      MQ_HTTP_BIND: '127.0.0.1:0',
+      MQ_DATA_DIR: data,
+    }
+    assert.deepEqual(said(['check'], env).text.split('\n'), [
+      'problem: LOGSTORE_OTLP_GRPC_BIND_ADDRESS must not be 127.0.0.1:4318, which LOGSTORE_BIND_ADDRESS is',
+      `problem: MQ_DATA_DIR must not be ${data}, which LOGSTORE_DATA_DIR is`,
+      'invalid',
+    ])
+    assert.equal(said(['check', '--services', 'broker'], env).text, 'valid')
+  })
+
+  it('judges the console by services whose other settings have mistakes', () => {
+    const env = { TRILOG_CONSOLE_BIND: '0.0.0.0:1', OBJSTORE_MAX_PUT_BYTES: 'x', TRILOG_SERVICES: 'objectstore' }
+    assert.match(said(['check'], env).text, /\nproblem: TRILOG_CONSOLE_BIND must be .+\(objectstore\)/)
   })
 
   it('tells mistakes of settings with exit code 2', () => {

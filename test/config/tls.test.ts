@@ -67,6 +67,18 @@ for (const [prefix, load] of Object.entries(LOADERS)) {
         assert.deepEqual(problemsOf({ [CERT]: cert, [KEY]: key, [CA]: file }), [`${CA} ${noCertificate}`])
       }
     })
+
+    it('are all looked at, whichever has a mistake', () => {
+      assert.deepEqual(problemsOf({ [CERT]: '/nowhere/cert', [KEY]: garbage, [CA]: half }), [
+        `${CERT} names a file that does not exist`,
+        `${CA} names a file without a certificate in PEM, or with one that cannot be read`,
+        `${KEY} names a file without a private key in PEM`,
+      ])
+      assert.deepEqual(problemsOf({ [CERT]: garbage, [KEY]: '/nowhere/key' }), [
+        `${CERT} names a file without a certificate in PEM, or with one that cannot be read`,
+        `${KEY} names a file that does not exist`,
+      ])
+    })
   })
 }
 
