@@ -14,8 +14,6 @@ export const LEASE_TIMEOUT_MS_DEFAULT = 30_000
 export const DURATION_MS_MAX = 3_155_760_000_000
 export const CLAIM_WAIT_MS_MAX = 30_000
 export const REPLAY_WAIT_MS_MAX = 30_000
-/** Claims with an id of their client's that a group remembers, as long as they hold a lease. */
-export const CLAIM_IDS_MAX = 10_000
 /** Dead letters that one request looks at. */
 export const REDRIVE_RECORDS_DEFAULT = 100
 export const REDRIVE_RECORDS_MAX = 1000

@@ -4,7 +4,8 @@
  * L1  a record has at most one active lease: it is judged on the state after everything appended before it
  * L2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
  * L3  what one answer cannot hold is not leased for it: it keeps its attempt
- * L4  a claim with an id that its client used before is given what is still leased of that claim, and leases nothing (claim-ids.ts)
+ * L4  a claim with an id that its client used before is given what is still leased of that claim, and leases nothing (claim-ids.ts). It is
+ *     judged when the claim before has its answer, and never ends a lease: the client may have it from that answer
  */
 import { LATER, replied } from '../../engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
@@ -35,6 +36,9 @@ import type { Group, StreamState } from '../state/state.ts'
 const FAILURE = 'queue_state_persistence_failed'
 /** Of a group that does not exist yet, for ids that name nothing. */
 const NO_GROUP = 0xffff_ffff
+/** Of the records of a claim that is repeated, when some were moved meanwhile. */
+const READ_ATTEMPTS_MAX = 3
+const UNREADABLE = 'the records cannot be read at present: repeat the request'
 
 interface ClaimRequest {
   readonly caller: Caller
@@ -42,7 +46,8 @@ interface ClaimRequest {
   readonly startOffset: number
   readonly max: number
   readonly timeoutMs: number
-  readonly waitMs: number
+  /** In broker time; null: it does not wait. */
+  readonly waitsUntilMs: number | null
   readonly patience: Patience
   readonly id: string | null
   /** Of payload. */
@@ -72,8 +77,19 @@ export interface ClaimParts {
   readonly expire: (group: Group) => number
 }
 
+/** A claim that is being decided. */
+interface AskedClaim {
+  readonly request: ClaimRequest
+  readonly giving: Reading
+  /** Resolves when it has its answer; null: it has no id. */
+  readonly answered: Promise<void> | null
+  readonly again: () => Decision<Lease | null, Change>
+}
+
 export class Claims {
   readonly #parts: ClaimParts
+  /** Claims with an id whose records are on their way to the client that asked first (L4). */
+  readonly #unanswered = new Map<string, Promise<void>>()
 
   constructor(parts: ClaimParts) {
     this.#parts = parts
@@ -86,7 +102,7 @@ export class Claims {
       startOffset: body.start_offset ?? 0,
       max: body.max_messages ?? CLAIM_MESSAGES_DEFAULT,
       timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
-      waitMs: body.wait_millis ?? 0,
+      waitsUntilMs: this.#untilMs(body.wait_millis ?? 0),
       patience,
       id: body.claim_id ?? null,
       bytesMax: CLAIM_BYTES_MAX,
@@ -102,8 +118,8 @@ export class Claims {
     { startOffset, max, leaseMs: timeoutMs, bytesMax, form }: PushRequest,
     patience: Patience,
   ): void {
-    const waitMs = CLAIM_WAIT_MS_MAX
-    const request = { caller, path, startOffset, max, timeoutMs, waitMs, patience, id: null, bytesMax }
+    const waitsUntilMs = this.#untilMs(CLAIM_WAIT_MS_MAX)
+    const request = { caller, path, startOffset, max, timeoutMs, waitsUntilMs, patience, id: null, bytesMax }
     this.#claim(request, answer, new PushedClaims(this.#parts.core, path, form))
   }
 
@@ -115,15 +131,16 @@ export class Claims {
     )
   }
 
-  #claim<Reply>(request: ClaimRequest, answer: Answer<Reply>, form: ClaimForm<Reply>): void {
-    let streamNumber: number | null = null
+  #claim<Reply>(request: ClaimRequest, given: Answer<Reply>, form: ClaimForm<Reply>): void {
+    const { answer, answered } = request.id === null ? { answer: given, answered: null } : awaitable(given)
     const giving = new Giving(this.#parts, answer, form)
+    let streamNumber: number | null = null
     const decide = (turn: Turn): Decision<Lease | null, Change> => {
       const stream = this.#stream(request)
       if (stream instanceof Error) return stream
       streamNumber ??= stream.number
       if (stream.number !== streamNumber) return refuse('missing_stream', 'the stream was deleted')
-      return this.#decide(turn, stream, request, giving)
+      return this.#decide(turn, stream, { request, giving, answered, again: () => decide('again') })
     }
     this.#parts.core.engine.run(decide, giving, NOT_STORED[FAILURE])
   }
@@ -135,24 +152,25 @@ export class Claims {
     return this.#parts.core.stream(caller, path.stream, 'missing_stream')
   }
 
-  #decide(turn: Turn, stream: StreamState, request: ClaimRequest, giving: Reading): Decision<Lease | null, Change> {
+  #decide(turn: Turn, stream: StreamState, asked: AskedClaim): Decision<Lease | null, Change> {
     const { core, expire } = this.#parts
-    const { path, startOffset, waitMs, patience, id } = request
-    if (turn === 'last') return replied(null)
+    const { path, startOffset, waitsUntilMs, patience, id } = asked.request
     if (turn === 'first') {
       if (startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
       if (!core.isReadable(stream)) return LATER
     }
     const group = stream.groups.get(path.group)
-    const repeated = group && id !== null ? this.#repeat(stream, group, id, request, giving) : null
+    const repeated = group && id !== null ? this.#repeat(stream, group, id, asked) : null
     if (repeated !== null) return repeated
+    if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }
     // What time has just made available is theirs who came before.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
-    const mayServe = waitMs === 0 || turn === 'first' || core.log.state.kind !== 'restarting'
-    const leasing = mayServe ? this.#lease(stream, request, giving) : null
+    const mayServe = waitsUntilMs === null || turn === 'first' || core.log.state.kind !== 'restarting'
+    const leasing = mayServe ? this.#lease(stream, asked) : null
     if (leasing !== null) return leasing
-    if (waitMs === 0) return replied(null)
+    const waitMs = waitsUntilMs === null ? 0 : waitsUntilMs - core.time.nowMs()
+    if (waitMs <= 0) return replied(null)
     if (turn === 'first' && core.engine.parked.isFull) return refuse('quota_exceeded', 'too many claims are waiting')
     const onAbandoned = (listener: () => void): void => patience.onAbandoned(listener)
     return { kind: 'wait', place, waitMs, takesAny: startOffset === 0, onAbandoned }
@@ -163,29 +181,26 @@ export class Claims {
     stream: StreamState,
     group: Group,
     id: string,
-    request: ClaimRequest,
-    giving: Reading,
+    { giving, again }: AskedClaim,
   ): Decision<Lease | null, Change> | null {
     const { core } = this.#parts
     const claim = group.claimIds.get(id)
     if (claim === undefined) return null
     const { number: groupNumber } = group
     const { claimNumber } = claim
+    const before = this.#unanswered.get(nameOf(groupNumber, claimNumber))
+    if (before !== undefined) return { kind: 'read', read: () => before.then(() => again) }
     const living = Array.from(livingOf(group.queue, claim, core.time.nowMs()))
     const [first] = living
     if (first === undefined) return null
     return {
       kind: 'read',
       read: async () => {
-        await core.readable(stream)
         await giving.readAgain(stream, living)
         return () => {
           const isCurrent = core.state.groups[groupNumber] === group
           const still = isCurrent ? Array.from(livingOf(group.queue, claim, core.time.nowMs())).length : 0
-          if (still < living.length) {
-            const present = this.#stream(request)
-            return present instanceof Error ? present : this.#decide('again', present, request, giving)
-          }
+          if (still < living.length) return again()
           const { leasedAtMs, expiresAtMs } = first
           return replied({ groupNumber, claimNumber, leasedAtMs, expiresAtMs })
         }
@@ -194,7 +209,7 @@ export class Claims {
   }
 
   /** L1, L3. Null: there is nothing to lease. */
-  #lease(stream: StreamState, request: ClaimRequest, giving: Reading): Decision<Lease, Change> | null {
+  #lease(stream: StreamState, { request, giving, answered }: AskedClaim): Decision<Lease, Change> | null {
     const { core, quotas } = this.#parts
     const { caller, path, startOffset, max, timeoutMs, id, bytesMax } = request
     const queue = stream.groups.get(path.group)?.queue ?? GroupState.create()
@@ -215,10 +230,24 @@ export class Claims {
       encode: (target, at) => void encodeClaim(target, at, claim),
       purpose: 'admit',
       durability: core.localDisk,
-      onTaken: () => giving.read(stream, runs),
+      onTaken: () => {
+        giving.read(stream, runs)
+        if (answered !== null) this.#noteUnanswered(nameOf(groupNumber, claimNumber), answered)
+      },
     }
     const lease: Lease = { groupNumber, claimNumber, leasedAtMs, expiresAtMs }
     return { kind: 'change', before, frame, reply: () => lease }
+  }
+
+  /** L4 */
+  #noteUnanswered(name: string, answered: Promise<void>): void {
+    this.#unanswered.set(name, answered)
+    void answered.then(() => this.#unanswered.delete(name))
+  }
+
+  /** Null: it does not wait. */
+  #untilMs(waitMs: number): number | null {
+    return waitMs === 0 ? null : this.#parts.core.time.nowMs() + waitMs
   }
 
   /** Of one that is not sealed, as far as it can have been written. */
@@ -227,6 +256,25 @@ export class Claims {
     const segment = log.segments.find(({ base }) => base === segmentBase)
     return (segment?.sealed ? segment.end : appender.position) - segmentBase
   }
+}
+
+/** Of a claim of one group. */
+const nameOf = (groupNumber: number, claimNumber: number): string => `${groupNumber}/${claimNumber}`
+
+/** Likewise, with a promise that resolves when it was answered or refused. */
+function awaitable<Reply>(given: Answer<Reply>): { answer: Answer<Reply>; answered: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const answer: Answer<Reply> = {
+    answered(reply) {
+      given.answered(reply)
+      resolve()
+    },
+    refused(error) {
+      given.refused(error)
+      resolve()
+    },
+  }
+  return { answer, answered: promise }
 }
 
 /** What a claim gave, with the records. */
@@ -321,6 +369,8 @@ class Giving<Reply> implements Answer<Lease | null> {
   #stream: StreamState | null = null
   #deliveries: readonly Delivery[] = []
   #records: RenderedRecords | Promise<RenderedRecords | Error> | null = null
+  /** L4: the leases are those of a claim before. */
+  #isRepeat = false
 
   constructor(parts: ClaimParts, answer: Answer<Reply>, form: ClaimForm<Reply>) {
     this.#parts = parts
@@ -335,17 +385,27 @@ class Giving<Reply> implements Answer<Lease | null> {
     this.#read(stream, deliveries)
   }
 
-  /** Resolves when it is done. */
+  /** What is damaged is left out. @throws what keeps the others from being read now */
   async readAgain(stream: StreamState, deliveries: readonly Delivery[]): Promise<void> {
-    if (this.#records !== null && !(this.#records instanceof Promise)) this.#records.bytesDone() // of a read before
-    this.#read(stream, deliveries)
-    const records = await this.#records!
-    if (!(records instanceof Error)) this.#records = records
+    const { core } = this.#parts
+    for (let attempt = 1; ; attempt += 1) {
+      if (this.#records !== null && !(this.#records instanceof Promise)) this.#records.bytesDone() // of a read before
+      await core.readable(stream)
+      this.#read(stream, deliveries)
+      const records = await this.#records!
+      if (records instanceof Error) throw records
+      this.#records = records
+      core.reportUnreadable(stream, records.unreadable)
+      this.#isRepeat = true
+      if (records.unreadable.every(({ cause }) => cause === 'damaged')) return
+      if (attempt === READ_ATTEMPTS_MAX) throw refuse(FAILURE, UNREADABLE, { retryable: true })
+    }
   }
 
   #read(stream: StreamState, deliveries: readonly Delivery[]): void {
     this.#stream = stream
     this.#deliveries = deliveries
+    this.#isRepeat = false
     const read = this.#form.read(
       stream,
       this.#deliveries.map(({ offset }) => offset),
@@ -358,7 +418,7 @@ class Giving<Reply> implements Answer<Lease | null> {
     if (lease === null) return this.#giveNothing()
     const records = this.#records!
     if (records instanceof Promise) void this.#giveLater(lease, records)
-    else if (records.unreadable.length > 0) void this.#giveLater(lease, Promise.resolve(records))
+    else if (records.unreadable.length > 0 && !this.#isRepeat) void this.#giveLater(lease, Promise.resolve(records))
     else this.#answer.answered(this.#replyOf(lease, records))
   }
 

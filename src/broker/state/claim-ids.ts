@@ -2,9 +2,9 @@
  * Claims that their clients gave an id, so that they can ask for the same deliveries again.
  *
  * I1  an id stands for its claim as long as one of its leases is active; then it is free
- * I2  what is remembered follows from the frames alone: dead claims go with the next claim that has an id, CLAIM_IDS_MAX stay at most
+ * I2  a claim with an active lease is never forgotten. Each new one has LOOKED_AT of the others looked at in turn, and the dead ones go: there
+ *     are hardly ever more than twice as many as live
  */
-import { CLAIM_IDS_MAX } from '../limits.ts'
 import type { GroupState, LeaseRun } from './group.ts'
 
 export interface ClaimWithId {
@@ -19,7 +19,7 @@ export interface LivingDelivery {
   readonly expiresAtMs: number
 }
 
-/** By id, in the order of the claims. */
+/** By id, those that were not looked at for the longest time first. */
 export type ClaimIds = Map<string, ClaimWithId>
 
 /** The deliveries of a claim whose leases are active. */
@@ -37,12 +37,15 @@ export function* livingOf(
   }
 }
 
+const LOOKED_AT = 2
+
 /** I2. Before the claim is applied. */
 export function rememberClaim(ids: ClaimIds, queue: GroupState, id: string, claim: ClaimWithId, atMs: number): void {
   ids.delete(id)
-  for (const [oldest, known] of ids) {
-    if (ids.size < CLAIM_IDS_MAX && livingOf(queue, known, atMs).next().done === false) break
-    ids.delete(oldest)
+  for (let left = Math.min(LOOKED_AT, ids.size); left > 0; left -= 1) {
+    const [known, other] = ids.entries().next().value!
+    ids.delete(known)
+    if (livingOf(queue, other, atMs).next().done === false) ids.set(known, other)
   }
   ids.set(id, claim)
 }
