@@ -120,6 +120,11 @@ export interface GroupPath {
   readonly group: string
 }
 
+/** The stream that had the name when it was asked for first; null: it was not asked for yet. Another one may have the name later. */
+export interface StreamPin {
+  number: number | null
+}
+
 /** Gives up what waits for a record: its client is gone. */
 export interface Patience {
   onAbandoned(listener: () => void): void
@@ -151,6 +156,8 @@ export interface PublishedRecords {
 }
 
 export interface PushRequest {
+  /** The same for all pushes of a subscription. */
+  readonly pin: StreamPin
   readonly startOffset: number
   readonly max: number
   readonly leaseMs: number

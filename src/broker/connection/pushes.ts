@@ -5,9 +5,9 @@
  * P2  while the client has not taken what it was sent, nothing is claimed for it: what is on its way is bounded by the credit, and by
  *     PUSH_BYTES_MAX or one record for each subscription
  * P3  what was claimed for a subscription that is over when the answer comes is given back
- * P4  a refused claim ends the subscription
+ * P4  a refused claim ends the subscription. So does the first claim after its stream was deleted, also when another one has the name
  */
-import type { GroupPath, Pushed, PushRequest, StreamingOperations } from '../operations.ts'
+import type { GroupPath, Pushed, PushRequest, StreamingOperations, StreamPin } from '../operations.ts'
 import type { Caller } from '../operations.ts'
 import { PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
 import { CLAIM_MESSAGES_MAX } from '../limits.ts'
@@ -38,6 +38,7 @@ export interface PushesParts {
 
 class Subscription {
   readonly given: NewSubscription
+  readonly pin: StreamPin = { number: null }
   credit: number
   isClaiming = false
   isOver = false
@@ -113,7 +114,7 @@ export class Pushes {
 
   /** P1, P2 */
   #claim(subscription: Subscription): void {
-    const { given, credit, isClaiming, isOver } = subscription
+    const { given, pin, credit, isClaiming, isOver } = subscription
     const { operations, caller, isHeldBack } = this.#parts
     if (isClaiming || isOver || credit === 0 || isHeldBack()) return
     const { path, startOffset, leaseMs, form } = given
@@ -134,7 +135,7 @@ export class Pushes {
       },
       caller(),
       path,
-      { startOffset, max, leaseMs, bytesMax, form },
+      { pin, startOffset, max, leaseMs, bytesMax, form },
       patience,
     )
   }

@@ -14,7 +14,16 @@ import { asError } from '../../errors.ts'
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
-import type { Caller, GroupPath, Patience, Pushed, PushedClaim, PushRequest, RenderedJson } from '../operations.ts'
+import type {
+  Caller,
+  GroupPath,
+  Patience,
+  Pushed,
+  PushedClaim,
+  PushRequest,
+  RenderedJson,
+  StreamPin,
+} from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
 import { PayloadBound } from '../records/payload-bound.ts'
 import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts'
@@ -25,17 +34,16 @@ import { livingOf } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
 import type { ClaimBody } from '../wire/requests.ts'
-import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
+import { JsonClaims, PushedClaims } from './claim-forms.ts'
+import type { ClaimForm, Delivery, Lease } from './claim-forms.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { Endings } from './endings.ts'
-import { behindEnd, groupOf } from './groups.ts'
+import { behindEnd, groupOf, pinned } from './groups.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** Of a group that does not exist yet, for ids that name nothing. */
-const NO_GROUP = 0xffff_ffff
 /** Of the records of a claim that is repeated, when some were moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 const UNREADABLE = 'the records cannot be read at present: repeat the request'
@@ -49,24 +57,10 @@ interface ClaimRequest {
   /** In broker time; null: it does not wait. */
   readonly waitsUntilMs: number | null
   readonly patience: Patience
+  readonly pin: StreamPin
   readonly id: string | null
   /** Of payload. */
   readonly bytesMax: number
-}
-
-interface Delivery {
-  readonly offset: number
-  readonly attempt: number
-  /** Where it is another one than that of the claim: it was renewed. */
-  readonly expiresAtMs?: number
-}
-
-/** What a claim leased. */
-interface Lease {
-  readonly groupNumber: number
-  readonly claimNumber: number
-  readonly leasedAtMs: number
-  readonly expiresAtMs: number
 }
 
 export interface ClaimParts {
@@ -104,6 +98,7 @@ export class Claims {
       timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
       waitsUntilMs: this.#untilMs(body.wait_millis ?? 0),
       patience,
+      pin: { number: null },
       id: body.claim_id ?? null,
       bytesMax: CLAIM_BYTES_MAX,
     }
@@ -115,11 +110,11 @@ export class Claims {
     answer: Answer<Pushed | null>,
     caller: Caller,
     path: GroupPath,
-    { startOffset, max, leaseMs: timeoutMs, bytesMax, form }: PushRequest,
+    { pin, startOffset, max, leaseMs: timeoutMs, bytesMax, form }: PushRequest,
     patience: Patience,
   ): void {
     const waitsUntilMs = this.#untilMs(CLAIM_WAIT_MS_MAX)
-    const request = { caller, path, startOffset, max, timeoutMs, waitsUntilMs, patience, id: null, bytesMax }
+    const request = { caller, path, startOffset, max, timeoutMs, waitsUntilMs, patience, pin, id: null, bytesMax }
     this.#claim(request, answer, new PushedClaims(this.#parts.core, path, form))
   }
 
@@ -134,22 +129,20 @@ export class Claims {
   #claim<Reply>(request: ClaimRequest, given: Answer<Reply>, form: ClaimForm<Reply>): void {
     const { answer, answered } = request.id === null ? { answer: given, answered: null } : awaitable(given)
     const giving = new Giving(this.#parts, answer, form)
-    let streamNumber: number | null = null
     const decide = (turn: Turn): Decision<Lease | null, Change> => {
       const stream = this.#stream(request)
       if (stream instanceof Error) return stream
-      streamNumber ??= stream.number
-      if (stream.number !== streamNumber) return refuse('missing_stream', 'the stream was deleted')
       return this.#decide(turn, stream, { request, giving, answered, again: () => decide('again') })
     }
     this.#parts.core.engine.run(decide, giving, NOT_STORED[FAILURE])
   }
 
-  #stream({ caller, path }: ClaimRequest): StreamState | BrokerError {
+  #stream({ caller, path, pin }: ClaimRequest): StreamState | BrokerError {
     if (path.stream === AUDIT_STREAM) {
       return refuse('write_not_allowed', `${AUDIT_STREAM} has no consumer groups: its events are read, not claimed`)
     }
-    return this.#parts.core.stream(caller, path.stream, 'missing_stream')
+    const stream = this.#parts.core.stream(caller, path.stream, 'missing_stream')
+    return stream instanceof Error ? stream : pinned(pin, stream, 'missing_stream')
   }
 
   #decide(turn: Turn, stream: StreamState, asked: AskedClaim): Decision<Lease | null, Change> {
@@ -275,87 +268,6 @@ function awaitable<Reply>(given: Answer<Reply>): { answer: Answer<Reply>; answer
     },
   }
   return { answer, answered: promise }
-}
-
-/** What a claim gave, with the records. */
-interface Given extends Lease {
-  /** What is left of the lease when the answer is given. */
-  readonly remainingMs: number
-  readonly deliveries: readonly Delivery[]
-  readonly records: RenderedRecords
-  readonly nextOffset: number
-}
-
-/** How a claim is answered. */
-interface ClaimForm<Reply> {
-  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords>
-  nothing(): Reply
-  reply(given: Given): Reply
-}
-
-/** Tokens begin with 1: 0 means that no token was seen. */
-const fencingTokenOf = ({ claimNumber }: Lease): number => claimNumber + 1
-
-class JsonClaims implements ClaimForm<RenderedJson> {
-  readonly #core: Core
-  readonly #path: GroupPath
-  readonly #startOffset: number
-
-  constructor(core: Core, { path, startOffset }: Pick<ClaimRequest, 'path' | 'startOffset'>) {
-    this.#core = core
-    this.#path = path
-    this.#startOffset = startOffset
-  }
-
-  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
-    return this.#core.reads.deliveries(stream.index, offsets)
-  }
-
-  nothing(): RenderedJson {
-    return emptyClaimReply(this.#path, this.#core.tokens.subscription(NO_GROUP, 0), this.#startOffset)
-  }
-
-  reply(given: Given): RenderedJson {
-    const { groupNumber, claimNumber, deliveries } = given
-    const ids = this.#core.tokens.claim(groupNumber, claimNumber, deliveries)
-    return claimReply({ ...given, ...this.#path, ids, fencingToken: fencingTokenOf(given) })
-  }
-}
-
-class PushedClaims implements ClaimForm<Pushed | null> {
-  readonly #core: Core
-  /** Null: as bytes. */
-  readonly #json: JsonClaims | null
-
-  constructor(core: Core, path: GroupPath, form: PushRequest['form']) {
-    this.#core = core
-    this.#json = form === 'json' ? new JsonClaims(core, { path, startOffset: 0 }) : null
-  }
-
-  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
-    return this.#json?.read(stream, offsets) ?? this.#core.reads.storedRecords(stream.index, offsets)
-  }
-
-  nothing(): null {
-    return null
-  }
-
-  /** Null: no record could be read. */
-  reply(given: Given): Pushed | null {
-    const { tokens } = this.#core
-    const { groupNumber, claimNumber, leasedAtMs, expiresAtMs, records } = given
-    const deliveries = given.deliveries.filter((_, i) => records.end(i) > records.start(i))
-    if (deliveries.length === 0) return null
-    const message = this.#json?.reply(given) ?? this.#frame(given)
-    const claim = { groupNumber, claimNumber, deliveries }
-    return { claim, subscriptionId: tokens.subscription(groupNumber, claimNumber), leasedAtMs, expiresAtMs, message }
-  }
-
-  #frame(given: Given): RenderedJson {
-    const { groupNumber, claimNumber, deliveries } = given
-    const ids = this.#core.tokens.claimBlocks(groupNumber, claimNumber, deliveries)
-    return deliveriesFrame({ ...given, ids, fencingToken: fencingTokenOf(given) })
-  }
 }
 
 /** Who reads the records of a lease. */

@@ -1,7 +1,7 @@
 /** Consumer groups come into being with the first thing that is kept for them. */
 import type { NewFrame } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
-import type { Caller, GroupPath } from '../operations.ts'
+import type { Caller, GroupPath, StreamPin } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import type { Core } from '../engine/core.ts'
@@ -43,6 +43,16 @@ export const ownStream = (core: Core, caller: Caller, name: string): StreamState
   name === AUDIT_STREAM
     ? refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
     : core.stream(caller, name, 'stream_not_found')
+
+/** Refused when the name was another stream's when it was asked for first. */
+export function pinned(
+  pin: StreamPin,
+  stream: StreamState,
+  missing: 'stream_not_found' | 'missing_stream',
+): StreamState | BrokerError {
+  pin.number ??= stream.number
+  return stream.number === pin.number ? stream : refuse(missing, 'the stream was deleted, and another one has its name')
+}
 
 export const behindEnd = (field: string, { nextOffset }: StreamState): BrokerError =>
   refuse('invalid_request', `${field} must not exceed the stream's next offset, ${nextOffset}`)

@@ -9,7 +9,7 @@ import { LATER } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import { StoreError } from '../../errors.ts'
 import type { Change } from '../frames/change.ts'
-import type { Caller, GroupPath } from '../operations.ts'
+import type { Caller, GroupPath, StreamPin } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import type { CursorDeleteReply, GroupDeleteReply, GroupSeekReply } from '../wire/group-answers.ts'
@@ -18,7 +18,7 @@ import type { PurgeStreamBody, SeekBody, UpdateStreamBody } from '../wire/reques
 import { SYNCED } from '../engine/core.ts'
 import type { Core, EventOfChange } from '../engine/core.ts'
 import { cursorFloorOf } from '../engine/retention-plan.ts'
-import { behindEnd, groupOf, ownStream, settableStream } from './groups.ts'
+import { behindEnd, groupOf, ownStream, pinned, settableStream } from './groups.ts'
 import { configOf } from './stream-config.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -106,13 +106,11 @@ export class LifeCycle {
     body: PurgeStreamBody,
     force: boolean,
   ): () => Decision<PurgeStreamReply, Change> {
-    let number: number | null = null
+    const pin: StreamPin = { number: null }
     return () => {
-      const stream = ownStream(this.#core, caller, name)
-      if (stream instanceof Error) return stream
-      number ??= stream.number
-      if (stream.number !== number) return refuse('stream_not_found', 'the stream was deleted meanwhile')
-      return this.#purgeWhenRead(caller, stream, body, force)
+      const named = ownStream(this.#core, caller, name)
+      const stream = named instanceof Error ? named : pinned(pin, named, 'stream_not_found')
+      return stream instanceof Error ? stream : this.#purgeWhenRead(caller, stream, body, force)
     }
   }
 

@@ -8,13 +8,13 @@ import type { Answer, Decision, Waiting } from '../../engine/decision.ts'
 import type { Turn } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import type { Change } from '../frames/change.ts'
-import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest } from '../operations.ts'
+import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest, StreamPin } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import type { ReplayDiagnostics } from '../wire/record-answers.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
-import { groupOf } from './groups.ts'
+import { groupOf, pinned } from './groups.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Observation, StreamState } from '../state/state.ts'
 
@@ -47,38 +47,40 @@ export class Reading {
       takesAny: false, // each has its own start
       onAbandoned: (listener) => patience.onAbandoned(listener),
     })
+    const pin: StreamPin = { number: null }
     const decide = (turn: Turn): Decision<RenderedJson, Change> => {
       const mayWait = turn !== 'last' && untilMs > time.nowMs() && !engine.parked.isFull
-      return this.#page(caller, name, request, turn === 'again', mayWait ? waitFor : null)
+      const named = this.#core.anyStream(caller, name)
+      const stream = named instanceof Error ? named : pinned(pin, named, 'stream_not_found')
+      if (stream instanceof Error) return stream
+      return this.#page(stream, request, turn, mayWait ? waitFor : null, () => decide('again'))
     }
     engine.run(decide, answer, NOT_STORED.internal_error)
   }
 
   /** @param waitFor null: the page is given as it is */
   #page(
-    caller: Caller,
-    name: string,
+    stream: StreamState,
     request: ReplayRequest,
-    isAgain: boolean,
+    turn: Turn,
     waitFor: ((stream: StreamState) => Waiting) | null,
+    again: () => Decision<RenderedJson, Change>,
   ): Decision<RenderedJson, Change> {
     const core = this.#core
     const from = request.start.by === 'offset' ? request.start.offset : 0
-    const known = isAgain && waitFor ? core.state.stream(caller.tenant, name) : undefined
-    if (waitFor && known && request.start.by === 'offset' && from >= known.visibleNext) return waitFor(known)
-    const stream = core.anyStream(caller, name)
-    if (stream instanceof Error) return stream
+    const isKnownToEnd = turn === 'again' && request.start.by === 'offset' && from >= stream.visibleNext
+    if (waitFor && isKnownToEnd) return waitFor(stream)
     return {
       kind: 'read',
       read: async () => {
         const { body, seen } = await this.#replay(stream, request)
         return () => {
-          if (waitFor && seen.returnedRecords === 0 && seen.endOfStream && core.isCurrent(stream)) {
+          if (waitFor && seen.returnedRecords === 0 && seen.endOfStream) {
             const isMore = stream.visibleNext > Math.max(seen.nextOffset, from)
-            return isMore ? this.#page(caller, name, request, isAgain, waitFor) : waitFor(stream)
+            return isMore || !core.isCurrent(stream) ? again() : waitFor(stream)
           }
           core.counters.replayed(seen.returnedRecords)
-          if (request.consumer && name !== AUDIT_STREAM) this.#observe(stream, request.consumer, seen)
+          if (request.consumer && stream.name !== AUDIT_STREAM) this.#observe(stream, request.consumer, seen)
           return shown(body)
         }
       },

@@ -11,6 +11,7 @@ import { Talk } from './talk.ts'
 import type { Said } from './talk.ts'
 
 const STREAM = 'orders'
+const REPLACED = 'the stream was deleted, and another one has its name'
 
 async function opened(options: ConstructorParameters<typeof BrokerWorld>[0] = {}): Promise<BrokerWorld> {
   const world = await BrokerWorld.open(options)
@@ -216,6 +217,29 @@ describe('a subscription', () => {
     await world.advance(31_000)
     await world.flush()
     assert.deepEqual([talk.answer(2)!['ended'], talk.answer(2)!['status']], [true, 404])
+  })
+
+  it('ends when its stream is deleted while it has no credit, though another one has its name', async () => {
+    const world = await opened()
+    const talk = new Talk(world)
+    talk.text([subscribe(1, 1), publishing(2, 'old')])
+    await world.flush()
+    assert.equal(talk.given.length, 1)
+    const deleted = world.broker.deleteStream(CALLER, STREAM, true)
+    const created = world.broker.createStream(CALLER, STREAM, {})
+    talk.text(publishing(3, 'new'))
+    await world.flush()
+    await Promise.all([deleted, created])
+    talk.text({ id: 4, op: 'credit', subscription: 1, credit: 5 })
+    await world.flush()
+    assert.deepEqual([talk.answer(1)!['ended'], errorIn(talk.answer(1))], [true, [404, 'missing_stream', REPLACED]])
+    assert.equal(talk.given.length, 1)
+    talk.text(subscribe(5, 5))
+    await world.flush()
+    assert.deepEqual(
+      talk.given.map(({ message_id }) => message_id),
+      ['old', 'new'],
+    )
   })
 
   it('waits on when there was nothing for as long as a claim waits', async () => {

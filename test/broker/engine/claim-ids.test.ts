@@ -127,4 +127,18 @@ describe('a claim with an id', () => {
     )
     await world.close()
   })
+
+  it('that is repeated is refused when its stream is deleted meanwhile, though another one has its name', async () => {
+    const { world, client } = await opened(1)
+    await client.now(client.claim('orders', { claim_id: 'mine' }))
+    world.holdsReads = true
+    const repeated = claimOf(world, { claim_id: 'mine' })
+    const deleted = new Pending(world.broker.deleteStream(CALLER, 'orders', false))
+    client.create('orders')
+    client.publish('orders', 'new')
+    await world.flush()
+    assert.equal(deleted.value.deleted, true)
+    assert.equal(repeated.code, 'missing_stream')
+    await world.close()
+  })
 })

@@ -423,4 +423,19 @@ describe('a replay that waits', () => {
     assert.equal(gone.code, 'stream_not_found')
     await world.close()
   })
+
+  it('is refused when its stream is deleted while it reads, though another one has its name', async () => {
+    const { world, client } = await opened()
+    await client.now(client.create('orders'))
+    await publishAll(client, 'orders', 1)
+    world.holdsReads = true
+    const waiting = replay(world, 1000, { by: 'event_time', timeMs: 2 ** 50 })
+    const deleted = new Pending(world.broker.deleteStream(CALLER, 'orders', NO_FORCE))
+    client.create('orders')
+    client.publish('orders', 'new')
+    await world.flush()
+    assert.equal(deleted.value.deleted, true)
+    assert.equal(waiting.code, 'stream_not_found')
+    await world.close()
+  })
 })

@@ -1,0 +1,105 @@
+/** How claims are answered: as JSON, or pushed over the streaming connection. */
+import type { GroupPath, Pushed, PushRequest, RenderedJson } from '../operations.ts'
+import type { RenderedRecords } from '../records/rendered-records.ts'
+import type { Core } from '../engine/core.ts'
+import type { StreamState } from '../state/state.ts'
+import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
+
+/** Of a group that does not exist yet, for ids that name nothing. */
+const NO_GROUP = 0xffff_ffff
+
+export interface Delivery {
+  readonly offset: number
+  readonly attempt: number
+  /** Where it is another one than that of the claim: it was renewed. */
+  readonly expiresAtMs?: number
+}
+
+/** What a claim leased. */
+export interface Lease {
+  readonly groupNumber: number
+  readonly claimNumber: number
+  readonly leasedAtMs: number
+  readonly expiresAtMs: number
+}
+
+/** What a claim gave, with the records. */
+interface Given extends Lease {
+  /** What is left of the lease when the answer is given. */
+  readonly remainingMs: number
+  readonly deliveries: readonly Delivery[]
+  readonly records: RenderedRecords
+  readonly nextOffset: number
+}
+
+/** How a claim is answered. */
+export interface ClaimForm<Reply> {
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords>
+  nothing(): Reply
+  reply(given: Given): Reply
+}
+
+/** Tokens begin with 1: 0 means that no token was seen. */
+const fencingTokenOf = ({ claimNumber }: Lease): number => claimNumber + 1
+
+export class JsonClaims implements ClaimForm<RenderedJson> {
+  readonly #core: Core
+  readonly #path: GroupPath
+  readonly #startOffset: number
+
+  constructor(core: Core, { path, startOffset }: { readonly path: GroupPath; readonly startOffset: number }) {
+    this.#core = core
+    this.#path = path
+    this.#startOffset = startOffset
+  }
+
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
+    return this.#core.reads.deliveries(stream.index, offsets)
+  }
+
+  nothing(): RenderedJson {
+    return emptyClaimReply(this.#path, this.#core.tokens.subscription(NO_GROUP, 0), this.#startOffset)
+  }
+
+  reply(given: Given): RenderedJson {
+    const { groupNumber, claimNumber, deliveries } = given
+    const ids = this.#core.tokens.claim(groupNumber, claimNumber, deliveries)
+    return claimReply({ ...given, ...this.#path, ids, fencingToken: fencingTokenOf(given) })
+  }
+}
+
+export class PushedClaims implements ClaimForm<Pushed | null> {
+  readonly #core: Core
+  /** Null: as bytes. */
+  readonly #json: JsonClaims | null
+
+  constructor(core: Core, path: GroupPath, form: PushRequest['form']) {
+    this.#core = core
+    this.#json = form === 'json' ? new JsonClaims(core, { path, startOffset: 0 }) : null
+  }
+
+  read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
+    return this.#json?.read(stream, offsets) ?? this.#core.reads.storedRecords(stream.index, offsets)
+  }
+
+  nothing(): null {
+    return null
+  }
+
+  /** Null: no record could be read. */
+  reply(given: Given): Pushed | null {
+    const { tokens } = this.#core
+    const { groupNumber, claimNumber, leasedAtMs, expiresAtMs, records } = given
+    const deliveries = given.deliveries.filter((_, i) => records.end(i) > records.start(i))
+    if (deliveries.length === 0) return null
+    const message = this.#json?.reply(given) ?? this.#frame(given)
+    const claim = { groupNumber, claimNumber, deliveries }
+    return { claim, subscriptionId: tokens.subscription(groupNumber, claimNumber), leasedAtMs, expiresAtMs, message }
+  }
+
+  #frame(given: Given): RenderedJson {
+    const { groupNumber, claimNumber, deliveries } = given
+    const ids = this.#core.tokens.claimBlocks(groupNumber, claimNumber, deliveries)
+    return deliveriesFrame({ ...given, ids, fencingToken: fencingTokenOf(given) })
+  }
+}
