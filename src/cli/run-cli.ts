@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { CommanderError } from 'commander'
 import type { Environment } from '../config/settings.ts'
 import { systemClock } from '../observability/system-clock.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 import type { World } from './command.ts'
 import { CliFailure, EXIT_REFUSED, EXIT_USAGE } from './failure.ts'
 import type { FailureDetail } from './failure.ts'
@@ -96,7 +97,7 @@ class Output {
 }
 
 /** A misspelt `--api-key=…` is repeated without the key. */
-const withoutValues = (text: string): string => text.replaceAll(/('--?[^'=\s]+)=[^']*'/g, "$1=…'")
+const withoutValues = (text: string): string => withoutUrlSecrets(text).replaceAll(/('--?[^'=\s]+)=[^']*'/g, "$1=…'")
 
 /** A guess, as the command line may be wrong. */
 const wantsJson = (args: readonly string[]): boolean =>

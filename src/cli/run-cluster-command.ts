@@ -2,6 +2,7 @@
 import { RemoteNode } from '../cluster/catch-up/remote.ts'
 import { StoreError } from '../errors.ts'
 import type { ClusterReply } from '../http/cluster.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 import type { ClusterCommand } from './cluster-command.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
@@ -15,7 +16,7 @@ export async function runClusterCommand(command: ClusterCommand): Promise<void> 
     process.stdout.write(`${text}\n`)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    process.stderr.write(`${error.message}\n`)
+    process.stderr.write(`${withoutUrlSecrets(error.message)}\n`)
     process.exitCode = EXIT_REFUSED
   } finally {
     node.close()

@@ -2,6 +2,7 @@
 import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 import { nodeCommand } from './node-command.ts'
 
 /** @param args behind the command's own name */
@@ -21,7 +22,7 @@ export async function runMq(args: readonly string[]): Promise<void> {
     }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    process.stderr.write(`${error.message}\n`)
+    process.stderr.write(`${withoutUrlSecrets(error.message)}\n`)
     process.exitCode = EXIT_BAD_CONFIGURATION
   }
 }

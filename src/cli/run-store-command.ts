@@ -16,6 +16,7 @@ import { restore } from '../maintenance/restore.ts'
 import { openS3Target, s3PlaceOf } from '../maintenance/s3-target.ts'
 import type { BackupTarget, TargetAccess } from '../maintenance/target.ts'
 import { systemClock } from '../observability/system-clock.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 import { EXIT_REFUSED } from './failure.ts'
 import type { BackupPlace, StoreCommand } from './store-command.ts'
 import { asJson, backupJson, backupText, checkJson, checkText, inspectText, restoreText } from './store-text.ts'
@@ -39,7 +40,7 @@ export async function runStoreCommand(command: StoreCommand, env: Environment): 
     const isKnown = error instanceof StoreError || (error instanceof Error && 'syscall' in error)
     if (!isKnown) throw error
     const shown = error instanceof StoreError ? `${error.message} (${error.code})` : messageOf(error)
-    process.stderr.write(`${styleFor(process.stderr, env).bad('error')}: ${shown}\n`)
+    process.stderr.write(`${styleFor(process.stderr, env).bad('error')}: ${withoutUrlSecrets(shown)}\n`)
     process.exitCode = EXIT_REFUSED
   }
 }

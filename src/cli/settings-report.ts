@@ -1,6 +1,7 @@
 /** What `trilog config` and `mq --validate-config` find: every setting with where it comes from, and what is wrong. */
 import { BadConfiguration, sourceOf, textOf } from '../config/settings.ts'
 import type { Environment, Setting, SettingSource } from '../config/settings.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 import { columns } from './columns.ts'
 
 export interface SettingsReport {
@@ -75,9 +76,12 @@ export const shownMistakes = (problems: readonly string[], warnings: readonly st
   ...problems.map((problem) => `problem: ${problem}`),
 ]
 
-/** A URL loses its user and its password. */
+/** A user and a password before a host, without the beginning of a URL. */
+const USER = /(^|[,\s])[^\s/,@:]+:(?!\/\/)[^\s,@]+@/g
+
+/** A URL loses its user, its password and the values of its query. */
 const withoutSecrets = (variable: string, { isSecret }: Setting<unknown>, text: string | undefined): string | null => {
   const isCredential = isSecret || variable.endsWith('_HEADERS') // headers are credentials for a collector
   if (text !== undefined && isCredential) return '…'
-  return text?.replaceAll(/\/\/[^/@\s]*@/g, '//…@') ?? null
+  return text === undefined ? null : withoutUrlSecrets(text).replaceAll(USER, '$1…@')
 }

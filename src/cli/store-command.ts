@@ -140,7 +140,7 @@ class Reading {
       this.#problems.add(`trilog ${this.#name}`, `takes no ${operand}: see trilog ${this.#name} --help`)
     }
     const flag = this.#name === 'backup' ? '--to' : '--from'
-    const place = { place: this.#needed(flag), endpoint: this.#endpoint() }
+    const place = { place: this.#place(flag), endpoint: this.#endpoint() }
     if (this.#line.flags.has('--check')) return this.#check(common, flag, place)
     const dataDirectory = this.#needed('--data-dir')
     if (this.#name === 'backup') {
@@ -188,6 +188,15 @@ class Reading {
     const value = this.#optional(flag)
     if (value === null) this.#problems.add(`trilog ${this.#name}`, `needs ${flag}`)
     return value ?? ''
+  }
+
+  /** An address is no directory, and no name of a bucket has credentials before it. */
+  #place(flag: string): string {
+    const place = this.#needed(flag)
+    const isAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(place)
+    if (isAddress && !/^s3:\/\/[a-z0-9][a-z0-9._-]*(?:\/|$)/i.test(place))
+      this.#problems.add(flag, 'must be a directory, or s3://bucket/prefix')
+    return place
   }
 
   #endpoint(): string | null {

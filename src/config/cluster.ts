@@ -27,7 +27,7 @@ import {
   bindAddress,
   entriesOf,
   flag,
-  httpUrl,
+  serviceUrl,
   integer,
   isGiven,
   oneOf,
@@ -44,7 +44,7 @@ import { readAuthorities, tlsOf } from './tls.ts'
 
 const urlOf = (service: string) =>
   optional(
-    httpUrl({
+    serviceUrl({
       description: `Where clients reach the ${service} of this node, as in \`http://10.0.0.1:9000\`: other nodes tell them while this one leads`,
     }),
   )
@@ -129,7 +129,7 @@ export const clusterSettings = {
   ),
   TRILOG_CLUSTER_TLS_KEY_FILE: optional(path({ description: 'Private key of that certificate in PEM' })),
   TRILOG_CLUSTER_URL: optional(
-    httpUrl({ description: 'Where other nodes reach that listener; unset: at the address of TRILOG_CLUSTER_BIND' }),
+    serviceUrl({ description: 'Where other nodes reach that listener; unset: at the address of TRILOG_CLUSTER_BIND' }),
   ),
   TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: integer({
     default: String(CLUSTER_COPY_RATE_DEFAULT),

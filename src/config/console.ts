@@ -4,7 +4,7 @@ import { processSettings } from './process.ts'
 import {
   SettingProblems,
   bindAddress,
-  httpUrl,
+  serviceUrl,
   isGiven,
   optional,
   orOff,
@@ -17,7 +17,7 @@ const CONSOLE_BIND = 'TRILOG_CONSOLE_BIND'
 
 const urlOf = (service: string) =>
   optional(
-    httpUrl({
+    serviceUrl({
       description: `Address of the ${service} that the console shows, as in \`http://10.0.0.7:9000\`; unset: the one of this process`,
     }),
   )

@@ -7,6 +7,7 @@ import { resolve } from 'node:path'
 import { addressBlock, canonicalAddress } from '../addresses.ts'
 import type { AddressBlock } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 
 /** One setting. `parse` throws a BadSetting that says what is expected, without the name. */
 export interface Setting<T> {
@@ -62,7 +63,7 @@ export class SettingProblems {
 
   /** @param sentence continues the name: 'must be …' */
   add(name: string, sentence: string): void {
-    this.#problems.add(`${this.#shown(name)} ${sentence}`)
+    this.#problems.add(withoutUrlSecrets(`${this.#shown(name)} ${sentence}`))
   }
 
   /**
@@ -392,5 +393,15 @@ export function httpUrl(given: WithDefault | Described): Setting<string> {
     const url = URL.parse(value)
     if (!url || !/^https?:$/.test(url.protocol)) throw new BadSetting('must be an http or https URL')
     return value
+  })
+}
+
+/** Where a service is, which others are told: it holds no secret. */
+export function serviceUrl(given: WithDefault | Described): Setting<string> {
+  return setting(given, (value) => {
+    const url = URL.parse(value)
+    const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === ''
+    if (isPlain && /^https?:$/.test(url.protocol)) return value
+    throw new BadSetting('must be an http or https URL, without credentials and query')
   })
 }

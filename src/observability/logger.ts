@@ -1,10 +1,11 @@
 /**
  * Structured logs on stderr, one JSON object a line. Written at once: what was logged before a crash is there.
- * A request is named by its id. Tokens, payloads and record bodies are never logged.
+ * A request is named by its id. Tokens, payloads and record bodies are never logged, nor what a URL holds of secrets.
  */
 import type { DestinationStream, Logger as PinoLogger } from 'pino'
 import type * as Pino from 'pino'
 import { requirePackage } from '../require-package.ts'
+import { withoutUrlSecrets } from '../url-secrets.ts'
 
 const { pino } = requirePackage('pino') as typeof Pino
 
@@ -31,7 +32,7 @@ export function createLogger(level: LogLevel, destination: DestinationStream = s
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '[secret]' },
     },
-    destination,
+    { write: (line) => destination.write(withoutUrlSecrets(line)) },
   )
 }
 

@@ -66,6 +66,14 @@ describe('trilog backup', () => {
     )
     assert.deepEqual(mistakesOf('backup', '--check', '--to', 'x', '--keep', '1'), ['--keep does not go with --check'])
   })
+
+  it('takes no address for a directory, and no credentials before a bucket, and repeats neither', () => {
+    for (const place of ['s3://key:hunter2@bucket/x', 'https://me:hunter2@host/x', 's3://'])
+      assert.deepEqual(mistakesOf('backup', '--check', '--to', place), [
+        '--to must be a directory, or s3://bucket/prefix',
+      ])
+    assert.deepEqual(mistakesOf('backup', '--check', '--to', 's3://my.bucket_1'), [])
+  })
 })
 
 it('a command stands before its flags', () => {

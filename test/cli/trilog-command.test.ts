@@ -111,11 +111,26 @@ describe('trilog config', () => {
     assert.deepEqual(shown('MQ_QUOTAS_FILE'), row('MQ_QUOTAS_FILE', '--mq-quotas-file', null, 'default'))
   })
 
-  it('shows no user and no password of a URL', () => {
-    const env = { LOGSTORE_QUERY_S3_ENDPOINT: 'https://me:hunter2@s3.example.com/x' }
-    const { text } = said(['config'], env)
-    assert.match(text, /https:\/\/…@s3\.example\.com\/x/)
-    assert.doesNotMatch(text, /hunter2/)
+  it('shows no secret of a URL, whether its setting is right or wrong', () => {
+    const env = {
+      LOGSTORE_QUERY_S3_ENDPOINT: 'https://me:hunter2@s3.example.com/x',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example.com/?token=hunter2',
+      TRILOG_CONSOLE_BROKER_URL: 'http://me:hunter2@broker:7400',
+      TRILOG_CLUSTER_SERVERS: 'me:hunter2@nats-1:4222, nats://me:hunter2@nats-2:4222',
+      TRILOG_CLUSTER_BROKER_URL: 'http://10.0.0.1:7400/?key=hunter2',
+    }
+    const operand = 'https://me:hunter2@host/x'
+    for (const output of ['text', 'json']) {
+      const { text } = said(['config', operand, '--output', output], env)
+      assert.match(text, /https:\/\/…@s3\.example\.com\/x/)
+      assert.match(text, /https:\/\/collector\.example\.com\/\?token=…/)
+      assert.match(text, /trilog config takes no https:\/\/…@host\/x/)
+      assert.match(text, /…@nats-1:4222, nats:\/\/…@nats-2:4222/)
+      const rule = 'must be an http or https URL, without credentials and query'
+      for (const name of ['TRILOG_CONSOLE_BROKER_URL', 'TRILOG_CLUSTER_BROKER_URL'])
+        assert.ok(text.includes(`${name} ${rule}`), name)
+      assert.doesNotMatch(text, /hunter2/)
+    }
   })
 
   it('shows what is wrong besides, and variables that are no settings', () => {

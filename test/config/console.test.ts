@@ -18,7 +18,7 @@ describe('the settings of the console', () => {
     const { urls } = consoleOf({ TRILOG_CONSOLE_BROKER_URL: 'http://10.0.0.7:7400/' }, 'logstore')!
     assert.deepEqual(urls, { logstore: null, objectstore: null, broker: 'http://10.0.0.7:7400' })
     assert.throws(() => consoleOf({ TRILOG_CONSOLE_BROKER_URL: '10.0.0.7:7400' }), {
-      message: 'TRILOG_CONSOLE_BROKER_URL must be an http or https URL',
+      message: 'TRILOG_CONSOLE_BROKER_URL must be an http or https URL, without credentials and query',
     })
   })
 

@@ -23,7 +23,10 @@ describe('the log', () => {
     const lines: string[] = []
     const logger = createLogger('info', { write: (line) => void lines.push(line) })
     logger.info({ headers: { authorization: 'Bearer s3cret' }, token: 's3cret', a: { b: { token: 's3cret' } } }, 'oops')
+    const reason = 'https://me:s3cret@host/x?token=s3cret gave no answer'
+    logger.warn({ reason, place: { url: 'nats://s3cret@host' } }, 'cannot reach http://me:s3cret@host')
     assert.doesNotMatch(lines.join(''), /s3cret/)
+    assert.match(lines[1] ?? '', /"https:\/\/…@host\/x\?token=… gave no answer"/)
   })
 })
 
