@@ -279,7 +279,6 @@ describe('an object store somewhere else', () => {
       .first()
       .waitFor()
     door.behind = behind
-    await guest.page.getByRole('button', { name: 'Reload' }).first().click()
     await guest.page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
     await guest.close()
   })

@@ -134,14 +134,45 @@ describe('streams in the console', () => {
     }
     await page.goto('/streams/many')
     await page.getByText('record 99999', { exact: true }).waitFor()
-    const list = page.getByRole('region', { name: 'Records of many' })
-    await list.focus()
+    const { behind } = door
+    door.behind = null
+    await page.getByRole('region', { name: 'Records of many' }).focus()
     await page.keyboard.press('End')
-    await page.getByText('record 0', { exact: true }).waitFor()
+    const records = page.getByRole('region', { name: 'Records', exact: true })
+    await records
+      .getByRole('alert')
+      .getByText(/does not answer/)
+      .waitFor()
+    door.behind = behind
+    await page.getByText('record 0', { exact: true }).waitFor() // though nobody scrolled again
+    await records.getByRole('alert').waitFor({ state: 'detached' })
     assert.ok((await page.getByRole('listitem').count()) < 200)
     await page.getByLabel('From offset').fill('50000')
     await page.getByRole('button', { name: 'Go', exact: true }).click()
     await page.getByText('record 50000', { exact: true }).waitFor()
+  })
+
+  it('show the newest record also when as many went as came', async () => {
+    await broker.request('PUT', '/v1/streams/moving')
+    await post('/v1/streams/moving/records', { message_id: 'old', payload: 'the oldest' })
+    await page.goto('/streams/moving')
+    await page.getByText('the oldest', { exact: true }).waitFor()
+    const { behind } = door
+    door.behind = null // the page learns of both at once
+    await post('/v1/streams/moving/records', { message_id: 'new', payload: 'the newest' })
+    await post('/v1/streams/moving/purge', { offset: 1 })
+    door.behind = behind
+    await page.getByText('the newest', { exact: true }).waitFor()
+    await page.getByText('the oldest', { exact: true }).waitFor({ state: 'detached' })
+  })
+
+  it('show all records also when they are too large for one answer', async () => {
+    await broker.request('PUT', '/v1/streams/large')
+    for (const id of ['0', '1', '2']) {
+      await post('/v1/streams/large/records', { message_id: id, payload: `larger ${id} ${'ö'.repeat(400_000)}` })
+    }
+    await page.goto('/streams/large')
+    for (const id of ['0', '1', '2']) await page.getByText(new RegExp(`^larger ${id} ö`)).waitFor()
   })
 
   it('change what a stream keeps, purge it, and delete it when its name is typed', async () => {

@@ -3,6 +3,14 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { asRefusal } from './request.ts'
 import type { Refusal } from './request.ts'
 
+/** So long after it failed something that is in sight is asked for again. */
+export const RETRY_MS = 2000
+
+/** Asks again for what failed for a reason that may pass, unless nobody waits for it by then. */
+export function againLater({ mayPass }: Refusal, { signal }: AbortController, ask: () => void): void {
+  if (mayPass) setTimeout(() => signal.aborted || ask(), RETRY_MS)
+}
+
 export interface Loaded<Value> {
   /** The last one that arrived; it stays while the next one is on its way, and when that fails. */
   readonly value: Value | null
@@ -13,7 +21,7 @@ export interface Loaded<Value> {
 
 /**
  * @param keys   of what is loaded: others mean something else, so the old value goes
- * @param everyMs loads again so often while the tab is visible; 0: once
+ * @param everyMs loads again so often while the tab is visible; 0: once, or until it is there
  */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
@@ -37,7 +45,7 @@ export function useLoaded<Value>(
       if (everyMs > 0 && !leaving.signal.aborted) timer = setTimeout(run, everyMs)
     }
     const run = (): void => {
-      if (document.hidden) return again()
+      if (document.hidden && everyMs > 0) return again()
       void loadOnce().then(again)
     }
     const loadOnce = async (): Promise<void> => {
@@ -46,7 +54,9 @@ export function useLoaded<Value>(
         if (!leaving.signal.aborted) setState({ key, value, problem: null })
       } catch (error) {
         if (leaving.signal.aborted) return
-        setState((before) => ({ key, value: before.key === key ? before.value : null, problem: asRefusal(error) }))
+        const problem = asRefusal(error)
+        setState((before) => ({ key, value: before.key === key ? before.value : null, problem }))
+        if (everyMs === 0) againLater(problem, leaving, run)
       }
     }
     run()

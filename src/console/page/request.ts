@@ -28,6 +28,11 @@ export class Refusal extends Error {
   get isAway(): boolean {
     return this.status === 0 || this.status === 502
   }
+
+  /** The same request may succeed in a moment. */
+  get mayPass(): boolean {
+    return this.isAway || this.status === 429 || this.status === 503
+  }
 }
 
 const CREDENTIAL_CODES: ReadonlySet<string> = new Set([

@@ -4,6 +4,7 @@
  * R1 [bounded]  ROWS_MAX rows of a few hundred bytes each are kept; beyond, the page asks for a narrower question
  */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { againLater } from '../loading.ts'
 import { asRefusal } from '../request.ts'
 import type { Refusal } from '../request.ts'
 import { queryRecords } from './api.ts'
@@ -45,8 +46,9 @@ export function useResults(question: Question | null, order: 'asc' | 'desc'): Re
   const leaving = useRef(new AbortController())
   const isLoading = useRef(false)
 
-  const load = async (before: Found | null, { signal }: AbortController): Promise<void> => {
+  const load = async (before: Found | null, asker: AbortController): Promise<void> => {
     if (question === null) return
+    const { signal } = asker
     isLoading.current = true
     try {
       const page = before === null ? { limit: FIRST_PAGE } : { limit: PAGE, cursor: before.cursor! }
@@ -61,7 +63,10 @@ export function useResults(question: Question | null, order: 'asc' | 'desc'): Re
       }
       setState({ key, found, problem: null })
     } catch (error) {
-      if (!signal.aborted) setState({ key, found: before, problem: asRefusal(error) })
+      if (signal.aborted) return
+      const problem = asRefusal(error)
+      setState({ key, found: before, problem })
+      againLater(problem, asker, () => isLoading.current || void load(before, asker))
     }
     if (!signal.aborted) isLoading.current = false
   }

@@ -4,6 +4,7 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { exact } from '../format.ts'
 import { html } from '../html.ts'
+import { againLater } from '../loading.ts'
 import { Bytes, Empty, Loading, Problem, When, link } from '../parts.ts'
 import { asRefusal } from '../request.ts'
 import type { Refusal } from '../request.ts'
@@ -186,7 +187,8 @@ function useListing(bucket: string, prefix: string) {
   const [turn, setTurn] = useState(0)
   const leaving = useRef(new AbortController())
   const isLoading = useRef(false)
-  const load = async (token: string | null, before: Rows, { signal }: AbortController): Promise<void> => {
+  const load = async (token: string | null, before: Rows, asker: AbortController): Promise<void> => {
+    const { signal } = asker
     isLoading.current = true
     try {
       const page = await listObjects(bucket, { prefix, delimiter: '/', token }, signal)
@@ -198,7 +200,10 @@ function useListing(bucket: string, prefix: string) {
       })
       setProblem(null)
     } catch (error) {
-      if (!signal.aborted) setProblem(asRefusal(error))
+      if (signal.aborted) return
+      const refusal = asRefusal(error)
+      setProblem(refusal)
+      againLater(refusal, asker, () => isLoading.current || void load(token, before, asker))
     }
     if (!signal.aborted) isLoading.current = false
   }

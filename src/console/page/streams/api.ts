@@ -122,18 +122,20 @@ export function replay(
 export const post = <Reply>(path: string, body: object): Promise<Reply> =>
   askJson<Reply>('broker', path, { method: 'POST', body })
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
-
 function bytesOf(hex: string): Uint8Array {
   const bytes = new Uint8Array(hex.length / 2)
   for (let at = 0; at < bytes.length; at++) bytes[at] = Number.parseInt(hex.slice(at * 2, at * 2 + 2), 16)
   return bytes
 }
 
-/** Null: the bytes are no text. */
-export function textOf(hex: string): string | null {
+/**
+ * Null: the bytes are no text.
+ *
+ * @param isBeginning the last character may be cut
+ */
+export function textOf(hex: string, isBeginning = false): string | null {
   try {
-    const text = decoder.decode(bytesOf(hex))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytesOf(hex), { stream: isBeginning })
     // oxlint-disable-next-line no-control-regex -- what no text has
     return /[\u0000-\u0008\u000e-\u001f]/.test(text) ? null : text
   } catch {

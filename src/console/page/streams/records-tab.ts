@@ -4,29 +4,23 @@
  */
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { bytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction } from '../loading.ts'
 import { Empty, Field, Form, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
-import { Refusal, asRefusal } from '../request.ts'
+import { Refusal } from '../request.ts'
 import { VirtualList } from '../virtual-list.ts'
 import { replay, textOf } from './api.ts'
-import type { Stream, StreamRecord } from './api.ts'
+import type { Stream } from './api.ts'
+import { useBlocks } from './record-blocks.ts'
+import type { ListedRecord } from './record-blocks.ts'
 import { RecordDetail } from './record-detail.ts'
 
-const BLOCK = 100
 const ROW_PIXELS = 34
 /** Browsers lay out no more than some 30 million pixels; what lies beyond is reached by its offset. */
 const ROWS_MAX = 500_000
-const BLOCKS_KEPT = 50
-
-interface Block {
-  readonly records: ReadonlyMap<number, StreamRecord>
-  /** The end of the stream when it was loaded. */
-  readonly end: number
-}
 
 interface TabProps {
   readonly stream: Stream
@@ -43,7 +37,11 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
   const anchor = Math.min(Math.max(at ?? (isOldestFirst ? first : next - 1), first), Math.max(first, next - 1))
   const count = Math.min(ROWS_MAX, isOldestFirst ? next - anchor : anchor - first + 1)
   const offsetOf = (index: number): number => (isOldestFirst ? anchor + index : anchor - index)
-  const { recordAt, load, problem } = useBlocks(stream)
+  const blocks = useBlocks(stream)
+  const { problem } = blocks
+  const inSight = useRef<readonly [number, number]>([0, 0])
+  const look = (): void => blocks.look(stream, offsetOf(inSight.current[0]), offsetOf(inSight.current[1]))
+  useEffect(look, [anchor, first, next]) // the same rows are of other records now, or of more
   const go = (changes: Record<string, string | number | null>): void =>
     route(link(path, { ...query, ...changes }), true)
   const step = (by: number): void => {
@@ -88,8 +86,11 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
         count=${count}
         rowPixels=${ROW_PIXELS}
         shown=${selected === null ? null : isOldestFirst ? selected - anchor : anchor - selected}
-        onRange=${(from: number, to: number) => load(offsetOf(from), offsetOf(to))}
-        row=${(index: number) => html`<${Row} offset=${offsetOf(index)} record=${recordAt(offsetOf(index))} isSelected=${offsetOf(index) === selected} onSelect=${() => go({ record: offsetOf(index) })} />`}
+        onRange=${(from: number, to: number) => {
+          inSight.current = [from, to]
+          look()
+        }}
+        row=${(index: number) => html`<${Row} offset=${offsetOf(index)} record=${blocks.recordAt(offsetOf(index))} isSelected=${offsetOf(index) === selected} onSelect=${() => go({ record: offsetOf(index) })} />`}
       />
     </section>
     ${selected !== null && html`<${RecordDetail} stream=${stream.stream} offset=${selected} show=${query['show'] ?? ''} onShow=${(show: string) => go({ show })} onClose=${() => go({ record: null })} />`}
@@ -98,56 +99,12 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
 
 const offsetIn = (text: string | undefined): number | null => (/^\d{1,15}$/.test(text ?? '') ? Number(text) : null)
 
-function useBlocks(stream: Stream) {
-  /** By their numbers; null: on its way. */
-  const blocks = useRef(new Map<number, Block | null>()).current
-  const [problem, setProblem] = useState<Refusal | null>(null)
-  const [, renew] = useState(0)
-  const { first_offset: first, next_offset: end } = stream
-  const fetchBlock = async (number: number): Promise<void> => {
-    const before = blocks.get(number)
-    if (before === undefined) blocks.set(number, null)
-    try {
-      const { records } = await replay(stream.stream, { start_offset: Math.max(number * BLOCK, first) }, BLOCK)
-      blocks.set(number, { records: new Map(records.map((record) => [record.offset, record])), end })
-      setProblem(null)
-    } catch (error) {
-      if (before === undefined) blocks.delete(number)
-      setProblem(asRefusal(error))
-    }
-    renew((count) => count + 1)
-  }
-  return {
-    problem,
-    /** undefined: not loaded yet; null: there is none any more. */
-    recordAt: (offset: number): StreamRecord | null | undefined => {
-      const block = blocks.get(Math.floor(offset / BLOCK))
-      if (!block || offset >= block.end) return undefined
-      return block.records.get(offset) ?? null
-    },
-    load: (from: number, to: number): void => {
-      const low = Math.floor(Math.min(from, to) / BLOCK)
-      const high = Math.floor(Math.max(from, to) / BLOCK)
-      for (const number of blocks.keys()) {
-        if (blocks.size > BLOCKS_KEPT && (number < low || number > high)) blocks.delete(number)
-      }
-      for (let number = low; number <= high; number++) {
-        const block = blocks.get(number)
-        const hasGrown = block ? block.end < Math.min(end, (number + 1) * BLOCK) : false
-        if (block === undefined || hasGrown) void fetchBlock(number)
-      }
-    },
-  }
-}
-
 interface RowProps {
   readonly offset: number
-  readonly record: StreamRecord | null | undefined
+  readonly record: ListedRecord | null | undefined
   readonly isSelected: boolean
   readonly onSelect: () => void
 }
-
-const PREVIEW = 400
 
 function Row({ offset, record, isSelected, onSelect }: RowProps): VNode {
   if (!record) {
@@ -156,14 +113,13 @@ function Row({ offset, record, isSelected, onSelect }: RowProps): VNode {
       ><span class="fine">${record === null ? 'It is not there any more.' : '…'}</span>
     </div>`
   }
-  const start = record.payload_hex.slice(0, PREVIEW)
-  const size = record.payload_hex.length / 2
+  const { ingestMs, keyHex, payloadHex, payloadBytes } = record
   return html`<button type="button" class="record" aria-pressed=${isSelected} onClick=${onSelect}>
     <span class="number">${offset}</span>
-    <span><${When} ms=${record.ingest_time_ms} /></span>
-    <span class="cut mono">${record.key_hex === null ? '' : (textOf(record.key_hex) ?? `0x${record.key_hex}`)}</span>
-    <span class="cut mono">${textOf(start) ?? `0x${start}`}</span>
-    <span class="fine number">${bytes(size)}</span>
+    <span><${When} ms=${ingestMs} /></span>
+    <span class="cut mono">${keyHex === null ? '' : (textOf(keyHex) ?? `0x${keyHex}`)}</span>
+    <span class="cut mono">${textOf(payloadHex, payloadHex.length < payloadBytes * 2) ?? `0x${payloadHex}`}</span>
+    <span class="fine number">${bytes(payloadBytes)}</span>
   </button>`
 }
 
