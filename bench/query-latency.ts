@@ -9,17 +9,15 @@
  * then what a store that has been asked before has compiled. Last, it restarts the store twice: after SIGTERM and after SIGKILL. Talks to this
  * machine only.
  */
-import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { logLoad } from './support/log-load.ts'
 import { servicePolicy } from './support/policy.ts'
 import { Service, row, timed } from './support/service.ts'
 
@@ -39,7 +37,6 @@ const PAUSE_MS_MAX = 10
 const FIRST_ROUNDS = 400
 const NO_TRACE = 'f'.repeat(32)
 const TOKEN = 'local-dev-token'
-const root = fileURLToPath(new URL('..', import.meta.url))
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-query-latency-'))
 const ackedFile = join(directory, 'acked.tsv')
 const policy = servicePolicy(directory)
@@ -50,20 +47,6 @@ const start = (): Promise<Service> =>
     LOGSTORE_DATA_DIR: join(directory, 'data'),
     ...policy,
   })
-
-function load(url: string, args: readonly string[]): { readonly output: Promise<string>; readonly end: () => void } {
-  const child = spawn(
-    process.execPath,
-    ['--v8-pool-size=0', 'bench/load/main.ts', 'logstore', '--url', url, '--disk-time', '0s', ...args],
-    {
-      cwd: root,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
-  let text = ''
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
-  return { output: once(child, 'exit').then(() => text), end: () => child.kill('SIGINT') }
-}
 
 interface QueryReply {
   readonly matched_records: number
@@ -83,7 +66,7 @@ const collect = runInNewContext('gc') as NodeJS.GCFunction // what the flag defi
 try {
   const batches = Math.ceil(Number(values.records) / BATCH)
   let store = await start()
-  const filling = load(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
+  const filling = logLoad(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
   console.log((await filling.output).trimEnd())
 
   const acked = readFileSync(ackedFile, 'utf8')
@@ -99,7 +82,7 @@ try {
   }
 
   const longest = `${queries + 60}s` // it is ended before, unless something fails here
-  const background = load(store.url, [
+  const background = logLoad(store.url, [
     '--rate',
     values.rate,
     '--duration',
@@ -138,6 +121,7 @@ try {
   console.log(`the ${queries} after them`)
   for (const [name, samples] of Object.entries(timings)) console.log(row(name, samples.slice(FIRST_ROUNDS)))
   console.log((await background.output).trimEnd())
+  console.log(`the store took ${Math.round(store.peakBytes / 1e6)} MB of memory at most`)
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     await store.stop(signal)

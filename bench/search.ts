@@ -1,17 +1,20 @@
 /**
  * What do searches and other questions about a whole dataset take?
  *
- *   node bench/search.ts [--records 1000000] [--rounds 5] [--data-dir DIR]
+ *   node bench/search.ts [--records 1000000] [--rounds 5] [--beside 0] [--data-dir DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset with logs as services write them (access lines, orders, cache, errors with
  * stack traces; eight services, trace ids on 60 %), seals nothing by hand, then asks each question in turn, one at a time, and prints the
- * median of the rounds and the processor time of the whole server that a question took. Talks to this machine only.
+ * median and the 99th percentile of the rounds, and the processor time of the whole server that a question took. With `--beside`, the load tool sends
+ * so many records a second into the same dataset meanwhile, and the processor time has them in it. Talks to this machine only.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { LOG_BATCH, logBatch } from './support/log-batches.ts'
+import { logLoad } from './support/log-load.ts'
 import { Service, timed } from './support/service.ts'
 import { servicePolicy } from './support/policy.ts'
 
@@ -19,11 +22,16 @@ const { values } = parseArgs({
   options: {
     records: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '5' },
+    beside: { type: 'string', default: '0' },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })
 const RECORDS = Number(values.records)
 const ROUNDS = Number(values.rounds)
+const BESIDE = Number(values.beside)
+/** It is ended before, unless something fails here. */
+const besideArgs = ['--rate', values.beside, '--duration', '1h', '--connections', '4']
+const WARM_UP_MS = 5000
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const headers = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-search-'))
@@ -62,10 +70,11 @@ async function measure(name: string, path: string, body: object | null): Promise
     result = sample.result
   }
   const processor = (processorMs() - before) / ROUNDS
-  const median = samples.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)]!
+  const sorted = samples.toSorted((a, b) => a - b)
+  const [median, p99] = [0.5, 0.99].map((share) => sorted[Math.floor(share * ROUNDS)]!.toFixed(1).padStart(8))
   const matched = String(result.matched_records ?? '').padStart(9)
   console.log(
-    `${name.padEnd(34)} ${matched} ${median.toFixed(0).padStart(7)} ms ${processor.toFixed(0).padStart(7)} ms of processor`,
+    `${name.padEnd(34)} ${matched} ${median} ms ${p99} ms at p99 ${processor.toFixed(0).padStart(7)} ms of processor`,
   )
 }
 
@@ -78,6 +87,8 @@ try {
     })
   }
   console.log(`${RECORDS} records stored; ${(processorMs() - begun).toFixed(0)} ms of processor`)
+  const background = BESIDE > 0 ? logLoad(store.url, besideArgs) : null
+  if (background !== null) await sleep(WARM_UP_MS)
   const search = (search: string | object) => ({ filter: { search } })
   await measure('newest page', '/v1/query', { order: 'desc' })
   await measure('rare word', '/v1/query', search('rarely'))
@@ -94,6 +105,9 @@ try {
   await measure('histogram of all by pod', '/v1/query/histogram', { split_by: 'k8s.pod.name' })
   await measure('histogram of a word in half', '/v1/query/histogram', search('request'))
   await measure('fields', '/v1/query/fields', {})
+  background?.end()
+  if (background !== null) console.log((await background.output).trimEnd())
+  console.log(`the store took ${Math.round(store.peakBytes / 1e6)} MB of memory at most`)
 } finally {
   await store.stop()
   rmSync(directory, { recursive: true, force: true })

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { OutgoingHttpHeaders } from 'node:http'
 import { createInterface } from 'node:readline'
@@ -39,6 +40,12 @@ export class Service {
 
   get pid(): number {
     return this.#process.pid! // it has printed its ready line
+  }
+
+  /** The most memory that it had at once. */
+  get peakBytes(): number {
+    const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))!
+    return Number(kib) * 1024
   }
 
   /** A request of JSON for JSON over a connection that is kept; throws on a refusal. */
