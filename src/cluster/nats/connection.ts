@@ -38,6 +38,7 @@ export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAcces
     servers: [...servers],
     pingInterval: PING_MS,
     maxPingOut: PINGS_OUT_MAX,
+    noAsyncTraces: true, // a stack for each message, which nobody reads
     ...(natsTls === null ? {} : { tls: natsTls.ca === null ? {} : { ca: natsTls.ca } }),
     ...credentialOptionsOf(credentials),
   }
