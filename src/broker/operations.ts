@@ -92,6 +92,8 @@ export interface ReplayRequest {
   readonly consumer: { readonly group: string; readonly id: string } | null
   /** How long an empty page waits for a record; default: not at all. */
   readonly waitMs?: number
+  /** When the stream that is meant was created; default: the one that has the name. */
+  readonly streamCreatedAtMs?: number
   /** The unversioned route leaves `api_version` out. */
   readonly legacy: boolean
 }
@@ -120,9 +122,12 @@ export interface GroupPath {
   readonly group: string
 }
 
-/** The stream that had the name when it was asked for first; null: it was not asked for yet. Another one may have the name later. */
+/** The stream that had the name when it was asked for first. Another one may have the name later. */
 export interface StreamPin {
+  /** Null: it was not asked for yet. */
   number: number | null
+  /** Null: likewise, unless the client says of which stream it asks. */
+  createdAtMs: number | null
 }
 
 /** Gives up what waits for a record: its client is gone. */

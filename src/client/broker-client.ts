@@ -96,6 +96,8 @@ export interface FetchOptions {
   /** With `consumer_id`: noted, and shown by `inspectReplayConsumers`. */
   readonly consumer_group?: string | null | undefined
   readonly consumer_id?: string | null | undefined
+  /** Of the stream that is meant, as a page of it said: a later one of its name is not found. */
+  readonly stream_created_at_ms?: number | null | undefined
 }
 
 /** Filters of audit events; by default the first hundred are returned. */
@@ -114,7 +116,9 @@ export interface Delivery extends Omit<WireDelivery, 'record'> {
 /** What names a delivery. */
 export type DeliveryName = Readonly<Pick<Delivery, 'stream' | 'subscription_id' | 'delivery_id'>>
 
-export interface ClaimedDeliveries extends Omit<WireClaim, 'deliveries'> {
+/** Without `stream_created_at_ms` where no answer of the broker said it. */
+export interface ClaimedDeliveries
+  extends Omit<WireClaim, 'deliveries' | 'stream_created_at_ms'>, Partial<Pick<WireClaim, 'stream_created_at_ms'>> {
   readonly deliveries: readonly Delivery[]
 }
 

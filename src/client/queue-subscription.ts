@@ -9,6 +9,7 @@
  *     gives out nothing whose lease was. A loop that is not taken on lives until the client is closed
  * Q4  a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the delivery itself or the
  *     lease was lost. What is being handled when the subscription is told to stop is waited for
+ * Q5  it keeps to the stream that its first claim was of: one that has the name later is not found
  */
 import { CLAIM_MESSAGES_MAX, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../broker/limits.ts'
 import type { ClaimBody } from '../broker/wire/requests.ts'
@@ -134,7 +135,7 @@ class Claims {
   readonly leases: LeaseKeeper
   readonly concurrency: number
   readonly #parts: QueueParts
-  readonly #limits: ClaimBody
+  #limits: ClaimBody
   readonly #onLeaseLost: QueueSubscriptionOptions['onLeaseLost']
   readonly #onHandlerError: QueueSubscriptionOptions['onHandlerError']
   readonly #prefetch: number
@@ -254,7 +255,9 @@ class Claims {
     const { client, stream, group, retrying, claimId } = this.#parts
     const body = claimId === null ? limits : { ...limits, claim_id: claimId() }
     try {
-      const { deliveries } = await retrying(() => client.claimQueue(stream, group, body, { signal: this.#stop }))
+      const claimed = await retrying(() => client.claimQueue(stream, group, body, { signal: this.#stop }))
+      const { deliveries, stream_created_at_ms } = claimed
+      if (stream_created_at_ms !== undefined) this.#limits = { ...this.#limits, stream_created_at_ms } // Q5
       for (const delivery of deliveries) this.leases.hold(delivery)
       this.#waiting.push(...deliveries)
       if (this.#stop.aborted) this.#giveBack()

@@ -5,6 +5,7 @@
  * U2  a subscription ends when its loop is left, when it is told to stop, or by throwing what was tried again in vain
  * U3  at the end of the stream the broker waits for the next record. Only where it does not wait as long as it was asked to, the
  *     subscription waits before it asks again
+ * U4  it keeps to the stream that its first page was of: one that has the name later is not found
  */
 import { REPLAY_WAIT_MS_MAX } from '../broker/limits.ts'
 import type { BrokerClient, FetchOptions, ReplayPage, StoredRecord, Subscription } from './broker-client.ts'
@@ -55,6 +56,7 @@ export async function* replayRecords(
   { retrying, pause, timers, stop }: SubscriptionParts,
 ): Subscription<StoredRecord> {
   const { start_offset, event_time_ms, ingest_time_ms, consumer_group, consumer_id, ...limits } = options
+  let { stream_created_at_ms } = options
   const waitMs = limits.wait_millis ?? REPLAY_WAIT_MS_MAX
   const consumer = { consumer_group, consumer_id }
   let start: FetchOptions = { start_offset, event_time_ms, ingest_time_ms }
@@ -62,13 +64,14 @@ export async function* replayRecords(
   let hurriedLooks = 0
   while (!stop.aborted) {
     // who finds nothing again and again is noted once: a note is a write
-    const asked = { ...limits, wait_millis: waitMs, ...start, ...(idleLooks === 0 && consumer) }
+    const asked = { ...limits, wait_millis: waitMs, ...start, stream_created_at_ms, ...(idleLooks === 0 && consumer) }
     const askedAtMs = timers.nowMs()
     const page: ReplayPage | null = await unlessStopped(
       retrying(() => client.fetch(stream, asked, { signal: stop })),
       stop,
     )
     if (page === null) return
+    stream_created_at_ms = page.stream_created_at_ms // U4
     for (const record of page.records) {
       if (stop.aborted) return
       yield record

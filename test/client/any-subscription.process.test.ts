@@ -7,6 +7,17 @@ import { KINDS, openSource } from './sources.ts'
 import type { ClientSource } from './sources.ts'
 import { newStream, refusalOf, take } from './support.ts'
 
+/** Deletes the stream, and makes one of its name that has records. */
+async function replace(client: BrokerClient, stream: string): Promise<void> {
+  const before = await client.describeStream(stream)
+  for (let createdAtMs = before.created_at_ms; createdAtMs === before.created_at_ms;) {
+    await client.deleteStream(stream)
+    await client.createStream(stream)
+    createdAtMs = (await client.describeStream(stream)).created_at_ms
+  }
+  for (const message_id of ['new-0', 'new-1']) await client.publish(stream, { message_id, payload: '' })
+}
+
 for (const kind of KINDS)
   describe(`a subscriber ${kind}`, () => {
     let source: ClientSource
@@ -38,6 +49,17 @@ for (const kind of KINDS)
         const waiting = records.next()
         stop.abort()
         assert.equal((await waiting).done, true)
+      })
+
+      it('ends when its stream is deleted while nobody asks, though another one has its name', async () => {
+        const stream = await newStream(client, 'a')
+        const records = client.subscribeReplay(stream)
+        const deliveries = client.subscribeQueue(stream, 'g')
+        await records.next()
+        await deliveries.next()
+        await replace(client, stream)
+        assert.equal((await refusalOf(records.next())).code, 'stream_not_found')
+        assert.equal((await refusalOf(deliveries.next())).code, 'missing_stream')
       })
 
       it('throws the refusal that there is no such stream', async () => {

@@ -170,6 +170,7 @@ const EXAMPLES: Readonly<Record<string, OperationExample>> = {
     reply: {
       api_version: 'v1',
       stream: 'orders',
+      stream_created_at_ms: 1_789_000_000_000,
       consumer_group: 'workers',
       subscription_id: delivery.subscription_id,
       deliveries: [delivery],

@@ -19,6 +19,9 @@ export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
     wait_millis: integerSchema(WAIT_MS, { default: 0, description: 'extension: a page of nothing waits for a record' }),
     consumer_group: Type.String(),
     consumer_id: Type.String(),
+    stream_created_at_ms: integerSchema(UNSIGNED, {
+      description: 'extension: of the stream that is meant, a later one of its name is not found',
+    }),
   },
   take: (query) => ({
     start: startOf(query),
@@ -26,6 +29,7 @@ export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
     maxPayloadBytes: integerOf(query, 'max_payload_bytes', POSITIVE, 'invalid_page_size'),
     ...waitOf(query),
     consumer: consumerOf(query),
+    ...createdOf(query),
   }),
 }
 
@@ -51,6 +55,11 @@ function consumerOf(query: Query): ReplayRequest['consumer'] {
   if (!isToken(group)) throw refuse('invalid_query', `consumer_group ${TOKEN_RULE}`)
   if (!isToken(id)) throw refuse('invalid_query', `consumer_id ${TOKEN_RULE}`)
   return { group, id }
+}
+
+function createdOf(query: Query): Pick<ReplayRequest, 'streamCreatedAtMs'> {
+  const createdAtMs = integerOf(query, 'stream_created_at_ms', UNSIGNED, 'invalid_query')
+  return createdAtMs === null ? {} : { streamCreatedAtMs: createdAtMs }
 }
 
 function waitOf(query: Query): Pick<ReplayRequest, 'waitMs'> {

@@ -38,7 +38,7 @@ export interface PushesParts {
 
 class Subscription {
   readonly given: NewSubscription
-  readonly pin: StreamPin = { number: null }
+  readonly pin: StreamPin = { number: null, createdAtMs: null }
   credit: number
   isClaiming = false
   isOver = false

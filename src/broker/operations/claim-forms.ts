@@ -1,9 +1,10 @@
 /** How claims are answered: as JSON, or pushed over the streaming connection. */
-import type { GroupPath, Pushed, PushRequest, RenderedJson } from '../operations.ts'
+import type { GroupPath, Pushed, PushRequest, RenderedJson, StreamPin } from '../operations.ts'
 import type { RenderedRecords } from '../records/rendered-records.ts'
 import type { Core } from '../engine/core.ts'
 import type { StreamState } from '../state/state.ts'
 import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
+import type { ClaimedGroup } from './claim-reply.ts'
 
 /** Of a group that does not exist yet, for ids that name nothing. */
 const NO_GROUP = 0xffff_ffff
@@ -39,17 +40,23 @@ export interface ClaimForm<Reply> {
   reply(given: Given): Reply
 }
 
+/** The group that is asked for, of the stream that the pin says by now. */
+interface AskedGroup {
+  readonly path: GroupPath
+  readonly pin: StreamPin
+}
+
 /** Tokens begin with 1: 0 means that no token was seen. */
 const fencingTokenOf = ({ claimNumber }: Lease): number => claimNumber + 1
 
 export class JsonClaims implements ClaimForm<RenderedJson> {
   readonly #core: Core
-  readonly #path: GroupPath
+  readonly #asked: AskedGroup
   readonly #startOffset: number
 
-  constructor(core: Core, { path, startOffset }: { readonly path: GroupPath; readonly startOffset: number }) {
+  constructor(core: Core, { path, pin, startOffset }: AskedGroup & { readonly startOffset: number }) {
     this.#core = core
-    this.#path = path
+    this.#asked = { path, pin }
     this.#startOffset = startOffset
   }
 
@@ -58,13 +65,19 @@ export class JsonClaims implements ClaimForm<RenderedJson> {
   }
 
   nothing(): RenderedJson {
-    return emptyClaimReply(this.#path, this.#core.tokens.subscription(NO_GROUP, 0), this.#startOffset)
+    const subscriptionId = this.#core.tokens.subscription(NO_GROUP, 0)
+    return emptyClaimReply({ ...this.#group, subscriptionId, nextOffset: this.#startOffset })
   }
 
   reply(given: Given): RenderedJson {
     const { groupNumber, claimNumber, deliveries } = given
     const ids = this.#core.tokens.claim(groupNumber, claimNumber, deliveries)
-    return claimReply({ ...given, ...this.#path, ids, fencingToken: fencingTokenOf(given) })
+    return claimReply({ ...given, ...this.#group, ids, fencingToken: fencingTokenOf(given) })
+  }
+
+  get #group(): ClaimedGroup {
+    const { path, pin } = this.#asked
+    return { ...path, streamCreatedAtMs: pin.createdAtMs! } // an answer is of a stream that was found
   }
 }
 
@@ -73,9 +86,9 @@ export class PushedClaims implements ClaimForm<Pushed | null> {
   /** Null: as bytes. */
   readonly #json: JsonClaims | null
 
-  constructor(core: Core, path: GroupPath, form: PushRequest['form']) {
+  constructor(core: Core, asked: AskedGroup, form: PushRequest['form']) {
     this.#core = core
-    this.#json = form === 'json' ? new JsonClaims(core, { path, startOffset: 0 }) : null
+    this.#json = form === 'json' ? new JsonClaims(core, { ...asked, startOffset: 0 }) : null
   }
 
   read(stream: StreamState, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {

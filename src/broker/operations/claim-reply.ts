@@ -1,15 +1,18 @@
 /** The answer to a claim: envelopes around records that the reader threads rendered. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
-import type { GroupPath } from '../operations.ts'
 import type { RenderedRecords } from '../records/rendered-records.ts'
 import { BLOCK_BYTES } from '../tokens.ts'
 import type { ClaimIds, Leased } from '../tokens.ts'
 import { DELIVERIES, DELIVERIES_HEAD_BYTES, DELIVERY_HEAD_BYTES, FRAME_HEAD_BYTES } from '../wire/connection-frames.ts'
 
-export interface Claimed {
+export interface ClaimedGroup {
   readonly stream: string
+  readonly streamCreatedAtMs: number
   readonly group: string
+}
+
+export interface Claimed extends ClaimedGroup {
   readonly ids: ClaimIds
   readonly leasedAtMs: number
   /** Of deliveries that say nothing else. */
@@ -31,8 +34,8 @@ export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
   const { deliveries, records, leasedAtMs, fencingToken } = claimed
   const { subscriptionId, deliveryIds } = claimed.ids
   const head = Buffer.from(
-    `{"api_version":"v1","stream":${JSON.stringify(claimed.stream)},"consumer_group":${JSON.stringify(claimed.group)},` +
-      `"subscription_id":"${subscriptionId}","deliveries":[`,
+    `{"api_version":"v1","stream":${JSON.stringify(claimed.stream)},"stream_created_at_ms":${claimed.streamCreatedAtMs},` +
+      `"consumer_group":${JSON.stringify(claimed.group)},"subscription_id":"${subscriptionId}","deliveries":[`,
   )
   const body = Buffer.allocUnsafe(
     head.byteLength + records.bytes.byteLength + (deliveries.length + 1) * ENVELOPE_BYTES_MAX,
@@ -59,7 +62,7 @@ export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
 
 const CLOSE_BRACE = 0x7d
 
-type StoredClaim = Omit<Claimed, 'ids' | 'stream' | 'group' | 'nextOffset'> & {
+type StoredClaim = Omit<Claimed, 'ids' | keyof ClaimedGroup | 'nextOffset'> & {
   /** See `Tokens.claimBlocks`. */
   readonly ids: Buffer
 }
@@ -94,14 +97,17 @@ export function deliveriesFrame(claimed: StoredClaim): Buffer<ArrayBuffer> {
   return frame.subarray(0, at)
 }
 
-export function emptyClaimReply(
-  { stream, group }: GroupPath,
-  subscriptionId: string,
-  nextOffset: number,
-): Buffer<ArrayBuffer> {
+export function emptyClaimReply({
+  stream,
+  streamCreatedAtMs,
+  group,
+  subscriptionId,
+  nextOffset,
+}: ClaimedGroup & Pick<ClaimIds, 'subscriptionId'> & Pick<Claimed, 'nextOffset'>): Buffer<ArrayBuffer> {
   const reply = {
     api_version: 'v1',
     stream,
+    stream_created_at_ms: streamCreatedAtMs,
     consumer_group: group,
     subscription_id: subscriptionId,
     deliveries: [],

@@ -98,7 +98,7 @@ export class Claims {
       timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
       waitsUntilMs: this.#untilMs(body.wait_millis ?? 0),
       patience,
-      pin: { number: null },
+      pin: { number: null, createdAtMs: body.stream_created_at_ms ?? null },
       id: body.claim_id ?? null,
       bytesMax: CLAIM_BYTES_MAX,
     }
@@ -115,7 +115,7 @@ export class Claims {
   ): void {
     const waitsUntilMs = this.#untilMs(CLAIM_WAIT_MS_MAX)
     const request = { caller, path, startOffset, max, timeoutMs, waitsUntilMs, patience, pin, id: null, bytesMax }
-    this.#claim(request, answer, new PushedClaims(this.#parts.core, path, form))
+    this.#claim(request, answer, new PushedClaims(this.#parts.core, { path, pin }, form))
   }
 
   /** Ends leases that no client hears of, as far as nothing else has become of them. */

@@ -44,14 +44,18 @@ export const ownStream = (core: Core, caller: Caller, name: string): StreamState
     ? refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
     : core.stream(caller, name, 'stream_not_found')
 
-/** Refused when the name was another stream's when it was asked for first. */
+/** Refused when the name was another stream's when it was asked for first, or is another's than the client means. */
 export function pinned(
   pin: StreamPin,
   stream: StreamState,
   missing: 'stream_not_found' | 'missing_stream',
 ): StreamState | BrokerError {
-  pin.number ??= stream.number
-  return stream.number === pin.number ? stream : refuse(missing, 'the stream was deleted, and another one has its name')
+  const { number, createdAtMs } = stream
+  const isMeant = (pin.number ?? number) === number && (pin.createdAtMs ?? createdAtMs) === createdAtMs
+  if (!isMeant) return refuse(missing, 'the stream was deleted, and another one has its name')
+  pin.number = number
+  pin.createdAtMs = createdAtMs
+  return stream
 }
 
 export const behindEnd = (field: string, { nextOffset }: StreamState): BrokerError =>

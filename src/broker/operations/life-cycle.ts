@@ -106,7 +106,7 @@ export class LifeCycle {
     body: PurgeStreamBody,
     force: boolean,
   ): () => Decision<PurgeStreamReply, Change> {
-    const pin: StreamPin = { number: null }
+    const pin: StreamPin = { number: null, createdAtMs: null }
     return () => {
       const named = ownStream(this.#core, caller, name)
       const stream = named instanceof Error ? named : pinned(pin, named, 'stream_not_found')

@@ -47,7 +47,7 @@ export class Reading {
       takesAny: false, // each has its own start
       onAbandoned: (listener) => patience.onAbandoned(listener),
     })
-    const pin: StreamPin = { number: null }
+    const pin: StreamPin = { number: null, createdAtMs: request.streamCreatedAtMs ?? null }
     const decide = (turn: Turn): Decision<RenderedJson, Change> => {
       const mayWait = turn !== 'last' && untilMs > time.nowMs() && !engine.parked.isFull
       const named = this.#core.anyStream(caller, name)
@@ -113,7 +113,9 @@ export class Reading {
     }
     const head = request.legacy ? '{' : '{"api_version":"v1",'
     const body = Buffer.concat([
-      Buffer.from(`${head}"stream":${JSON.stringify(stream.name)},"records":[`),
+      Buffer.from(
+        `${head}"stream":${JSON.stringify(stream.name)},"stream_created_at_ms":${stream.createdAtMs},"records":[`,
+      ),
       page.bytes,
       Buffer.from(
         `],"next_offset":${nextOffset},"end_of_stream":${endOfStream},"diagnostics":${JSON.stringify(diagnostics)}}`,

@@ -2,7 +2,7 @@
 import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, ErrorDetail, LeaseRemaining } from './answers.ts'
-import { RecordReply } from './record-answers.ts'
+import { RecordReply, StreamCreatedAtMs } from './record-answers.ts'
 
 const deliveryFields = {
   api_version: ApiVersion,
@@ -26,6 +26,7 @@ export const DeliveryReply = Type.Object({
 export const ClaimReply = Type.Object({
   api_version: ApiVersion,
   stream: Type.String(),
+  stream_created_at_ms: StreamCreatedAtMs,
   consumer_group: Type.String(),
   subscription_id: Type.String(),
   deliveries: Type.Array(DeliveryReply),

@@ -167,9 +167,13 @@ export const ReplayDiagnostics = Type.Object({
   quarantined_records: Type.Integer({ description: 'records left out because they are damaged' }),
 })
 export type ReplayDiagnostics = Static<typeof ReplayDiagnostics>
+export const StreamCreatedAtMs = Type.Integer({
+  description: 'extension: asked with it, a later stream of the name is not found',
+})
 export const ReplayReply = Type.Object({
   api_version: Type.Optional(ApiVersion),
   stream: Type.String(),
+  stream_created_at_ms: StreamCreatedAtMs,
   records: Type.Array(RecordReply),
   next_offset: Type.Integer(),
   end_of_stream: Type.Boolean(),

@@ -175,6 +175,8 @@ export const ClaimBody = Type.Object(
     lease_timeout_millis: optional(PositiveDurationMs),
     claim_id: optional(ClaimId),
     wait_millis: optional(Type.Integer({ minimum: 0, maximum: CLAIM_WAIT_MS_MAX })),
+    /** Of the stream that is meant: a later one of its name is not found. */
+    stream_created_at_ms: optional(Unsigned),
   },
   closed,
 )

@@ -39,7 +39,7 @@ export class StreamingSteps extends DeliverySteps {
     const number = this.operations
     this.lease(name, groupName, c, fromOffset, true, async (path, { startOffset, max, timeoutMs: leaseMs }) => {
       const patience = { onAbandoned: (listener: () => void) => void this.#waiting.set(number, listener) }
-      const pin = { number: null }
+      const pin = { number: null, createdAtMs: null }
       const request = { pin, startOffset, max, leaseMs, bytesMax: BYTES_MAX, form: 'json' } as const
       const pushed = await new Promise<Pushed | null>((answered, refused) =>
         this.world.operations.push({ answered, refused }, CALLER, path, request, patience),

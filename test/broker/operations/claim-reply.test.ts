@@ -29,6 +29,7 @@ test('a claim’s answer has each record that could be read in an envelope of it
       const ids = tokens.claim(1, 2, deliveries)
       const bytes = claimReply({
         stream,
+        streamCreatedAtMs: 7,
         group,
         ids,
         leasedAtMs: nowMs,
@@ -56,6 +57,7 @@ test('a claim’s answer has each record that could be read in an envelope of it
       assert.deepEqual(JSON.parse(bytes.toString()), {
         api_version: 'v1',
         stream,
+        stream_created_at_ms: 7,
         consumer_group: group,
         subscription_id: ids.subscriptionId,
         deliveries: expected,
@@ -67,10 +69,17 @@ test('a claim’s answer has each record that could be read in an envelope of it
 })
 
 test('an empty answer has the same fields', () => {
-  const bytes = emptyClaimReply({ stream: 's"', group: 'g' }, 'sub-x', 3)
+  const bytes = emptyClaimReply({
+    stream: 's"',
+    streamCreatedAtMs: 7,
+    group: 'g',
+    subscriptionId: 'sub-x',
+    nextOffset: 3,
+  })
   assert.deepEqual(JSON.parse(bytes.toString()), {
     api_version: 'v1',
     stream: 's"',
+    stream_created_at_ms: 7,
     consumer_group: 'g',
     subscription_id: 'sub-x',
     deliveries: [],

@@ -90,6 +90,7 @@ describe('POST …/claims', () => {
     assert.deepEqual(claim, {
       api_version: 'v1',
       stream: stream.name,
+      stream_created_at_ms: (await stream.describe()).created_at_ms,
       consumer_group: 'größe 1',
       subscription_id,
       deliveries: [
@@ -123,21 +124,31 @@ describe('POST …/claims', () => {
     const stream = await streamOf(1)
     const group = stream.group()
     await group.claimOne()
+    const { created_at_ms: stream_created_at_ms } = await stream.describe()
     for (const [body, next] of [
       [{}, 0],
       [{ start_offset: 1 }, 1],
+      [{ stream_created_at_ms }, 0],
     ] as const) {
       const { subscription_id, ...claim } = await group.claimed(body)
       assert.match(subscription_id, /^sub-/)
       assert.deepEqual(claim, {
         api_version: 'v1',
         stream: stream.name,
+        stream_created_at_ms,
         consumer_group: 'workers',
         deliveries: [],
         next_offset: next,
         delivery_count: 0,
       })
     }
+  })
+  it('with stream_created_at_ms of another stream of the name finds none, as a replay does', async () => {
+    const stream = await streamOf(1)
+    const stream_created_at_ms = (await stream.describe()).created_at_ms - 1
+    assertRefused(await stream.group().tryClaim({ stream_created_at_ms }), 404, 'missing_stream')
+    const page = `${stream.path}/records?stream_created_at_ms=${stream_created_at_ms}`
+    assertRefused(await broker.request('GET', page), 404, 'stream_not_found')
   })
   it('takes available records by increasing offset from start_offset, and leaves the ones before', async () => {
     const group = (await streamOf(6)).group()

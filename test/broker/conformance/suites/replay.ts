@@ -146,7 +146,9 @@ describe('GET /v1/streams/{stream}/records', () => {
     await stream.publish({ message_id: 'a "1"', payload: 'p', key: 'k', headers: { h: 'v' }, event_time_ms: 5 })
     await stream.publish({ message_id: 'b', payload_hex: 'ff', event_time_ms: 6 })
     const { records, diagnostics, ...page } = await stream.replay()
-    assert.deepEqual(page, { api_version: 'v1', stream: stream.name, next_offset: 2, end_of_stream: true })
+    const { created_at_ms: stream_created_at_ms } = await stream.describe()
+    const about = { api_version: 'v1', stream: stream.name, stream_created_at_ms }
+    assert.deepEqual(page, { ...about, next_offset: 2, end_of_stream: true })
     assert.equal(diagnostics.returned_records, 2)
     const [first, second] = records.map((record) => ({ ...record, ingest_time_ms: isNow(record.ingest_time_ms) }))
     assert.deepEqual(first, {
