@@ -75,6 +75,14 @@ export class ReplicationPolicies {
     return Math.max(0, to - from - passed)
   }
 
+  /** Who has still to send records below `end`, those that are not visible yet included. */
+  unsentBelow(stream: StreamState, end: number): { readonly policy: ReplicationPolicy; readonly records: number }[] {
+    return this.of(stream).flatMap((policy) => {
+      const records = this.countBetween(stream, policy, Math.max(nextOf(stream, policy), stream.floor), end)
+      return records > 0 ? [{ policy, records }] : []
+    })
+  }
+
   isLagging(policy: ReplicationPolicy, lag: number): boolean {
     return policy.maxLagRecords !== null && lag > policy.maxLagRecords
   }

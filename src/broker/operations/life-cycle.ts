@@ -2,7 +2,7 @@
  * What becomes of streams, groups and cursors after their creation: changed, purged, processed again, deleted. Each is one audited frame.
  *
  * Y1  what would break a promise is refused, with what holds it: a stream that is somebody's dead-letter target, records that a cursor keeps
- *     from retention. `force` breaks it
+ *     from retention, or that have still to go to another site. `force` breaks it
  * Y2  what is deleted is gone with all that was kept for it; what has its name later is new (state S5)
  */
 import { LATER } from '../../engine/decision.ts'
@@ -67,7 +67,9 @@ export class LifeCycle {
     const core = this.#core
     const stream = ownStream(core, caller, name)
     if (stream instanceof Error) return stream
-    const held = force ? null : (this.#targetOf(stream) ?? heldBy(stream, stream.nextOffset, false))
+    const held = force
+      ? null
+      : (this.#targetOf(stream) ?? heldBy(stream, stream.nextOffset, false) ?? this.#unsent(stream, stream.nextOffset))
     if (held !== null) return held
     const removed = {
       removed_records: stream.readableBetween(stream.floor, stream.nextOffset),
@@ -121,7 +123,7 @@ export class LifeCycle {
     force: boolean,
   ): Decision<PurgeStreamReply, Change> {
     const core = this.#core
-    const refused = purgeRefusal(stream, body.offset, force)
+    const refused = this.#purgeRefusal(stream, body.offset, force)
     if (refused !== null) return refused
     if (body.offset > stream.visibleNext) return LATER
     return {
@@ -133,7 +135,9 @@ export class LifeCycle {
         return () => {
           if (!core.isCurrent(stream)) return refuse('stream_not_found', 'the stream was deleted meanwhile')
           if (stream.floor !== floor) return this.#purgeWhenRead(caller, stream, body, force) // another one came before
-          return purgeRefusal(stream, body.offset, force) ?? this.#purge(caller, stream, body, removedBytes, force)
+          return (
+            this.#purgeRefusal(stream, body.offset, force) ?? this.#purge(caller, stream, body, removedBytes, force)
+          )
         }
       },
     }
@@ -176,6 +180,22 @@ export class LifeCycle {
         acknowledgement: core.acknowledgement,
       }),
     }
+  }
+
+  /** Null: it may be purged. */
+  #purgeRefusal(stream: StreamState, offset: number, force: boolean): BrokerError | null {
+    if (offset > stream.nextOffset) return behindEnd('offset', stream)
+    return force || offset <= stream.floor ? null : (heldBy(stream, offset) ?? this.#unsent(stream, offset))
+  }
+
+  /** Y1. Null: no policy has still to send records below `end`. */
+  #unsent(stream: StreamState, end: number): BrokerError | null {
+    const [unsent] = this.#core.policies.unsentBelow(stream, end)
+    if (unsent === undefined) return null
+    const { policy, records } = unsent
+    const count = records === 1 ? '1 record' : `${records} records`
+    const what = `has still to send ${count} to site ${quoted(policy.targetSite)}`
+    return refuse('write_not_allowed', `replication policy ${quoted(policy.name)} ${what}`, BY_FORCE)
   }
 
   /** Y1. Null: it is no dead-letter stream of another one. */
@@ -333,12 +353,6 @@ function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: 
   if (offset !== null) return { offset }
   if (event_time_ms !== null) return { by: 'event', timeMs: event_time_ms }
   return { by: 'ingest', timeMs: ingest_time_ms! } // the one that is left
-}
-
-/** Null: it may be purged. */
-function purgeRefusal(stream: StreamState, offset: number, force: boolean): BrokerError | null {
-  if (offset > stream.nextOffset) return behindEnd('offset', stream)
-  return force || offset <= stream.floor ? null : heldBy(stream, offset)
 }
 
 /**

@@ -222,7 +222,7 @@ describe('a worker', () => {
           await sites.source.flush()
           const { nextOffset } = sites.source.core.state.stream(CALLER.tenant, 'orders')!
           const offset = Math.min(below, nextOffset)
-          const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset }, false))
+          const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset }, true))
           await sites.source.flush()
           assert.notEqual(purged.value, null)
           for (const each of behind) await each(sites)
@@ -363,7 +363,7 @@ describe('a worker', () => {
     sites.publish(2)
     await sites.source.flush()
     await sites.lose(0)
-    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))
+    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, true))
     await sites.source.flush()
     assert.equal(purged.value.removed_records, 2)
     const stateOf = async (): Promise<unknown> => {
@@ -387,7 +387,7 @@ describe('a worker', () => {
     const waiting = client.publish('orders', String(sites.published++))
     await sites.source.flush()
     assert.equal(waiting.outcome.kind, 'pending')
-    await client.now(new Pending(broker.purgeStream(CALLER, 'orders', { offset: sites.published }, false)))
+    await client.now(new Pending(broker.purgeStream(CALLER, 'orders', { offset: sites.published }, true)))
     sites.publish(1, 'local-append')
     await sites.source.flush()
     while (sites.way.length > 0) {
@@ -405,7 +405,7 @@ describe('a worker', () => {
     sites.publish(6)
     await sites.source.flush()
     while (sites.way.length > 0) await sites.lose(0)
-    void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, false))
+    void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, true))
     await turn()
     for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50)
     await sites.restart(sites.source, 'crash') // the power takes the purge
@@ -418,7 +418,7 @@ describe('a worker', () => {
     const sites = await Sites.open(1)
     sites.publish(2)
     await sites.source.flush()
-    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))
+    const purged = new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 2 }, true))
     await sites.source.flush()
     assert.equal(purged.value.removed_records, 2)
     await sites.restart(sites.source, 'kill')
@@ -438,5 +438,40 @@ describe('a worker', () => {
     await sites.source.flush()
     const { workers } = await sites.source.broker.replicationStatus(CALLER)
     assert.equal(workers[0]?.last_error?.code, 'target_ahead')
+  })
+
+  it('that has records to send keeps them from being purged and deleted, unless by force', async () => {
+    const sites = await Sites.open(1)
+    const { broker } = sites.source
+    const client = new Client(sites.source)
+    sites.publish(3)
+    await sites.source.flush()
+    const held = async (asked: Promise<unknown>): Promise<string> => {
+      const pending = new Pending(asked)
+      await sites.source.flush()
+      assert.equal(pending.code, 'write_not_allowed')
+      assert.ok(pending.outcome.kind === 'refused' && pending.outcome.error instanceof BrokerError)
+      return pending.outcome.error.message
+    }
+    const toSend = 'to site "b"'
+    assert.ok((await held(broker.purgeStream(CALLER, 'orders', { offset: 2 }, false))).includes(`2 records ${toSend}`))
+    assert.ok((await held(broker.deleteStream(CALLER, 'orders', false))).includes(`"dr" has still to send 3 records`))
+    await sites.settle()
+    sites.publish(1)
+    await client.now(new Pending(broker.purgeStream(CALLER, 'orders', { offset: 3 }, false)))
+    assert.ok((await held(broker.purgeStream(CALLER, 'orders', { offset: 4 }, false))).includes(`1 record ${toSend}`))
+    await client.now(new Pending(broker.purgeStream(CALLER, 'orders', { offset: 4 }, true)))
+    await client.now(new Pending(broker.deleteStream(CALLER, 'orders', false)))
+    await sites.source.advance(1)
+    await client.now(client.create('orders'))
+    sites.publish(2)
+    await sites.source.flush()
+    const deleted = await client.now(new Pending(broker.deleteStream(CALLER, 'orders', true)))
+    assert.equal(deleted.removed_records, 2)
+    await sites.source.advance(1) // a stream is known by the time of its creation
+    await client.now(client.create('orders'))
+    sites.publish(1)
+    await sites.settle()
+    assert.equal((await sites.ids(sites.target)).at(-1), 6, 'the target takes what a stream of the name has')
   })
 })
