@@ -137,14 +137,16 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   )
   requests.register(metrics, 'logstore')
   processMetrics.register(metrics)
-  const { bucket } = sources
-  if (bucket !== null) {
-    gauge('query_s3_bundles', 'Bundles in the bucket that queries read', () => bucket.bundles)
-    counter('query_s3_requests', 'Requests to the object store', () => bucket.requests)
-    counter('query_s3_bytes', 'Bytes read from the bucket', () => bucket.bytesRead)
-    counter('query_s3_failures', 'Reads of the bucket that failed for good', () => bucket.failures)
-  }
+  if (sources.bucket !== null) registerBucket(metrics, sources.bucket)
   return metrics
+}
+
+export function registerBucket(metrics: Metrics, bucket: NonNullable<MetricSources['bucket']>): void {
+  const named = (name: string, help: string) => ({ name: `logstore_query_s3_${name}`, help })
+  metrics.gauge(named('bundles', 'Bundles in the bucket that queries read'), () => bucket.bundles)
+  metrics.counter(named('requests', 'Requests to the object store'), () => bucket.requests)
+  metrics.counter(named('bytes', 'Bytes read from the bucket'), () => bucket.bytesRead)
+  metrics.counter(named('failures', 'Reads of the bucket that failed for good'), () => bucket.failures)
 }
 
 const labelsOf = ({ name }: DatasetCount): Labels =>

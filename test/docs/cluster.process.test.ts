@@ -6,6 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { clusterFlags } from '../../src/cli/cluster-command.ts'
+import { parseConfigFile } from '../../src/config/config-file.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { SettingProblems } from '../../src/config/settings.ts'
+import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { entryFile } from '../support/entry.ts'
 import { findNatsServer, natsOrSkip } from '../support/nats-server.ts'
@@ -87,5 +91,31 @@ it('the flags that the page names are those of the commands', () => {
   assert.deepEqual(
     [...new Set(named)].filter((flag) => !known.has(flag)),
     [],
+  )
+})
+
+it('the settings of one of three machines are right, for all three services', () => {
+  const [settings] = blocksOf(page, 'machine')
+  const directory = temporaryDirectory()
+  const authority = new Authority('an authority')
+  const tls = new TlsFilesOnDisk()
+  tls.write(authority.certify([['CN', '10.0.0.1']]), authority)
+  const [keys] = blocksOf(document('docs/broker.md'), 'brokerkeys')
+  writeFileSync(`${directory}/broker-keys.json`, keys!.text)
+  const text = settings!.text
+    .replace('/etc/trilog/node.pem', tls.cert)
+    .replace('/etc/trilog/node.key', tls.key)
+    .replace('/etc/trilog/ca.pem', tls.clientCa)
+    .replaceAll('/etc/trilog/', `${directory}/`)
+  const problems = new SettingProblems()
+  const { cluster, services } = loadConfig(parseConfigFile(text, problems), problems)
+  assert.deepEqual(cluster?.urls, {
+    logstore: 'http://10.0.0.1:4318',
+    objectstore: 'http://10.0.0.1:9000',
+    broker: 'http://10.0.0.1:7400',
+  })
+  assert.deepEqual(
+    Object.values(services).map((service) => service?.http.host),
+    ['10.0.0.1', '10.0.0.1', '10.0.0.1'],
   )
 })

@@ -9,6 +9,9 @@ export const document = (name: string): string => readFileSync(`${root}/${name}`
 /** The pages that users read. */
 export const PAGES: readonly string[] = ['README.md', ...globSync('docs/*.md', { cwd: root }).sort()]
 
+/** What developers look up. */
+export const NOTES: readonly string[] = globSync('docs/notes/*.md', { cwd: root }).sort()
+
 /** All pages, one behind the other: a table is found by its heading wherever it stands. */
 export const handbook = (): string => PAGES.map(document).join('\n')
 

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { registerBucket } from '../../src/logstore/metrics.ts'
+import { Metrics } from '../../src/observability/metrics.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { Exposition } from '../support/exposition.ts'
 import type { Family } from '../support/exposition.ts'
@@ -61,13 +63,13 @@ const services = {
 }
 
 describe('metrics that are named', () => {
-  const headings = [...Object.keys(services), 'Metrics of the process']
+  const headings = [...Object.keys(services), 'Metrics of the process', 'Metrics of queries from a bucket']
   const known = new Set(headings.flatMap((heading) => tableOf(pages, heading)).map(([name]) => codeOf(name)))
-  const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z_]+\b/g
+  const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z0-9_]+\b/g
 
   for (const name of [...PAGES, 'CHANGELOG.md', 'ARCHITECTURE.md']) {
     it(`in ${name} are in one of the tables`, () => {
-      for (const [code] of document(name).matchAll(/`[a-z_]+`/g)) {
+      for (const [code] of document(name).matchAll(/`[a-z0-9_]+`/g)) {
         for (const [named] of code.matchAll(NAME)) assert(known.has(named), named)
       }
     })
@@ -93,4 +95,11 @@ describe('the table', () => {
       )
     })
   }
+
+  it('of queries from a bucket names each likewise', () => {
+    const metrics = new Metrics()
+    registerBucket(metrics, { bundles: 1, requests: 2, bytesRead: 3, failures: 4 })
+    const { families } = new Exposition(metrics.text(undefined))
+    assert.deepEqual(tableOf(pages, 'Metrics of queries from a bucket'), [...families.values()].map(rowOf))
+  })
 })

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
-import { PAGES, document, root } from './markdown.ts'
+import { NOTES, PAGES, document, root } from './markdown.ts'
 
-const NOTES = globSync('docs/notes/*.md', { cwd: root }).sort()
 const DOCUMENTS = [...PAGES, ...NOTES, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
 
