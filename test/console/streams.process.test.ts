@@ -83,9 +83,14 @@ describe('streams in the console', () => {
     await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
     await page.goto('/streams/orders?tab=groups')
     await page.getByRole('link', { name: 'workers' }).click()
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'Release the record at 0' }).click()
+    await dialog.getByRole('button', { name: 'Release' }).click()
+    await page.getByText('No record is leased now.').waitFor()
+
+    await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
     await page.getByText('active').waitFor()
     await page.getByRole('button', { name: 'Dead-letter the record at 0' }).click()
-    const dialog = page.getByRole('dialog')
     assert.equal(await dialog.getByLabel('To the stream').inputValue(), 'orders.dead')
     await dialog.getByLabel('Reason').fill('no such customer')
     await dialog.getByRole('button', { name: 'Dead-letter' }).click()
@@ -100,26 +105,55 @@ describe('streams in the console', () => {
     assert.equal((await stream('orders')).next_offset, 2)
   })
 
-  it('seek a group and rewind a cursor, and leave a trace of both', async () => {
-    await broker.request('PUT', '/v1/streams/orders/consumer-groups/workers/cursors/report', { offset: 2 })
+  it('seek a group, and commit, rewind and delete cursors, and leave a trace of it', async () => {
     await page.goto('/streams/orders/groups/workers')
-    await page.getByRole('button', { name: 'Rewind report' }).click()
     const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'Commit a cursor' }).click()
+    await dialog.getByLabel('Name').fill('report')
+    await dialog.getByRole('button', { name: 'Commit' }).click()
+    await page.getByRole('row', { name: /report 2 0/ }).waitFor()
+    await page.getByRole('button', { name: 'Rewind report' }).click()
     await dialog.getByLabel('Offset').fill('1')
     await dialog.getByLabel('Reason').fill('wrong report')
     await dialog.getByRole('button', { name: 'Rewind' }).click()
     await page.getByRole('row', { name: /report 1 1/ }).waitFor()
+    await page.getByRole('button', { name: 'Delete the cursor report' }).click()
+    await dialog.getByRole('button', { name: 'Delete cursor' }).click()
+    await page.getByText('The group keeps no offset under a name.').waitFor()
+
+    const progress = async (): Promise<unknown> =>
+      (await broker.request('GET', '/v1/streams/orders/consumer-groups/workers')).json()
+    const seek = async (target: string): Promise<void> => {
+      await dialog.getByLabel('Seek to').selectOption(target)
+      await dialog.getByLabel('Reason').fill(`by ${target}`)
+      await dialog.getByRole('button', { name: 'Seek' }).click()
+      await dialog.waitFor({ state: 'detached' })
+    }
+    const figures = page.locator('.figures')
     await page.getByRole('button', { name: 'Seek' }).click()
-    await dialog.getByLabel('Seek to').selectOption('latest')
-    await dialog.getByLabel('Reason').fill('enough')
-    await dialog.getByRole('button', { name: 'Seek' }).click()
-    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await dialog.getByLabel('Offset').inputValue(), '1') // what it has not finished
+    await dialog.getByLabel('Seek to').selectOption('time')
+    const filled = await dialog.getByLabel('Time').inputValue()
+    const { records } = (await (await broker.request('GET', '/v1/streams/orders/records?start_offset=1')).json()) as {
+      records: readonly { ingest_time_ms: number }[]
+    } // as the route answers
+    assert.equal(await page.evaluate(`Date.parse(${JSON.stringify(filled)})`), records[0]!.ingest_time_ms)
+    await seek('latest')
+    assert.deepEqual(await progress(), { ...((await progress()) as object), progress_offset: 1, lag_messages: 1 })
+    await page.getByRole('button', { name: 'Seek' }).click()
+    await dialog.getByLabel('Offset').fill('0')
+    await seek('offset')
+    assert.deepEqual(await progress(), { ...((await progress()) as object), progress_offset: 0, lag_messages: 2 })
+    await eventually(async () => (await figures.textContent())!.includes('Lag2'))
+    await page.getByRole('button', { name: 'Seek' }).click()
+    await seek('time')
+    assert.deepEqual(await progress(), { ...((await progress()) as object), progress_offset: 0 })
 
     await page.goto('/audit')
     await page.getByRole('cell', { name: /wrong report/ }).waitFor()
     await page.getByLabel('Kind').selectOption('group_sought')
-    await page.getByRole('cell', { name: /enough/ }).waitFor()
-    assert.equal(await page.getByRole('row').count(), 2)
+    await page.getByRole('cell', { name: /by latest/ }).waitFor()
+    assert.equal(await page.getByRole('row').count(), 4)
     assert.match(page.url(), /kind=group_sought/)
   })
 
@@ -178,10 +212,30 @@ describe('streams in the console', () => {
   it('change what a stream keeps, purge it, and delete it when its name is typed', async () => {
     await page.goto('/streams/many?tab=settings')
     const configuration = page.getByRole('region', { name: 'Configuration' })
-    await configuration.getByLabel('Oldest record, in hours').fill('24')
+    await configuration.getByLabel('Oldest record, in hours').fill('24.5')
+    await configuration.getByLabel('An answer to a publish means').selectOption('memory')
+    await configuration.getByLabel('Then copy it to the stream').fill('orders.dead')
+    await configuration.getByRole('button', { name: 'Save' }).click()
+    await configuration.getByRole('alert').getByText('after how many attempts').waitFor()
+    await configuration.getByLabel('Attempts', { exact: true }).fill('5')
+    await configuration.getByLabel('A lease that runs out counts as a failure').check()
     await configuration.getByRole('button', { name: 'Save' }).click()
     await configuration.getByText('Changed.').waitFor()
-    assert.equal((await stream('many')).retention.max_age_millis, 86_400_000)
+    const { retention, failure_policy: policy, default_durability: durability } = await stream('many')
+    assert.deepEqual([retention.max_age_millis, durability], [88_200_000, 'memory'])
+    assert.deepEqual([policy?.max_attempts, policy?.apply_on_expiry], [5, true])
+    await page.reload() // what is there is what one sees, and saving it changes nothing
+    await configuration.getByRole('button', { name: 'Save' }).click()
+    await configuration.getByText('Changed.').waitFor()
+    assert.deepEqual(
+      await stream('many'),
+      Object.assign(await stream('many'), { retention, failure_policy: policy, default_durability: durability }),
+    )
+
+    const letters = page.getByRole('region', { name: 'Dead letters' })
+    await letters.getByLabel('Reason').fill('all')
+    await letters.getByRole('button', { name: 'Publish all again' }).click()
+    await letters.getByText('0 are in their source again').waitFor()
 
     const purge = page.getByRole('region', { name: 'Purge' })
     assert.equal(await purge.getByLabel('Below the offset').inputValue(), '100000')

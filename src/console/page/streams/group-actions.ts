@@ -50,7 +50,7 @@ export const ReleaseLease = ({ stream, lease, onDone, onClose }: ActionProps & {
     submit="Release"
     onDone=${onDone}
     onClose=${onClose}
-    run=${({ reason }: FormValues) => post(`${deliveryPath(stream, lease)}/retry`, { reason: reason || 'released by hand' })}
+    run=${({ reason }: FormValues) => post(`${deliveryPath(stream, lease)}/retry`, { reason: reason || 'released by hand', delay_millis: 0 })}
   >
     <p>
       Whoever holds it loses the lease, and it is given out again at once. The attempt counts; the failure policy is not
@@ -82,11 +82,20 @@ export const DeadLetterLease = ({
 const TARGETS = {
   offset: 'an offset',
   time: 'the first record stored since a time',
-  latest: 'the end: only what comes from now on',
+  latest: 'the end: nothing is given out again',
 } as const
 
-export function SeekGroup({ stream, group, end, onDone, onClose }: ActionProps & { end: number }): VNode {
+interface SeekProps extends ActionProps {
+  /** Offset of the first record that the group has not finished. */
+  readonly progress: number
+  /** When that was stored; null: the group has finished all. */
+  readonly progressMs: number | null
+  readonly end: number
+}
+
+export function SeekGroup({ stream, group, progress, progressMs, end, onDone, onClose }: SeekProps): VNode {
   const [target, setTarget] = useState<keyof typeof TARGETS>('offset')
+  const [here] = useState({ offset: String(progress), time: localTime(progressMs ?? Date.now()) })
   const seek = ({ offset, time, reason }: FormValues): Promise<unknown> =>
     post(`${groupPath(stream, group)}/seek`, {
       ...(target === 'time'
@@ -108,10 +117,40 @@ export function SeekGroup({ stream, group, end, onDone, onClose }: ActionProps &
     <${Field} label="Seek to" name="target" value=${target} onInput=${setTarget}>
       ${Object.entries(TARGETS).map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}
     <//>
-    ${target === 'offset' && html`<${Field} label="Offset" name="offset" type="number" value="0" required />`}
-    ${target === 'time' && html`<${Field} label="Time" name="time" type="datetime-local" required />`}
+    ${
+      target === 'offset' &&
+      html`<${Field}
+        key="offset"
+        label="Offset"
+        name="offset"
+        type="number"
+        value=${here.offset}
+        hint=${progressMs === null ? 'The group stands here: it has finished all.' : 'The group stands here: it is the first record that it has not finished.'}
+        required
+      />`
+    }
+    ${
+      target === 'time' &&
+      html`<${Field}
+        key="time"
+        label="Time"
+        name="time"
+        type="datetime-local"
+        step="0.001"
+        value=${here.time}
+        hint=${progressMs === null ? 'Now: the group has finished all.' : 'When the first record was stored that the group has not finished.'}
+        required
+      />`
+    }
+    ${target === 'latest' && html`<p>The end is at <strong>${end}</strong> now. Records below it that are not finished wait for a claim as before.</p>`}
     <${Field} label="Reason" name="reason" hint="For the audit trail." required />
   <//>`
+}
+
+/** As controls of browsers have it: the time of the visitor's zone, without the zone. */
+function localTime(ms: number): string {
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000
+  return new Date(ms - offsetMs).toISOString().slice(0, -1)
 }
 
 function timeOf(text: string | undefined): number {

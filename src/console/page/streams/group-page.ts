@@ -89,7 +89,7 @@ function Shown({ stream, group }: { stream: string; group: string }): VNode {
       <h1>${group}</h1>
       <span class="space"></span>
       <button type="button" data-key="r" onClick=${reload}>Reload</button>
-      <button type="button" onClick=${() => setDoing({ kind: 'seek' })}>Seek</button>
+      <button type="button" disabled=${value === null} onClick=${() => setDoing({ kind: 'seek' })}>Seek</button>
       <button type="button" class="danger" onClick=${() => setDoing({ kind: 'delete' })}>Delete group</button>
     </header>
     ${problem && html`<${Problem} of=${problem} />`}
@@ -132,7 +132,7 @@ function Shown({ stream, group }: { stream: string; group: string }): VNode {
             <${Cursors} state=${value} onDo=${setDoing} />
           </div>`
     }
-    ${doing?.kind === 'seek' && html`<${SeekGroup} ...${of} end=${value?.stream.next_offset ?? 0} />`}
+    ${doing?.kind === 'seek' && value !== null && html`<${SeekGroup} ...${of} progress=${value.group.progress_offset} progressMs=${value.oldestMs} end=${value.stream.next_offset} />`}
     ${doing?.kind === 'delete' && html`<${DeleteGroup} ...${of} onDone=${() => route(`${streamLink}?tab=groups`)} />`}
     ${doing?.kind === 'commit' && html`<${CommitCursor} ...${of} end=${value?.stream.next_offset ?? 0} />`}
     ${doing?.kind === 'release' && html`<${ReleaseLease} ...${of} lease=${doing.lease} />`}

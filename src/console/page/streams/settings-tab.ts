@@ -9,7 +9,7 @@ import type { FormValues } from '../parts.ts'
 import { Refusal, askJson } from '../request.ts'
 import { post, streamPath } from './api.ts'
 import type { Redriven, Stream } from './api.ts'
-import { PolicyFields, policyFrom } from './policy-fields.ts'
+import { DurabilityField, PolicyFields, policyFrom } from './policy-fields.ts'
 
 interface TabProps {
   readonly stream: Stream
@@ -41,11 +41,9 @@ function Change({ stream, onChange }: TabProps): VNode {
   }
   return html`<section aria-label="Configuration">
     <h2>Configuration</h2>
-    <p class="fine">
-      Created <${When} ms=${stream.created_at_ms} />, an answer to a publish means
-      <code>${stream.default_durability}</code>.
-    </p>
+    <p class="fine">Created <${When} ms=${stream.created_at_ms} />.</p>
     <${Form} action=${action} submit="Save" onSubmit=${change}>
+      <${DurabilityField} value=${stream.default_durability} />
       <${PolicyFields} retention=${stream.retention} failure=${stream.failure_policy} />
       <label class="check"><input type="checkbox" name="force" /> Even if a cursor keeps records from retention</label>
       <${Done} text=${done} />

@@ -11,7 +11,7 @@ import type { FormValues } from '../parts.ts'
 import { askJson } from '../request.ts'
 import { listStreams, streamPath } from './api.ts'
 import type { Retention, Stream } from './api.ts'
-import { PolicyFields, policyFrom } from './policy-fields.ts'
+import { DurabilityField, PolicyFields, policyFrom } from './policy-fields.ts'
 
 const REFRESH_MS = 3000
 /** Fewer rows than a browser lays out at once without being felt; the rest is found by its name. */
@@ -119,18 +119,14 @@ function Create({ onClose }: { onClose: () => void }): VNode {
     const name = (values['stream'] ?? '').trim()
     await askJson('broker', streamPath(name), {
       method: 'PUT',
-      body: { default_durability: values['durability'], ...policyFrom(values) },
+      body: policyFrom(values),
     })
     route(`/streams/${encodeURIComponent(name)}`)
   }
   return html`<${Dialog} title="Create a stream" onClose=${onClose}>
     <${Form} action=${action} submit="Create stream" onSubmit=${create} onCancel=${onClose}>
       <${Field} label="Name" name="stream" required autofocus />
-      <${Field} label="An answer to a publish means" name="durability">
-        <option value="local-disk">the record is on disk</option>
-        <option value="memory">the record is in memory</option>
-        <option value="local-quorum">the record is on most replica directories</option>
-      <//>
+      <${DurabilityField} />
       <${PolicyFields} />
     <//>
   <//>`
