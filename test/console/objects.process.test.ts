@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
+import { AwsClient } from 'aws4fetch'
+import type { Locator } from 'playwright-core'
 import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { policyTenant } from '../support/logstore.ts'
@@ -159,6 +161,57 @@ describe('objects in the console', () => {
     await page.getByText('cancelled').waitFor()
     await page.getByRole('button', { name: 'Reload' }).click()
     assert.equal(await page.getByRole('button', { name: 'gone.bin', exact: true }).count(), 0)
+  })
+
+  it('that are cancelled or fail at any moment leave no part of an upload open', async () => {
+    const buffer = Buffer.alloc(9 * 1024 * 1024)
+    const store = new AwsClient({
+      accessKeyId: 'AKIDCONSOLE',
+      secretAccessKey: SECRET,
+      region: 'eu-west-1',
+      service: 's3',
+    })
+    const open = async (): Promise<readonly string[]> => {
+      const answer = await store.fetch(`${server.at('objectstore')}/photos?uploads`)
+      return Array.from((await answer.text()).matchAll(/<Key>(.*?)<\/Key>/g), ([, key]) => key!)
+    }
+    const upload = (name: string): Promise<void> =>
+      page.getByLabel('Files to upload').setInputFiles({ name, mimeType: '', buffer })
+    const shown = (name: string): Locator => page.getByRole('listitem').filter({ hasText: name })
+
+    // The store has made the upload, and the page does not know it yet.
+    const begun = Promise.withResolvers<void>()
+    await page.route(/begun\.bin\?uploads=$/, async (route) => {
+      const response = await route.fetch()
+      await begun.promise
+      await route.fulfill({ response })
+    })
+    await upload('begun.bin')
+    await eventually(async () => (await open()).includes('begun.bin'))
+    await shown('begun.bin').getByRole('button', { name: 'Cancel' }).click()
+    await shown('begun.bin').getByText('cancelled').waitFor()
+    begun.resolve()
+    await eventually(async () => !(await open()).includes('begun.bin'))
+
+    // A part is under way.
+    const sent = Promise.withResolvers<void>()
+    await page.route(/under-way\.bin\?partNumber/, () => sent.resolve())
+    await upload('under-way.bin')
+    await sent.promise
+    assert.ok((await open()).includes('under-way.bin'))
+    await shown('under-way.bin').getByRole('button', { name: 'Cancel' }).click()
+    await eventually(async () => !(await open()).includes('under-way.bin'))
+
+    // A part is refused, and so is the first try to give up.
+    let tries = 0
+    await page.route(/failed\.bin\?partNumber/, (route) => route.fulfill({ status: 403, body: 'not you' }))
+    await page.route(/failed\.bin\?uploadId/, (route) => (++tries === 1 ? route.abort() : route.continue()))
+    await upload('failed.bin')
+    await shown('failed.bin').getByText('not you').waitFor()
+    await eventually(async () => tries === 2 && !(await open()).includes('failed.bin'))
+    await page.unrouteAll()
+    await shown('failed.bin').getByRole('button', { name: 'Try failed.bin again' }).click()
+    await shown('failed.bin').getByText('stored').waitFor()
   })
 
   it('with a hostile key and content are shown as text, tagged and deleted', async () => {

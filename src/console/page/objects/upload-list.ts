@@ -36,7 +36,7 @@ const WORDS = {
 } as const
 
 function Shown({ upload }: { upload: Upload }): VNode {
-  const { key, file, state, sentBytes, problem, isActive } = upload
+  const { key, file, state, sentBytes, problem, mayStop } = upload
   return html`<li>
     <span class="cut mono">${key}</span>
     <progress
@@ -46,9 +46,10 @@ function Shown({ upload }: { upload: Upload }): VNode {
     ></progress>
     <span class="fine">${WORDS[state] || `${bytes(sentBytes)} of ${bytes(file.size)}`}</span>
     <span class="buttons">
-      ${state === 'sending' && html`<button type="button" aria-label=${`Pause ${key}`} onClick=${() => upload.pause()}>Pause</button>`}
+      ${state === 'sending' && mayStop && html`<button type="button" aria-label=${`Pause ${key}`} onClick=${() => upload.pause()}>Pause</button>`}
+      ${state === 'failed' && html`<button type="button" aria-label=${`Try ${key} again`} onClick=${() => upload.resume()}>Try again</button>`}
       ${state === 'paused' && html`<button type="button" aria-label=${`Resume ${key}`} onClick=${() => upload.resume()}>Resume</button>`}
-      ${isActive && html`<button type="button" aria-label=${`Cancel ${key}`} onClick=${() => upload.cancel()}>Cancel</button>`}
+      ${mayStop && html`<button type="button" aria-label=${`Cancel ${key}`} onClick=${() => upload.cancel()}>Cancel</button>`}
     </span>
     ${problem && html`<${Problem} of=${problem} />`}
   </li>`

@@ -1,10 +1,12 @@
 /**
  * Uploads under way. A file that is larger than a part goes in parts, a few at a time, so that it can be paused and continued where it was.
  *
- * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up
+ * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up: as soon as the store answers, if it is away
  * U2 [few]           at most PARTS_AT_ONCE bodies are on their way for each file, and one file after the other
+ * U3 [too-late]      what the store is putting together is not stopped any more: nobody could say whether the object is there
  */
 import { useEffect, useState } from 'preact/hooks'
+import { RETRY_MS } from '../loading.ts'
 import { Refusal, asRefusal, refusalOf } from '../request.ts'
 import { prepared, s3, textIn } from './s3.ts'
 import type { S3Request } from './s3.ts'
@@ -13,7 +15,8 @@ const PART_BYTES = 8 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 /** S3 takes no more parts of one object. */
 const PARTS_MAX = 10_000
-const TRIES = 3
+/** Of one body; a store that goes away is back within half a minute, or a visitor tries again. */
+const TRIES = 15
 
 export type UploadState = 'waiting' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled'
 
@@ -31,6 +34,8 @@ export class Upload {
   readonly #sent = new Map<number, number>()
   readonly #etags = new Map<number, string>()
   #uploadId: string | null = null
+  #isEnding = false
+  #isGivingUp = false
   #stop = new AbortController()
 
   constructor(bucket: string, key: string, file: File) {
@@ -51,6 +56,16 @@ export class Upload {
     return this.state === 'waiting' || this.state === 'sending' || this.state === 'paused'
   }
 
+  /** U3 */
+  get mayStop(): boolean {
+    return this.isActive && !this.#isEnding
+  }
+
+  /** Closing the tab now would leave something behind. */
+  get isNeeded(): boolean {
+    return this.isActive || this.#isGivingUp
+  }
+
   /** Ends when it is done, paused, cancelled or failed. */
   async run(): Promise<void> {
     this.#stop = new AbortController()
@@ -64,26 +79,32 @@ export class Upload {
       if (this.state === 'sending') {
         this.state = 'failed'
         this.problem = asRefusal(error)
-        await this.#giveUp()
+        this.#stop.abort()
       }
+      if (!this.isActive) void this.#giveUp()
     }
+    this.#isEnding = false
     changed()
   }
 
   pause(): void {
+    if (!this.mayStop) return
     this.state = 'paused'
     this.#stop.abort()
     changed()
   }
 
+  /** Goes on, or begins again when it failed. */
   resume(): void {
     this.state = 'waiting'
+    this.problem = null
     for (const number of this.#sent.keys()) if (!this.#etags.has(number)) this.#sent.delete(number)
     changed()
     void runNext()
   }
 
   cancel(): void {
+    if (!this.mayStop) return
     this.state = 'cancelled'
     this.#stop.abort()
     changed()
@@ -93,9 +114,14 @@ export class Upload {
   /** U1 */
   async #giveUp(): Promise<void> {
     const uploadId = this.#uploadId
-    this.#uploadId = null
     if (uploadId === null) return
-    await s3({ method: 'DELETE', bucket: this.bucket, key: this.key, query: { uploadId } }).catch(() => {}) // the store gives it up in time
+    this.#uploadId = null
+    this.#sent.clear()
+    this.#etags.clear()
+    this.#isGivingUp = true
+    const { bucket, key } = this
+    await patiently(() => s3({ method: 'DELETE', bucket, key, query: { uploadId } }), Infinity).catch(() => {}) // the store gives it up in time
+    this.#isGivingUp = false
   }
 
   async #putWhole(): Promise<void> {
@@ -107,16 +133,11 @@ export class Upload {
     const { bucket, key, file } = this
     const headers: Record<string, string> = file.type === '' ? {} : { 'content-type': file.type }
     if (this.#uploadId === null) {
-      const answer = await s3({
-        method: 'POST',
-        bucket,
-        key,
-        query: { uploads: '' },
-        headers,
-        signal: this.#stop.signal,
-      })
+      const create = (): Promise<Response> => s3({ method: 'POST', bucket, key, query: { uploads: '' }, headers })
+      const answer = await patiently(create, TRIES, this.#stop.signal) // it is waited for in any case: without its id nothing can be given up
       this.#uploadId = textIn(new DOMParser().parseFromString(await answer.text(), 'application/xml'), 'UploadId')
     }
+    this.#stop.signal.throwIfAborted()
     const uploadId = this.#uploadId
     const count = Math.ceil(file.size / this.#partBytes)
     const missing = Array.from({ length: count }, (_, at) => at + 1).filter((number) => !this.#etags.has(number))
@@ -133,23 +154,44 @@ export class Upload {
       (_, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${this.#etags.get(at + 1)}</ETag></Part>`,
     )
     const body = `<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`
-    await s3({ method: 'POST', bucket, key, query: { uploadId }, body, signal: this.#stop.signal })
+    this.#stop.signal.throwIfAborted()
+    this.#isEnding = true // U3
+    changed()
+    await patiently(() => s3({ method: 'POST', bucket, key, query: { uploadId }, body }), TRIES)
     this.#uploadId = null
   }
 
   /** @returns the ETag */
-  async #send(number: number, request: S3Request): Promise<string> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await sendWithProgress(request, this.#stop.signal, (bytes) => {
-          this.#sent.set(number, bytes)
-          changed()
-        })
-      } catch (error) {
-        const isOver = this.#stop.signal.aborted || tries === TRIES
-        if (isOver || !(error instanceof Refusal) || (error.status !== 0 && error.status < 500)) throw error
-      }
+  #send(number: number, request: S3Request): Promise<string> {
+    const { signal } = this.#stop
+    const send = (): Promise<string> =>
+      sendWithProgress(request, signal, (bytes) => {
+        this.#sent.set(number, bytes)
+        changed()
+      })
+    return patiently(send, TRIES, signal)
+  }
+}
+
+/** Tries again what may succeed in a moment. */
+async function patiently<Value>(
+  ask: () => Promise<Value>,
+  tries: number,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Value> {
+  for (let left = tries - 1; ; left--) {
+    try {
+      return await ask()
+    } catch (error) {
+      signal.throwIfAborted()
+      const { mayPass, status } = asRefusal(error)
+      if (left <= 0 || !(mayPass || status === 500)) throw error
     }
+    await new Promise((resolve) => {
+      setTimeout(resolve, RETRY_MS)
+      signal.addEventListener('abort', resolve, { once: true })
+    })
+    signal.throwIfAborted()
   }
 }
 
@@ -213,12 +255,12 @@ export function startUploads(bucket: string, prefix: string, files: Iterable<Fil
 }
 
 export function forgetEnded(): void {
-  uploads = uploads.filter(({ isActive }) => isActive)
+  uploads = uploads.filter(({ isNeeded }) => isNeeded)
   changed()
 }
 
 addEventListener('beforeunload', (event) => {
-  if (uploads.some(({ isActive }) => isActive)) event.preventDefault()
+  if (uploads.some(({ isNeeded }) => isNeeded)) event.preventDefault()
 })
 
 export function useUploads(): readonly Upload[] {
