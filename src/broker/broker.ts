@@ -74,6 +74,7 @@ export function createBroker(
       engine.run((turn) => (turn === 'first' ? decide(...call) : again), answer, NOT_STORED.internal_error)
   }
   const queueing = refusingWith('queue_state_persistence_failed')
+  const quarantining = refusingWith('quarantine_storage_failed')
   return {
     get waitingClaims() {
       return engine.parked.count
@@ -130,8 +131,8 @@ export function createBroker(
       retentionPlan: deciding((...call) => storage.retentionPlan(...call)),
       tieringReadiness: deciding((...call) => storage.tieringReadiness(...call)),
       archiveManifest: deciding((...call) => storage.archiveManifest(...call)),
-      quarantine: deciding((...call) => storage.quarantine(...call)),
-      acknowledgeQuarantine: deciding((...call) => storage.acknowledgeQuarantine(...call)),
+      quarantine: quarantining((...call) => storage.quarantine(...call)),
+      acknowledgeQuarantine: quarantining((...call) => storage.acknowledgeQuarantine(...call)),
 
       replicationStatus: deciding((...call) => replication.status(...call)),
       pollReplication: deciding((...call) => replication.poll(...call)),

@@ -74,7 +74,7 @@ export const quarantine = (parts: RouteParts): Endpoint =>
     summary: 'Damaged ranges that hold records of the stream, without payloads',
     path: streamOf,
     reply: QuarantineListReply,
-    errors: ['invalid_request', 'invalid_query', 'missing_stream', 'internal_error'],
+    errors: ['invalid_request', 'invalid_query', 'missing_stream', 'quarantine_storage_failed'],
     handle: ({ admitted: { caller, path } }, answer) =>
       parts.operations.quarantine(inSlices(answer, 'incidents', parts.turn), caller, path),
   })
@@ -86,7 +86,13 @@ export const acknowledgeQuarantine = (parts: RouteParts): Endpoint =>
     body: QuarantineAcknowledgeBody,
     bodyOptional: true,
     reply: QuarantineAcknowledgeReply,
-    errors: ['invalid_request', 'missing_stream', 'quarantine_not_found', 'write_not_allowed', 'internal_error'],
+    errors: [
+      'invalid_request',
+      'missing_stream',
+      'quarantine_not_found',
+      'write_not_allowed',
+      'quarantine_storage_failed',
+    ],
     handle: ({ admitted: { caller, path }, body }, answer) =>
       parts.operations.acknowledgeQuarantine(answer, caller, path.stream, path.incidentId, body),
   })

@@ -63,7 +63,11 @@ export interface EventOfChange {
   readonly at_ms: number
 }
 
-export type PersistFailure = 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
+export type PersistFailure =
+  | 'internal_error'
+  | 'queue_state_persistence_failed'
+  | 'quarantine_storage_failed'
+  | 'replica_apply_failed'
 
 export class Core {
   readonly engine: Engine<BrokerState, Change>
@@ -314,6 +318,7 @@ function notStored(code: PersistFailure, cause: Error): Error {
 export const NOT_STORED: Readonly<Record<PersistFailure, NotStored>> = {
   internal_error: (cause) => notStored('internal_error', cause),
   queue_state_persistence_failed: (cause) => notStored('queue_state_persistence_failed', cause),
+  quarantine_storage_failed: (cause) => notStored('quarantine_storage_failed', cause),
   replica_apply_failed: (cause) => notStored('replica_apply_failed', cause),
 }
 

@@ -1,10 +1,11 @@
 /** Storage administration: what retention, tiering and quarantine look like, and acknowledging incidents. */
 import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
+import { StoreError } from '../../errors.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import type { Change } from '../frames/change.ts'
 import type { Caller, RetentionLimits } from '../operations.ts'
-import { refuse } from '../refusals.ts'
+import { BrokerError, refuse } from '../refusals.ts'
 import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
 import type {
   ArchiveManifestReply,
@@ -72,7 +73,7 @@ export class Storage {
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
     return found(async () => {
-      const { eligible, blocked } = await this.#tiering(stream, limits)
+      const { eligible, blocked } = await readNow(this.#tiering(stream, limits))
       return {
         stream: name,
         evaluated_at_ms: this.#core.time.wallMs(),
@@ -90,7 +91,7 @@ export class Storage {
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
     return found(async () => {
-      const { eligible } = await this.#tiering(stream, limits)
+      const { eligible } = await readNow(this.#tiering(stream, limits))
       const segments = eligible.flatMap(({ base, entry }) => {
         const segment = core.log.segments.find((each) => each.base === base)
         if (segment === undefined) return []
@@ -186,5 +187,19 @@ export class Storage {
 
   #stream(caller: Caller, name: string): StreamState | Error {
     return this.#core.anyStream(caller, name, 'missing_stream')
+  }
+}
+
+/** A manifest needs records that cannot be read: the log of the node has the cause. */
+async function readNow<T>(manifest: Promise<T>): Promise<T> {
+  try {
+    return await manifest
+  } catch (cause) {
+    if (!(cause instanceof StoreError) || cause instanceof BrokerError) throw cause
+    const retryable = cause.kind === 'overloaded' || cause.kind === 'unavailable' // a thread that died is replaced
+    throw refuse('tiering_manifest_failed', 'records that the limits depend on cannot be read now', {
+      retryable,
+      cause,
+    })
   }
 }

@@ -1,0 +1,64 @@
+/** What storage administration is refused with when the log or the threads do not serve it. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BrokerError } from '../../../src/broker/refusals.ts'
+import { StoreError } from '../../../src/errors.ts'
+import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
+import { turn } from '../../support/turn.ts'
+import { Client } from './client.ts'
+
+async function opened(): Promise<{ world: BrokerWorld; client: Client }> {
+  const world = await BrokerWorld.open()
+  const client = new Client(world)
+  await client.now(client.create('orders'))
+  for (let i = 0; i < 20; i += 1) await client.now(client.publish('orders', `${i} ${'x'.repeat(500)}`))
+  await world.engine.idle()
+  return { world, client }
+}
+
+function refusalOf({ outcome }: Pending<unknown>): BrokerError {
+  assert.ok(outcome.kind === 'refused' && outcome.error instanceof BrokerError)
+  return outcome.error
+}
+
+describe('a tiering manifest', () => {
+  it('whose records cannot be read now is tiering_manifest_failed, retryable, and right the next time', async () => {
+    const { world, client } = await opened()
+    const limits = { maxAgeMs: null, maxBytes: 1200 }
+    const { reads } = world.core
+    const original = reads.firstWithin.bind(reads)
+    reads.firstWithin = () => Promise.reject(new StoreError('unavailable', 'thread_died', 'the thread died'))
+    for (const asked of [
+      () => world.broker.tieringReadiness(CALLER, 'orders', limits),
+      () => world.broker.archiveManifest(CALLER, 'orders', limits),
+    ]) {
+      const pending = new Pending<unknown>(asked())
+      await world.flush()
+      const { code, status, retryable } = refusalOf(pending)
+      assert.deepEqual([code, status, retryable], ['tiering_manifest_failed', 500, true])
+    }
+    reads.firstWithin = original
+    const ready = await client.now(new Pending(world.broker.tieringReadiness(CALLER, 'orders', limits)))
+    assert.equal(ready.ready, true)
+    await world.close()
+  })
+})
+
+describe('the acknowledgement', () => {
+  it('of an incident that the log does not keep is quarantine_storage_failed, and the incident stays open', async () => {
+    const { world, client } = await opened()
+    const { log, state } = world.core
+    const [segment] = log.segments
+    const range = { from: segment!.base, to: segment!.base + 2000 }
+    log.reportDamage(segment!, { ...range, reason: 'the test says so' })
+    state.applyDamage(segment!.base, range.from, range.to)
+    const incidents = async () => (await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))).incidents
+    const [incident] = await incidents()
+    const acknowledged = new Pending(world.broker.acknowledgeQuarantine(CALLER, 'orders', incident!.incident_id, {}))
+    await turn()
+    await world.journalDies()
+    assert.equal(refusalOf(acknowledged).code, 'quarantine_storage_failed')
+    assert.equal((await incidents())[0]!.state, 'open')
+    await world.close()
+  })
+})
