@@ -41,7 +41,7 @@ const bitOf = (effect: Effect): number => 1 << EFFECTS.indexOf(effect)
 const RELEASED = bitOf('released')
 
 /** How far the broker's clock may be behind this process's, which runs on the same machine. */
-const CLOCK_SLACK_MS = 250
+export const CLOCK_SLACK_MS = 250
 
 export class GroupLedger {
   readonly stream: StreamLedger

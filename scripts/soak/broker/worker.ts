@@ -1,6 +1,7 @@
 /**
  * Claims records of one group and does with them whatever can be done: acknowledges most, one by one and together, gives some back,
- * now or later, renews, dead-letters, lets leases run out, keeps some over a restart, and comes back to deliveries that are over.
+ * now or later, renews, dead-letters, lets leases run out, keeps some over a restart, and comes back to deliveries that are over. It repeats
+ * claims that have an id, also those that had no answer.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,9 +18,10 @@ import {
   RetryReply,
 } from '../../../src/broker/wire/queue-answers.ts'
 import { StreamReply } from '../../../src/broker/wire/record-answers.ts'
+import type { ClaimBody } from '../../../src/broker/wire/requests.ts'
 import { Actor } from './actor.ts'
 import type { Answer } from './client.ts'
-import { NOTHING_ASKED } from './group-ledger.ts'
+import { CLOCK_SLACK_MS, NOTHING_ASKED } from './group-ledger.ts'
 import type { Before, Effect, GroupLedger } from './group-ledger.ts'
 import type { Scene } from './scene.ts'
 
@@ -27,7 +29,9 @@ const OVER_KEPT_MAX = 30
 const HELD_MAX = 10
 const STALE: readonly RefusalCode[] = ['lease_expired', 'lease_not_active', 'delivery_not_found']
 
-type Delivery = Static<typeof ClaimReply>['deliveries'][number]
+type Claimed = Static<typeof ClaimReply>
+type Delivery = Claimed['deliveries'][number]
+type ClaimAsked = ClaimBody & { readonly lease_timeout_millis: number }
 
 /** How a delivery ended, for the refusal that it must meet for ever. */
 interface Over {
@@ -42,6 +46,7 @@ export class Worker extends Actor {
   /** Deliveries of which a request had no answer. */
   #unsure: Delivery[] = []
   #over: Over[] = []
+  #claimIds = 0
 
   constructor(scene: Scene, group: GroupLedger, seed: number, pauseMs: number) {
     super(scene, seed, pauseMs)
@@ -67,10 +72,44 @@ export class Worker extends Actor {
       max_messages: this.random.pick([1, 1, 5, 20, 200]),
       lease_timeout_millis: isShort ? this.random.between(20, 400) : this.random.between(3000, 6000),
       ...(this.chance(30) && { wait_millis: this.random.between(0, 400) }),
+      ...(this.chance(40) && { claim_id: `${this.random.between(0, 2 ** 31)}-${(this.#claimIds += 1)}` }),
     }
+    const first = await this.#ask(body)
+    if (first !== null) this.#given(first, body)
+    if (body.claim_id === undefined || (first !== null && this.chance(60))) return first?.deliveries ?? []
+    const again = await this.#ask(body)
+    if (first === null) return this.#given(again, body)
+    if (again === null) return first.deliveries
+    return [...first.deliveries, ...(this.#isRepeat(again, first) ? [] : this.#given(again, body))]
+  }
+
+  async #ask(body: ClaimAsked): Promise<Claimed | null> {
     const answer = await this.client.request(ClaimReply, 'POST', `${this.#group.path}/claims`, { body })
-    if (answer?.kind !== 'ok') return []
-    const { deliveries, delivery_count, next_offset, subscription_id } = answer.body
+    return answer?.kind === 'ok' ? answer.body : null
+  }
+
+  /** False: the claim before is over, and this is another one. */
+  #isRepeat(again: Claimed, first: Claimed): boolean {
+    const isRepeat = again.subscription_id === first.subscription_id
+    const named = ({ offset, attempt, delivery_id, lease_expires_at_ms }: Delivery): string =>
+      `${offset} ${attempt} ${delivery_id} ${lease_expires_at_ms}`
+    const living = new Set(isRepeat ? again.deliveries.map(named) : [])
+    for (const delivery of first.deliveries) {
+      if (living.delete(named(delivery)) || this.#group.stream.plan.body.retention !== undefined) continue
+      const where = `attempt ${delivery.attempt} at offset ${delivery.offset} of ${this.#group.path}`
+      const isOver = delivery.lease_expires_at_ms <= Date.now() + CLOCK_SLACK_MS
+      assert(isOver, `${where} lives, and its claim that is repeated does not give it`)
+    }
+    assert.deepEqual([...living], [], 'a claim that is repeated gives what it gave before')
+    return isRepeat
+  }
+
+  /** @param claimed null: nobody knows */
+  #given(claimed: Claimed | null, body: ClaimAsked): readonly Delivery[] {
+    if (claimed === null) return []
+    const { stream } = this.#group
+    const startOffset = body.start_offset ?? 0
+    const { deliveries, delivery_count, next_offset, subscription_id } = claimed
     assert.equal(delivery_count, deliveries.length)
     let before = startOffset - 1
     for (const delivery of deliveries) {
@@ -118,10 +157,11 @@ export class Worker extends Actor {
   async #ackTogether(deliveries: readonly Delivery[]): Promise<void> {
     const chosen = deliveries.filter(() => this.chance(90))
     const rest = deliveries.filter((delivery) => !chosen.includes(delivery))
-    if (chosen.length > 0) await this.#batchAck(chosen)
+    for (const ofClaim of Map.groupBy(chosen, (each) => each.subscription_id).values()) await this.#batchAck(ofClaim)
     for (const delivery of rest) await this.#act(delivery)
   }
 
+  /** @param deliveries of one claim */
   async #batchAck(deliveries: readonly Delivery[]): Promise<void> {
     const { stream } = this.#group
     const path = `/v1/streams/${stream.name}/subscriptions/${deliveries[0]!.subscription_id}/deliveries/batch-ack`
