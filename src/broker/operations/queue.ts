@@ -114,7 +114,11 @@ export class Queue {
   /** As `batchAck`, for deliveries of any claims, named by bytes. */
   ackPairs(caller: Caller, stream: string, ids: Uint8Array): Decision<AckedPairs, Change> {
     const named = this.#core.tokens.openPairs(ids).map(({ subscription, delivery }) => {
-      return { subscription, delivery, key: delivery && `${delivery.groupNumber}/${delivery.offset}` }
+      return {
+        subscription,
+        delivery,
+        key: delivery && `${delivery.groupNumber}/${delivery.offset}/${delivery.attempt}`,
+      }
     })
     return this.#ackAll(caller, stream, named, (acked) => acked)
   }
@@ -134,9 +138,9 @@ export class Queue {
     const seen = new Set<string>()
     const results = named.map(({ subscription, delivery, key }) => {
       if (key !== null && seen.has(key)) return refuse('lease_not_active', 'the delivery is named twice')
-      if (key !== null) seen.add(key)
       const active = this.#leased(from, subscription, delivery)
       if (active instanceof Error) return active
+      if (key !== null) seen.add(key)
       good.push(active)
       return { group: active.group.name, offset: active.offset, attempt: active.attempt }
     })

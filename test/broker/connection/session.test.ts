@@ -282,6 +282,28 @@ describe('acknowledgements of many deliveries', () => {
     assert.equal(await activeLeases(world), 1)
     assert.equal(world.core.counters.acks, 4)
   })
+
+  it('take a delivery and the one that followed its expiry for two, in one frame', async () => {
+    const world = await opened()
+    const talk = new Talk(world)
+    talk.text(subscribe(1, 1, { lease_timeout_millis: 100 }))
+    talk.publish(10, STREAM, 'a')
+    await world.flush()
+    await world.advance(200)
+    talk.text({ id: 2, op: 'credit', subscription: 1, credit: 1 })
+    await world.flush()
+    assert.deepEqual(
+      talk.given.map(({ offset, attempt }) => [offset, attempt]),
+      [
+        [0, 1],
+        [0, 2],
+      ],
+    )
+    talk.ack(50, STREAM, ...talk.given)
+    await world.flush()
+    assert.equal((errorIn(talk.answer(50)) as string[])[1], 'lease_expired')
+    assert.deepEqual(talk.answer(51)!['ok'], { offset: 0, consumer_group: 'g' })
+  })
 })
 
 describe('a connection that ends', () => {
