@@ -29,7 +29,11 @@ export type Expected = { readonly code: string } | 'effect' | 'either'
 export interface Operation<T> {
   readonly name: string
   /** What it is refused with when the log does not take or keep its frames. */
-  readonly failure: 'internal_error' | 'queue_state_persistence_failed' | 'replica_apply_failed'
+  readonly failure:
+    | 'internal_error'
+    | 'queue_state_persistence_failed'
+    | 'quarantine_storage_failed'
+    | 'replica_apply_failed'
   readonly run: () => Promise<T>
   /** As the reference is now; 'either': it is known only when records have been read, or others were served. */
   readonly expected: () => Expected

@@ -305,11 +305,11 @@ export class DeliverySteps extends Steps {
       return named.map((held): Expected => {
         const { deliveryId } = held
         if (seen.has(deliveryId)) return { code: 'lease_not_active' }
-        seen.add(deliveryId)
         if (held.stream !== last.stream || held.groupNumber !== last.groupNumber) return { code: 'delivery_not_found' }
         const standing = this.standing(held)
         // The subscription is looked at last: what is over is said to be over whoever asks.
         if (standing === 'effect' && held.subscriptionId !== last.subscriptionId) return { code: 'delivery_not_found' }
+        if (standing === 'effect') seen.add(deliveryId)
         return standing
       })
     }

@@ -94,12 +94,13 @@ export class StreamingSteps extends DeliverySteps {
     const judged = (): Expected[] => {
       const seen = new Set<string>()
       return pairs.map(({ held, by }): Expected => {
-        const delivery = `${held.groupNumber}/${held.offset}`
+        const delivery = `${held.groupNumber}/${held.offset}/${held.attempt}`
         if (seen.has(delivery)) return { code: 'lease_not_active' }
-        seen.add(delivery)
         if (held.stream !== stream || by.groupNumber !== held.groupNumber) return { code: 'delivery_not_found' }
         const standing = this.standing(held)
-        return standing === 'effect' && by.claimNumber !== held.claimNumber ? { code: 'delivery_not_found' } : standing
+        if (standing === 'effect' && by.claimNumber !== held.claimNumber) return { code: 'delivery_not_found' }
+        if (standing === 'effect') seen.add(delivery)
+        return standing
       })
     }
     const standings = judged()

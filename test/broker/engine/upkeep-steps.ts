@@ -95,7 +95,7 @@ export class UpkeepSteps extends Steps {
     const id = incident ? `inc-${incident.from.toString(16).padStart(12, '0')}` : 'inc-none'
     this.ask({
       name: `acknowledge ${id}`,
-      failure: 'internal_error',
+      failure: 'quarantine_storage_failed',
       run: () => broker.acknowledgeQuarantine(CALLER, AUDIT_STREAM, id, { note: 'seen' }),
       expected: () => {
         if (!incident) return { code: 'quarantine_not_found' }
