@@ -5,6 +5,7 @@
  * E1  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
  * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
  *     the delivery
+ * E3  a policy is followed as it is when the frame is made: reading the record takes time
  */
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import {
@@ -60,6 +61,8 @@ export type PolicyOutcome =
 
 /** What is to become of an order. */
 export interface CopyOutcomes<Reply> {
+  /** What is to be done instead; null: it stands as it was given. */
+  readonly instead: (present: Failed) => Decision<Reply, Change> | null
   readonly copied: (offset: number) => Reply
   /** The record is damaged, or longer than what the log takes now. */
   readonly unreadable: () => Decision<Reply, Change>
@@ -131,14 +134,18 @@ export class Endings {
     }
     const target = policy.dead_letter_stream
     const isUsable = target !== null && target !== AUDIT_STREAM && target !== stream.name // E2
-    if (!isUsable || this.#core.state.stream(stream.tenant, target) === undefined) {
-      return this.#stop(active, failed, replyOf, onStored)
-    }
+    const isThere = (name: string): boolean => this.#core.state.stream(stream.tenant, name) !== undefined
+    if (!isUsable || !isThere(target)) return this.#stop(active, failed, replyOf, onStored)
     const stop = (): Decision<Reply, Change> => {
       const present = again()
       return present instanceof Error ? present : this.#stop(present, failed, replyOf, onStored)
     }
     const outcomes: CopyOutcomes<Reply> = {
+      // E3
+      instead: (present) =>
+        stream.config.failure_policy === policy && isThere(target)
+          ? null
+          : this.applyPolicy(present, again, failed, replyOf, onStored),
       copied: (offset) => replyOf({ action: 'dead_lettered', target, offset }),
       unreadable: stop,
       tooManyHops: stop,
@@ -189,7 +196,8 @@ export class Endings {
         const record = await this.#recordOf(failed)
         return () => {
           const present = again()
-          return present instanceof Error ? present : this.#copy(present, record, order, outcomes)
+          if (present instanceof Error) return present
+          return outcomes.instead(present) ?? this.#copy(present, record, order, outcomes)
         }
       },
     }

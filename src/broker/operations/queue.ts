@@ -249,6 +249,7 @@ export class Queue {
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
     return this.#endings.deadLetter<DeadLetterReply>(() => this.#active(caller, path), order, {
+      instead: () => null,
       copied: (deadLetterOffset) => ({
         ...identityOf(path, active.group),
         source_offset: active.offset,

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
 
 const HOPS_MAX = 10
 
@@ -135,5 +135,46 @@ describe('reasons', () => {
       assert.deepEqual((await client.now(client.leases('orders'))).leases, leases)
       await world.close()
     }
+  })
+})
+
+describe('a failure policy that changes while the record is read', () => {
+  const FORCE = true
+
+  async function nacked(): Promise<{ world: BrokerWorld; client: Client; reply: ReturnType<Client['nack']> }> {
+    const { world, client } = await opened()
+    for (const name of ['dead', 'later']) await client.now(client.create(name))
+    await client.now(client.create('orders', { failure_policy: { max_attempts: 1, dead_letter_stream: 'dead' } }))
+    await client.now(client.publish('orders', 'm-1'))
+    const delivery = await only(client, 'orders')
+    world.holdsReads = true
+    return { world, client, reply: client.nack(delivery) }
+  }
+
+  it('is followed as it is then: more attempts, or another dead-letter stream', async () => {
+    for (const [changed, action, letters] of [
+      [{ max_attempts: 2 }, 'redeliver_now', [0, 0]],
+      [{ dead_letter_stream: 'later' }, 'dead_lettered', [0, 1]],
+      [null, 'redeliver_now', [0, 0]],
+    ] as const) {
+      const { world, client, reply } = await nacked()
+      const updated = new Pending(world.broker.updateStream(CALLER, 'orders', { failure_policy: changed }, !FORCE))
+      assert.equal((await client.now(reply)).policy_action, action)
+      assert.equal(updated.value.updated, true)
+      const there = [await client.messages('dead'), await client.messages('later')]
+      assert.deepEqual(
+        there.map(({ length }) => length),
+        letters,
+      )
+      await world.close()
+    }
+  })
+
+  it('stops the delivery when its dead-letter stream is deleted meanwhile', async () => {
+    const { world, client, reply } = await nacked()
+    const deleted = new Pending(world.broker.deleteStream(CALLER, 'dead', FORCE))
+    assert.equal((await client.now(reply)).policy_action, 'stopped')
+    assert.equal(deleted.value.deleted, true)
+    await world.close()
   })
 })
