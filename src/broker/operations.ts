@@ -130,6 +130,9 @@ export interface StreamPin {
   createdAtMs: number | null
 }
 
+/** Why records must not be copied to a stream on behalf of the caller; null: they may. */
+export type CopyRefusal = (stream: string) => BrokerError | null
+
 /** Gives up what waits for a record: its client is gone. */
 export interface Patience {
   onAbandoned(listener: () => void): void
@@ -204,8 +207,9 @@ export interface BrokerOperations {
   readonly createStream: Operation<[caller: Caller, stream: string, body: CreateStreamBody], CreateStreamReply>
   readonly listStreams: Operation<[caller: Caller], StreamListReply>
   readonly describeStream: Operation<[caller: Caller, stream: string], StreamReply>
+  /** @param copyRefusal asked about a dead-letter stream that a changed policy keeps; default: all may */
   readonly updateStream: Operation<
-    [caller: Caller, stream: string, body: UpdateStreamBody, force: boolean],
+    [caller: Caller, stream: string, body: UpdateStreamBody, force: boolean, copyRefusal?: CopyRefusal],
     UpdateStreamReply
   >
   /** @param force even if a promise breaks: see life-cycle.ts, Y1 */

@@ -1,5 +1,6 @@
 /** Routes of streams themselves. */
 import type { Endpoint } from '../../http/routes.ts'
+import { BrokerError } from '../refusals.ts'
 import type { RefusalCode } from '../refusals.ts'
 import {
   CreateStreamReply,
@@ -68,8 +69,11 @@ export const updateStream = (parts: RouteParts): Endpoint =>
     reply: UpdateStreamReply,
     errors: LIFE_CYCLE_ERRORS,
     handle({ admitted: { caller, path, query }, body }, answer) {
-      demandTarget(parts, caller, body.failure_policy?.dead_letter_stream)
-      parts.operations.updateStream(answer, caller, path, body, query)
+      const policy = body.failure_policy ?? null
+      demandTarget(parts, caller, policy?.dead_letter_stream) // whether or not there is the stream
+      const keepsTarget = policy !== null && policy.dead_letter_stream === undefined
+      const copyRefusal = keepsTarget ? [(target: string) => targetRefusal(parts, caller, target)] : []
+      parts.operations.updateStream(answer, caller, path, body, query, ...copyRefusal)
     },
   })
 
@@ -106,6 +110,17 @@ export const redrive = (parts: RouteParts): Endpoint =>
     errors: LIFE_CYCLE_ERRORS,
     handle: ({ admitted: { caller, path }, body }, answer) => parts.operations.redrive(answer, caller, path, body),
   })
+
+/** Null: the caller may have records copied there. */
+function targetRefusal(parts: RouteParts, caller: Identity, target: string): BrokerError | null {
+  try {
+    demandTarget(parts, caller, target)
+    return null
+  } catch (error) {
+    if (error instanceof BrokerError) return error
+    throw error
+  }
+}
 
 /** The caller must be allowed to publish to a stream into which it lets records be copied. @throws BrokerError authorization_denied */
 function demandTarget(parts: RouteParts, caller: Identity, target: string | null | undefined): void {

@@ -9,7 +9,7 @@ import { LATER } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import { StoreError } from '../../errors.ts'
 import type { Change } from '../frames/change.ts'
-import type { Caller, GroupPath, StreamPin } from '../operations.ts'
+import type { Caller, CopyRefusal, GroupPath, StreamPin } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import type { CursorDeleteReply, GroupDeleteReply, GroupSeekReply } from '../wire/group-answers.ts'
@@ -36,12 +36,21 @@ export class LifeCycle {
 
   // Streams
 
-  update(caller: Caller, name: string, body: UpdateStreamBody, force: boolean): Decision<UpdateStreamReply, Change> {
+  update(
+    caller: Caller,
+    name: string,
+    body: UpdateStreamBody,
+    force: boolean,
+    copyRefusal: CopyRefusal = () => null,
+  ): Decision<UpdateStreamReply, Change> {
     const core = this.#core
     const stream = ownStream(core, caller, name)
     if (stream instanceof Error) return stream
     const config = configOf(name, body, stream.config)
     if (config instanceof Error) return config
+    const target = body.failure_policy === undefined ? null : (config.failure_policy?.dead_letter_stream ?? null)
+    const denied = target === null ? null : copyRefusal(target)
+    if (denied !== null) return denied
     const kept = stream.config.retention.min_cursor_name
     const held = force || kept === config.retention.min_cursor_name ? null : heldBy(stream, stream.nextOffset)
     if (held !== null) return held

@@ -35,6 +35,10 @@ writeKeys(
   keyFor('globex-key', 'globex'),
   keyFor('reader-key', 'acme', []),
   keyFor('operator-key', 'local'),
+  keyFor('keeper-key', 'acme', [
+    { permission: 'tenant.administer' },
+    { permission: 'stream.publish', stream: 'other' },
+  ]),
 )
 const broker = await BrokerServer.start({ flags: ['--auth-mode', 'api-key', '--credentials-file', file] })
 after(() => broker.kill())
@@ -89,6 +93,24 @@ describe('a caller without a grant', () => {
       events: { kind: string }[]
     }
     assert(others.events.every(({ kind }) => kind !== 'authorization_denied'))
+  })
+})
+
+describe('a failure policy', () => {
+  it('is changed only by callers who may publish to its dead-letter stream, also when that stays', async () => {
+    const policy = { max_attempts: 2, dead_letter_stream: 'dead' }
+    const path = '/v1/streams/with-policy'
+    assert.equal((await ask('acme-key', 'PUT', path, { failure_policy: policy })).status, 201)
+    const patch = (failure_policy: object | null): Promise<BrokerReply> =>
+      ask('keeper-key', 'PATCH', path, { failure_policy })
+    for (const changed of [{ max_attempts: 3 }, { dead_letter_stream: 'dead' }, { dead_letter_stream: 'third' }]) {
+      assertRefused(await patch(changed), 403, 'authorization_denied')
+    }
+    assert.equal((await ask('keeper-key', 'PATCH', path, { retention: { max_bytes: 9 } })).status, 200)
+    assert.equal((await patch({ dead_letter_stream: 'other' })).status, 200)
+    assert.equal((await patch({ max_attempts: 3 })).status, 200)
+    assert.equal((await ask('acme-key', 'PATCH', path, { failure_policy: { max_attempts: 4 } })).status, 200)
+    assert.equal((await patch(null)).status, 200)
   })
 })
 
