@@ -1,7 +1,7 @@
 /**
  * Main's way into the log: it appends frames, and reports their fate in the order in which they were appended.
  *
- * A1  waiters are told in the order of the frames, so nobody hears of a change before the ones it was judged on are stored. A waiter without
+ * A1  waiters are told in the order of the frames, so no client learns of a change before the changes it was judged on are stored. A waiter without
  *     a frame of its own stands in the same queue, behind all frames appended before it
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored. In a cluster only what is committed is stored: a machine that burns takes what was written with it
@@ -49,7 +49,7 @@ export interface AppenderListener {
 
 export interface FrameToAppend {
   readonly type: number
-  /** Of the payload without its external part. */
+  /** Bytes of the payload without its external part. */
   readonly payloadBytes: number
   /** Writes exactly `payloadBytes` bytes into `target` from `at` on. */
   encode(target: Buffer, at: number): void
@@ -86,7 +86,7 @@ export class Appender {
   readonly #log: Log
   readonly #writer: LogWriter
   readonly #listener: AppenderListener
-  /** Of the frame that `appendCopy` took last. */
+  /** Type of the frame that `appendCopy` took last. */
   readonly copied = { type: 0 }
   readonly #copiedHeader = emptyFrameHeader()
   readonly #waiting = new Queue<Waiting>()

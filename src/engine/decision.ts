@@ -14,7 +14,7 @@ export interface NewFrame<Change> extends FrameToAppend {
   readonly change?: Change
   /** The frame was taken and has its effect. */
   readonly onTaken?: (position: number) => void
-  /** In frame order, before anybody is told. */
+  /** Is called in frame order, before any client is answered. */
   onStored?(): void
 }
 

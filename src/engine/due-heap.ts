@@ -2,9 +2,10 @@
  * Slots of a table, each with a time, the earliest on top: a binary heap that knows where each slot is, so that
  * any of them can be moved or taken out.
  *
+ * `#heap[#position[slot]] === slot` for each slot inside. Positions of other slots mean nothing.
+ *
  * H1  no slot is due before its parent; of slots due at the same time the one with the lower offset comes first. So the order in which
  *     slots come out depends only on the content of the heap, not on the order in which they were added
- * H2  #heap[#position[slot]] === slot for each slot inside; positions of other slots mean nothing
  */
 
 export class DueHeap {

@@ -9,7 +9,7 @@ import type { Steps } from '../steps.ts'
 
 export interface RecoveryParts {
   readonly log: ReadableLog
-  /** Of the log, the primary one first. */
+  /** Directories of the log, the primary one first. */
   readonly directories: readonly string[]
   readonly files: Files
   readonly logger: { warn(details: object, message: string): void }
@@ -20,7 +20,7 @@ export interface StartingPoint {
   readonly checkpoint: Checkpoint | null
   /** Of it; 0 without one. Checkpoints are of the ends of segments. */
   readonly position: number
-  /** Of the checkpoint before it; 0: there is none. */
+  /** Position of the checkpoint before it; 0: there is none. */
   readonly positionBefore: number
 }
 

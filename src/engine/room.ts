@@ -7,7 +7,7 @@
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
 
 export interface Entrant {
-  /** There is room now: decides, and appends or does without, before anybody else. */
+  /** There is room now: decides, and appends or does without, before any other request. */
   decide(turn: 'again'): void
 }
 
@@ -16,7 +16,7 @@ interface Waiting {
   readonly entrant: Entrant
 }
 
-/** Of the ring, besides the payload. */
+/** What a frame takes of the ring besides its payload. */
 const FRAME_ROOM_BYTES = FRAME_HEADER_BYTES + 64
 
 export class Room {

@@ -6,8 +6,9 @@
  *   | head, to the next block | whole blocks, copied to aligned memory, piece by piece | rest |
  *     through the page cache    past it                                                through it
  *
- * D1  both ways write the same bytes to the same place, and `fdatasync` makes both durable: it flushes the cache of the disk, too
- * D2  no block is written by both ways while it holds bytes that only one of them has: the head fills its block up, the rest begins one
+ * Both ways write the same bytes to the same place, and `fdatasync` makes both durable, as it flushes the cache of the disk, too. No block is written
+ * by both ways while only one of them has its bytes: the head fills its block up, the rest begins a new one.
+ *
  * D3  if the file system refuses such a write (EINVAL), that write and all later ones go through the page cache
  */
 import fs from 'node:fs'

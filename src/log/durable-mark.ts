@@ -15,7 +15,8 @@
  *       36     24  unused    0
  *       60      4  crc       u32, CRC-32 of bytes [0, 60)
  *
- * M1  the mark is written after the sync that made its position durable: it may be old, but never wrong
+ * The mark is written after the sync that made its position durable. So it may be old, but it is never wrong.
+ *
  * M2  a mark with a later beginning is durable before earlier segments are removed. So they may still be there, but are never missing
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'

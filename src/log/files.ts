@@ -3,9 +3,10 @@
  * at most.
  * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
  *
+ * After a failed `fdatasync` the system may have dropped the bytes. A second one that succeeds proves nothing.
+ *
  * F1  the bytes of a file are durable after its `fdatasync`, its name after `syncDirectory` of its parent
  * F2  a failure is thrown as an error with the `code` of the operating system ('ENOSPC', 'EIO', …)
- * F3  after a failed `fdatasync` the system may have dropped the bytes: a second one that succeeds proves nothing
  */
 
 import type { ReadMemory } from '../libc.ts'

@@ -42,7 +42,7 @@ export interface FreeSpaceOptions {
   readonly nowMs: () => number
 }
 
-/** F3. Of the directories of one log: writes that found the disk full, each within a minute of the one before. */
+/** F3. Writes to the directories of one log that found the disk full, each within a minute of the one before. */
 export class Refusals {
   readonly #last = new Map<number, { readonly count: number; readonly atMs: number }>()
 

@@ -10,8 +10,8 @@
  *                  own, `reset` is what recovery found
  *   histograms     of each replica, how long its syncs took, in seconds
  *
- * W1  written[r] and synced[r] are stored only by the journal lane of replica r, synced[r] <= written[r], and never fall
- *     within a generation
+ * Only the journal lane of replica r stores `written[r]` and `synced[r]`. Neither falls within a generation, and `synced[r] <= written[r]`.
+ *
  * W2  committed = min(written[0], the writeQuorum-th highest synced of the live replicas): durable in enough directories,
  *     and readable in the primary one
  * W3  the live block is stored only by the producer; `generation` tells it to take over the reset block, after a journal

@@ -2,11 +2,12 @@
  * The producer's side of a log: gives frames their positions, builds their headers and hands them to the journal lanes.
  * Exactly one thread writes to a log: a decode lane, or main.
  *
- * P1  positions are given without gaps: a frame begins where the one before ended, or 64 bytes behind the base of a new segment
+ * Positions have no gaps: a frame begins where the one before ended, or 64 bytes behind the base of a new segment. After `tryBegin` said ok,
+ * `publish` must follow before the next `tryBegin`. Otherwise the frame never existed.
+ *
  * P2  a frame is built once; every journal lane gets the same bytes, so replica directories are equal
  * P3  all state is in the handle's shared words and is stored before the frame is published: if the thread dies, the next one
  *     attaches and goes on. If it died while it published, `publishing` says so and the owner has the log recovered first
- * P4  after `tryBegin` said ok, `publish` follows before the next `tryBegin`, or the frame never existed
  * P5  in a cluster only the leader gives positions, and only the leader's frames go to the lane. A segment ends with the frame that opens the next
  *     one, never before: what is cut from its end must not leave it sealed on this node alone
  */

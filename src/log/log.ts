@@ -289,7 +289,7 @@ export class Log extends LogEvents {
     await this.#restart('the producer died while it published a frame')
   }
 
-  /** A restart in place that sets aside what ends behind a position: nobody was told of it. Resolves when that is done, or the log is read-only or closed. */
+  /** A restart in place that sets aside what ends behind a position: no client was told of it. Resolves when that is done, or the log is read-only or closed. */
   async cutTo(position: Position): Promise<void> {
     while (this.#restarting !== null) await this.#restarting
     await this.#restart('its end is cut to what the cluster has confirmed', 'cut', position)

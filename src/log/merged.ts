@@ -9,9 +9,10 @@
  *        0     64  header of the stand-in
  *       64     64  what the service says of the segment
  *
+ * A merged file is removed only when another over all of its segments is durable, or when none of them has moved.
+ *
  * G1  a moved stand-in gets its name only when a whole merged file over its segment is durable in the same directory of the log
  * G2  the merged files of one directory of the log are disjoint, or one lies in the other, which then replaces it
- * G3  a merged file is removed only when another over all of its segments is durable, or none of them has moved
  */
 import type { Files } from './files.ts'
 import { MERGED_PREFIX, MERGED_SUFFIX, segmentBaseOf, segmentName } from './segment-format.ts'

@@ -37,9 +37,8 @@
  *       40     20  unused             0
  *       60      4  crc                u32, CRC-32 of bytes [0, 60)
  *
- * G1  a sealed segment never changes
- * G2  segments follow each other without a gap: base of the next = end of the frames + 64. Otherwise frames are missing
- * G3  the files of a log hold the same bytes in every replica directory
+ * A sealed segment never changes. Segments follow each other without a gap: the base of the next one is the end of the frames + 64. Otherwise frames
+ * are missing. The files of a log hold the same bytes in every replica directory.
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 

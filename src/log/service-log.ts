@@ -29,7 +29,7 @@ export async function openServiceLog(
       onRemade: (directory) =>
         logger.warn(
           { directory },
-          'a directory of the log held none that could be read: it was made anew, and filled from the others',
+          'a directory held no log that could be read: it was made again from the other directories',
         ),
     })
   } catch (error) {

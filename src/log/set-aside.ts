@@ -2,9 +2,10 @@
  * What is cut from the end of a log in a cluster, kept in `diverged/` beside its segments: `<position>.frames`, frames back to back; where that is taken,
  * `<position>-2.frames` and so on.
  *
+ * Most of what is cut comes back from the cluster. Only if `Aside` has not met all frames of a file again does a person have to look at it.
+ *
  * A1  the file and its name are durable before anything is cut
  * A2  a file is replaced only by one that has all its frames: the log may be cut at one place again before they came back
- * A3  most of what is cut comes back from the cluster. So the file is for a person only when `Aside` has not met all of its frames again
  */
 import { FRAME_HEADER_BYTES, frameBytes } from '../../native-free-codecs/frame.ts'
 import { stepsOf, withoutPauses } from '../steps.ts'

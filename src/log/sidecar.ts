@@ -1,9 +1,10 @@
 /**
  * Sidecars: files that a job derives from a sealed segment and puts beside it, with a manifest that makes them one whole.
  *
+ * Sidecars are derived: missing, left-over and bad ones are removed and made again from the segment.
+ *
  * D1  the manifest is published last, so a set that has one is complete; each file of it was synced before
  * D2  the manifest holds the size and CRC-32 of each file and a checksum of its own: a sidecar that differs is as good as absent
- * D3  sidecars are derived: missing, left-over or bad ones are removed and made again from the segment
  */
 import { crc32 } from 'node:zlib'
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'

@@ -2,10 +2,10 @@
  * Spare files: blocks that the file system has allocated already become the next segment's. Overwriting them syncs 1.5 to 4
  * times faster than growing a file (bench/log.bench.ts), because no allocation has to be made durable with the data.
  *
- * K1  a spare comes from a dropped segment, at no cost, or is written in advance while little is appended. At full speed, writing it would
- *     cost the disk more time than it saves
+ * A spare comes from a dropped segment, at no cost, or is written in advance while little is appended. At full speed, writing it would cost the disk
+ * more time than it saves. A spare is optional: it may vanish, be torn or be too short.
+ *
  * K2  old bytes in a spare are never frames of the new segment: frames carry their position and the id of the log
- * K3  a spare is optional: it may vanish, be torn or too short
  * K4  the space of a removed file comes back at once: readers keep files of segments open, and would hold the space until they read again
  */
 import type { Files } from './files.ts'

@@ -5,8 +5,9 @@
  *   | frames that are synced | the group | zeros … |      one write each, one sync of both
  *   0                       end        end'        reach
  *
- * W1  readers of the segment ignore zeros behind its last frame, like old bytes of a spare (spare.ts K2). The seal and the next start cut them off
- * W2  they share the sync of a group, and come in pieces with pauses between. At full speed they would cost the disk more time than they save
+ * Readers of the segment ignore zeros behind its last frame, like old bytes of a spare (spare.ts K2). The seal and the next start cut them off.
+ *
+ * W2  the zeros share the sync of a group, and come in pieces with pauses between. At full speed they would cost the disk more time than they save
  * W3  they are optional: if they are refused, or room gets scarce, the file grows as without them
  */
 import type { OpenFile } from './files.ts'

@@ -5,7 +5,7 @@
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 import { highWord, isBefore, lowWord } from './time-words.ts'
 
-/** Of datasets with a retention: the time before which records have expired, in nanoseconds since the Unix epoch. */
+/** The time before which records of a dataset with a retention have expired, in nanoseconds since the Unix epoch. */
 export type Expired = ReadonlyMap<string, bigint>
 
 export const NOTHING_EXPIRED: Expired = new Map()

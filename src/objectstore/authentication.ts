@@ -58,7 +58,7 @@ export class Authentication implements Authenticator {
       if (changes !== null) this.#audit.info({ operation: 'ChangeKeys', principal: 'operator', ...changes }, AUDIT)
     } catch (error) {
       const reason = messageOf(error)
-      this.#logger.error({ reason }, 'the credentials stay as they are')
+      this.#logger.error({ reason }, 'the credentials file was refused: the credentials before stay in force')
     }
   }
 

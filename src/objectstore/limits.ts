@@ -22,7 +22,7 @@ export const CLEAN_EVERY_MS = 5000
 /** A segment is at most such a share of the disk, but not smaller than that: space comes back by segments. */
 export const DISK_SHARE_OF_SEGMENT = 1 / 64
 export const SMALL_SEGMENT_BYTES = 8 << 20
-/** Kept free when nothing new is taken: room to move what lives in a segment, and for those who delete meanwhile. */
+/** Kept free when nothing new is taken: room to move what lives in a segment, and for deletes meanwhile. */
 export const RESERVED_SEGMENTS = 1.5
 
 assert(ARENA_BYTES % EXTENT_BYTES === 0)

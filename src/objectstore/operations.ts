@@ -2,9 +2,10 @@
  * What the object store keeps and does, apart from how it is asked: the gateway calls this, the engine (and the store in memory that tests
  * use) is it.
  *
- * O1  a promise of a change settles when the change is durable; a refusal (S3Error) leaves no half-change
+ * The promise of a change settles when the change is durable. A refusal (S3Error) leaves no half-change. Conditions are judged at the moment of the
+ * change, so nothing comes between.
+ *
  * O2  every answer is durable: an answer that reveals a change waits until the change is
- * O3  conditions are judged at the moment of the change: nothing comes between
  */
 import type { Answer } from '../engine/decision.ts'
 import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'

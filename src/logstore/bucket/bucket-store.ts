@@ -1,7 +1,8 @@
 /**
  * The bucket that queries are answered from, on the main thread: the catalog as it was seen last, and the lane that reads.
  *
- * S1  a query is answered from one catalog, the one it began with
+ * A query is answered from the one catalog that it began with.
+ *
  * S2  while the bucket was never seen, queries are refused; when it cannot be seen any more, they go on with what was, and health says so
  * S3  a reader that dies takes its queries along, retryably, and is replaced
  */
@@ -102,7 +103,7 @@ export class BucketStore {
     return [
       {
         kind: 'query_store',
-        reason: `the bucket that queries read cannot be looked at: ${this.#problem}`,
+        reason: `the bucket that queries read cannot be listed: ${this.#problem}`,
         action: 'look at LOGSTORE_QUERY_S3_…, the credentials and the object store: ingest goes on meanwhile',
       },
     ]
@@ -197,7 +198,7 @@ export class BucketStore {
   #see({ bundles, logId, damaged }: BucketState): void {
     const before = this.#snapshot?.bundles
     if (this.#problem !== null || before !== bundles.length) {
-      this.#parts.logger.info({ bundles: bundles.length }, 'bundles of the bucket are known')
+      this.#parts.logger.info({ bundles: bundles.length }, 'the bucket was listed')
     }
     this.#problem = null
     const end = bundles.at(-1)?.end ?? 0
@@ -206,8 +207,7 @@ export class BucketStore {
   }
 
   #fail(reason: string): void {
-    if (this.#problem !== reason)
-      this.#parts.logger.warn({ reason }, 'the bucket that queries read cannot be looked at')
+    if (this.#problem !== reason) this.#parts.logger.warn({ reason }, 'the bucket that queries read cannot be listed')
     this.#problem = reason
   }
 

@@ -1,8 +1,9 @@
 /**
  * Reads a bucket for all query threads: the catalog of its bundles, and pieces of their files. The one thread with the AWS SDK.
  *
- * B1  a bundle is opened with one read, of all that says where to look in it; one of an older version, or with a larger head, with two or more
- * B2  requests of a query are answered in their order; when its channel closes, what is read for it alone is given up
+ * One read opens a bundle: it has all that says where to look in it. A bundle of an older version, or with a larger head, needs two or more. Requests
+ * of a query are answered in their order. When its channel closes, reads for it alone are given up.
+ *
  * B3  an object that is not the one that was listed has the bucket looked at again
  * B4  what opens a bundle is read when the bundle is first seen, newest first, up to half of the cache: an id is then looked for in all of them
  *     without a request

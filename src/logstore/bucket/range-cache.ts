@@ -93,7 +93,7 @@ export class RangeCache {
         throw error
       },
     )
-    bytes.catch(() => {}) // everybody who waited may have gone
+    bytes.catch(() => {}) // every query that waited may have ended
     return { bytes, controller, waiters: 0 }
   }
 

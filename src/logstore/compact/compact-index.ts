@@ -1,7 +1,8 @@
 /**
  * A compacted bundle, searched and read: answers what the index of a bundle answers, in its terms, and gives the records as well.
  *
- * R1  an answer rests on verified pieces only (pieces.ts P1)
+ * An answer rests on verified pieces only (pieces.ts P1).
+ *
  * R2  entries are those of the segment before it was compacted, so places in it, and cursors, mean what they meant
  */
 import { crc32 } from 'node:zlib'

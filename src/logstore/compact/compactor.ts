@@ -209,7 +209,7 @@ export class Compactor {
     const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, isUrgent: this.#isUrgent })
     if (result.kind === 'left') {
       this.#later.set(base, Infinity)
-      logger.info({ segment: name, reason: result.reason }, 'a bundle stays as it is')
+      logger.info({ segment: name, reason: result.reason }, 'a bundle is not compacted')
       return
     }
     if (result.kind !== 'written' || this.#closed || !this.#exists(segment)) return

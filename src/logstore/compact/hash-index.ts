@@ -4,8 +4,9 @@
  *   directory   bits of the hashes u8, pieces varint; each: pairs varint, first hash u32, then as `writePiece`
  *   piece       steps from hash to hash, varints; then the blocks, one byte each, or two when the bundle has more than 256
  *
+ * Hashes have ten bits more than the number of pairs needs. So one of a thousand other keys is found, and its block is read in vain.
+ *
  * H1  a key that was added is always found
- * H2  hashes have ten bits more than the number of pairs needs: of a thousand other keys one is found, and a block looked at in vain
  */
 import type { ByteReader } from './byte-reader.ts'
 import { ByteReader as Reader } from './byte-reader.ts'

@@ -145,7 +145,7 @@ export class Merger {
     const result = await jobs.run({ ...task, kind: 'merge' })
     if (result.kind === 'left') {
       this.#leave(plan, Infinity)
-      logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart')
+      logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles are not merged')
     }
     if (result.kind === 'damaged') {
       this.failures++

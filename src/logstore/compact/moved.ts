@@ -1,5 +1,5 @@
 /**
- * What a moved stand-in (src/log/merged.ts) says of its segment, for those who do not have the merged file yet:
+ * What a moved stand-in (src/log/merged.ts) says of its segment, for readers that do not have the merged file yet:
  *
  *   offset  bytes  field
  *        0      8  magic          "TLMOVED1"

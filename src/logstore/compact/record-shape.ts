@@ -5,9 +5,10 @@
  *   shape    root u8, then of a protobuf record: fields, 0
  *   field    tag varint; of a message its fields, then 0; of a name a varint of its length and its bytes; of a value nothing
  *
+ * The shape alone says where values stand, and so in which columns they are kept, by their path: see `columns.ts`.
+ *
  * S1  a shape and its values give the record back byte for byte: what they cannot give back (numbers in more bytes than they need, groups,
  *     too much of anything) is a record without a shape, whose one value is the whole record
- * S2  where values stand follows from the shape alone: so do the columns they are kept in, by their path, see `columns.ts`
  */
 import {
   BYTES,

@@ -3,6 +3,8 @@
  *
  *   headers ── admission ──► message, as it was sent, into the arena ──► Ingest.submit ──► status
  *
+ * A message stays as it was sent. The decode lane decompresses it, as it does bodies over HTTP.
+ *
  * G1  a call is admitted by its headers, before its message is read
  * G2  the place of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
  *     after `submit`
@@ -10,7 +12,6 @@
  * G4  a message has time as long as it brings anything at all, as a body over HTTP has (slow-clients.ts)
  * G5  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
  *     that have a retry policy repeat no call once they have headers before its status
- * G6  a message stays as it was sent: the decode lane decompresses it, as it does bodies over HTTP
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { constants } from 'node:http2'
@@ -45,7 +46,7 @@ export interface ExportParts {
   readonly counters: Pick<IngestCounters, 'refused'>
   readonly clock: HttpClock
   readonly requests?: RequestObserver
-  /** Absent or null: nobody follows single requests. */
+  /** Absent or null: single requests are not followed. */
   readonly watch?: RequestWatch | null
   readonly logger: HttpDependencies['logger']
   /** Absent: there is no cluster. */

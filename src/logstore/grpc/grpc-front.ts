@@ -232,7 +232,7 @@ function listenFor(
   })
 }
 
-/** A certificate of a client is asked for in the handshake: who shows none gets no further. */
+/** The handshake asks for a certificate of the client, and ends for a client that shows none. */
 const tlsOptions = ({ cert, key, clientCa }: TlsMaterial): TlsOptions => ({
   cert,
   key,

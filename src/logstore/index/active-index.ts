@@ -13,10 +13,11 @@
  * A partition is one (tenant, dataset) pair. Ids are held as big-endian words, so that comparing words as unsigned
  * numbers compares ids byte by byte.
  *
+ * The entries of an id are one chain, newest first, and so are those of a trace id.
+ *
  * A1  entries are appended in ingest order: (frame offset, record number) strictly increases
  * A2  an entry's columns are written before the count that includes it is stored: a reader that loaded the count sees whole entries
  * A3  slots may name entries beyond the count a reader loaded; a reader ignores those
- * A4  the entries of an id, and those of a trace id, are one chain each, newest first
  * A5  a zone's columns are written before the count that includes its last entry: a reader that loaded that count sees them
  */
 import assert from 'node:assert/strict'

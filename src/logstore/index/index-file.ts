@@ -49,12 +49,12 @@
  *   idFilter         4  words of the membership filter over the record ids, see filter-blocks.ts
  *   traceFilter      4  words of the membership filter over the trace ids
  *
+ * An id is held as four words, each the big-endian number of 4 bytes: to compare words is to compare ids byte by byte. Entries ascend strictly by
+ * (frame offset, record number), so ties in ingest order are ties by entry. Record ids are hashes, whose first words are as good as random: one word
+ * is enough to find the few entries that are compared in full. Clients choose trace ids, so these stand in full.
+ *
  * I1  every byte that can change an answer is covered: header by headerCrc, checksums by checksumsCrc, blocks by their
  *     checksum; each is verified before its first use. So headerCrc stands for the whole file and is its identity
- * I2  ids are held as four words, each the big-endian number of 4 bytes: comparing words compares ids byte by byte
- * I3  entries ascend strictly by (frame offset, record number): "ties in ingest order" is "ties by entry"
- * I4  record ids are hashes, their first words as good as random: one is enough to find the few entries to compare in full.
- *     Trace ids are the clients' choice and stand in full
  */
 import assert from 'node:assert/strict'
 import { endianness } from 'node:os'

@@ -1,7 +1,8 @@
 /**
  * Search in one bundle's index. Nothing is loaded on opening but the header; a look-up reads the blocks it needs.
  *
- * R1  an answer rests on verified blocks only; a damaged one is a StoreError `bundle_index_corrupt`, never another answer
+ * An answer rests on verified blocks only. A damaged block is a StoreError `bundle_index_corrupt`, never another answer.
+ *
  * R2  "no end" of a time range is 2^64: times are compared as two numbers, of which the high one may be 2^32
  */
 import { crc32 } from 'node:zlib'
@@ -89,7 +90,7 @@ export class BundleIndex implements BundleSearch {
   partition = 0
   timeHigh = 0
   timeLow = 0
-  /** Of the posting `seekPosting` was called for last. */
+  /** Time and entry of the posting that `seekPosting` was called for last. */
   postingTimeHigh = 0
   postingTimeLow = 0
   postingEntry = 0

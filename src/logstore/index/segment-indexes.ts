@@ -74,7 +74,7 @@ export class SegmentIndexes {
     }
   }
 
-  /** Frees what a dead lane took and nobody knows of. Main thread only, while there is no lane. */
+  /** Frees what a dead lane took and no other thread knows of. Main thread only, while there is no lane. */
   freeAllBut(known: ReadonlySet<number>): void {
     for (let number = 0; number < this.#indexes.length; number++) if (!known.has(number)) this.giveBack(number)
   }

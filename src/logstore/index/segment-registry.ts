@@ -2,8 +2,9 @@
  * Which segments there are and where a query finds each: the active one and those just sealed in their ActiveIndex, the others
  * in their bundle. Main thread.
  *
- * S1  every segment that has frames is in exactly one of the indexed set and the catalog, there in exactly one bundle: a query never misses one, and
- *     never sees one twice
+ * Every segment that has frames is either in the indexed set or in exactly one bundle of the catalog. So a query never misses one, and never sees one
+ * twice.
+ *
  * S2  an index is given back when its segment is a bundle (or its lane died) and no query holds a snapshot with it
  */
 import assert from 'node:assert/strict'

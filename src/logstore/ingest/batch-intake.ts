@@ -5,7 +5,7 @@
  * The order of refusals is the contract's: decompression and decode, record count, tenant claim, dataset, gateway budget, tenant
  * window. A refused batch uses up nothing and leaves nothing.
  *
- * N1  the outcome is written before the frame is published: whoever learns that the frame is durable finds the outcome
+ * N1  the outcome is written before the frame is published: a thread that learns that the frame is durable finds the outcome
  * N2  a record is appended to the index before its frame is published, and readers see it only once the log is committed past it
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone

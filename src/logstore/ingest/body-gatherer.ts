@@ -2,7 +2,8 @@
  * Gathers one request body in the arena. A body of known, moderate size is copied once, straight into its slot; a long one or
  * one of unknown size is kept in pieces until it is whole, so that slow senders do not hold the arena.
  *
- * H1  the slot, once taken, is freed by exactly one of `discard` and the owner of what `finish` returned
+ * A slot that was taken is freed exactly once: by `discard`, or by the owner of what `finish` returned.
+ *
  * H2  a body finds the arena full only when no slow sender holds any of it
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'

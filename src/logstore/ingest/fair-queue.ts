@@ -2,9 +2,8 @@
  * Requests that wait for the decode lane, by tenant: in turn, so that a request of one tenant waits for one of each other at most, however many those
  * have sent.
  *
- * Q1  requests of one tenant stay in their order
- * Q2  a turn is an amount of the lane's time: a tenant whose last request took more than its turn has to wait until its turns have made up for it,
- *     as long as it has requests here
+ * Requests of one tenant stay in their order. A turn is an amount of the lane's time. A tenant whose last request took more than its turn waits until
+ * its turns have made up for it, as long as it has requests here.
  */
 import assert from 'node:assert/strict'
 import { Queue } from '../../queue.ts'

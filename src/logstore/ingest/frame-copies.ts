@@ -3,7 +3,7 @@
  * indexed and known as stored, so that this node can lead without reading anything again.
  *
  * K1  main sends frames again to the lane that follows one that died: what is before the end of the log was copied already
- * K2  a frame is copied before it is indexed. Nobody looks meanwhile: this node answers nothing, and a segment is made a bundle when the next one
+ * K2  a frame is copied before it is indexed. No query sees the state between: this node answers nothing, and a segment is made a bundle when the next one
  *     has a frame
  */
 import assert from 'node:assert/strict'
@@ -110,5 +110,5 @@ export class FrameCopies {
   }
 }
 
-/** Nobody wakes who waits here. */
+/** A wait on it ends by its time alone. */
 const NEVER = new Int32Array(new SharedArrayBuffer(4))

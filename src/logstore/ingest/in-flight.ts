@@ -1,8 +1,9 @@
 /**
  * Ingest requests between their headers and their answer, by number. Numbers are reused, so a slot is a place in an array.
  *
+ * Accepted requests leave in the order of their positions, so the committed position of the log answers a prefix of them.
+ *
  * F1  every request is taken out exactly once: answered, refused or aborted
- * F2  accepted requests leave in the order of their positions: the log's committed position answers a prefix
  */
 import assert from 'node:assert/strict'
 

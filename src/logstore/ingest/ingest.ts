@@ -3,12 +3,13 @@
  *
  *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
  *
+ * No queue here is longer than the requests in flight. Places, arena and ring bound those: what does not fit is refused, retryably. A slow sender
+ * loses its place before that (places.ts).
+ *
  * T1  nothing is answered 200 before the log says that what ends at the outcome's position, in the outcome's generation, is stored; in a cluster
  *     only while this node is sure to lead
  * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
  *     goes away while its body arrives ends the request; one that goes away later only misses the answer
- * T3  no queue here is longer than the requests in flight, and those are bounded by places, arena and ring: what does not
- *     fit is shed with a retryable refusal. A slow sender gives way before that (places.ts)
  */
 import type { Log } from '../../log/log.ts'
 import type { BeginSpan } from '../../spans.ts'
@@ -56,7 +57,7 @@ export interface IngestParts {
   readonly lane: () => Pick<DecodeLane, 'trySubmit'> | null
   /** Nanoseconds since the Unix epoch. */
   readonly nowNs: () => bigint
-  /** Shows how long batches take to be stored. Absent or null: nobody looks. */
+  /** Shows how long batches take to be stored. Absent or null: it is not measured. */
   readonly beginSpan?: BeginSpan | null
 }
 
@@ -81,7 +82,7 @@ export interface IngestClient {
 }
 
 interface InFlight {
-  /** Null: nobody looks how long it takes. */
+  /** Null: its time is not measured. */
   readonly endSpan: (() => void) | null
   readonly client: IngestClient
   readonly caller: Caller
@@ -102,7 +103,7 @@ const IDENTITY = 0
 export class Ingest {
   readonly #parts: IngestParts
   readonly #places: Places
-  /** Bodies on their way, by who sends them. */
+  /** Bodies on their way, by the client that sends them. */
   readonly #gathering = new Map<WaitedClient, BodyGatherer>()
   readonly #decoding = new InFlightTable<InFlight>()
   /** Accepted by the lane, waiting for the log; in the order of their positions. */
@@ -215,7 +216,7 @@ export class Ingest {
     while (this.#lent.shift());
     for (const each of lent) {
       if (each.position <= tail) this.#lent.push(each)
-      else this.#parts.arena.free(each.arenaOffset) // nobody reads it: its frame is gone
+      else this.#parts.arena.free(each.arenaOffset) // no reader is left: its frame is gone
     }
   }
 

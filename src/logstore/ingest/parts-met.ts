@@ -1,7 +1,7 @@
 /**
  * The records of a large batch that its earlier parts have: identical records of one batch are different records, whichever parts they are in.
  *
- * P1  records are told by the ids that they have as the first of their kind; a part is counted once it was asked about
+ * A record is known by the id that it has as the first of its kind. A part is counted once it was asked about.
  */
 import { IdCounts } from '../index/id-counts.ts'
 import type { EarlierParts } from '../index/identify.ts'

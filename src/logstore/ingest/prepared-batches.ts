@@ -6,10 +6,11 @@
  *      │           └───────► LEFT        it is nothing that a lane prepares: refusals, for one, are the sequencer's
  *      └─────► TAKEN                     no lane had begun when its turn came: the sequencer does all of it
  *
+ * The sequencer takes requests in the order in which it would take them without lanes, and judges what the lanes left. So answers, refusals and what
+ * is stored are the same with any number of lanes.
+ *
  * S1  a word of a slot is its ticket, which each request raises, and its state. A lane that finds another ticket does nothing: the slot is another's by then
  * S2  a slot is written by the lane that made it PREPARING, and read by the sequencer when it is READY
- * S3  the sequencer takes requests in the order that it would take them in without lanes, and judges what they left: so answers, refusals and
- *     what is stored are the same with any number of lanes
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'

@@ -131,7 +131,7 @@ export class SeenRecords {
     return this.#candidateIndexes.length > 0 || this.#candidates.length > 0
   }
 
-  /** R1. Of the batch that `beginBatch` was called with. */
+  /** R1. Whether the batch that `beginBatch` was called with is stored. */
   hasBatch(ids: Uint32Array, records: number): boolean {
     for (const index of this.#candidateIndexes) if (indexHasBatch(index, ids, records)) return true
     for (const bundle of this.#candidates) {

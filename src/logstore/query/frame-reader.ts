@@ -4,9 +4,10 @@
  * They lie in one piece of memory that is used in turn: memory of its own for every batch makes a collection of garbage, of several
  * milliseconds, out of every hundredth look-up.
  *
+ * A batch is valid until the next one is read.
+ *
  * R1  what is kept lies in the order in which it was read, the oldest behind `#head`; the next one is put there, and what it
  *     covers is forgotten
- * R2  so a batch is valid until the next one is read
  */
 import { errorCode } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'

@@ -2,7 +2,8 @@
  * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
  * identity of the index file, so that a rebuilt index is opened anew, and a bundle that was compacted.
  *
- * O1  which form of a bundle is opened follows from the snapshot, so all of a query sees one form
+ * The snapshot says which form of a bundle is opened, so a whole query sees one form.
+ *
  * O2  a restart of the log in place may cut a segment and make it again: files of records are opened anew in each generation of the log
  */
 import { RECORDS_NAME } from '../../log/segment-format.ts'

@@ -1,5 +1,5 @@
 /**
- * Questions to the query threads, on the main thread: who may ask, places, and a snapshot for the thread that answers. Every question, whatever
+ * Questions to the query threads, on the main thread: permissions, places, and a snapshot for the thread that answers. Every question, whatever
  * its route, takes one of the tenant's places for queries.
  *
  * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,

@@ -7,7 +7,7 @@ export interface QueryResponse {
   readonly matched: number
   /** Matching records that are known to be damaged: not counted in `matched`, not shown. */
   readonly quarantined: number
-  /** Damaged ranges of the log: what stood in them may be in no index any more, so nobody can say whether it matched. */
+  /** Damaged ranges of the log: what stood in them may be in no index any more, so it is not known whether it matched. */
   readonly quarantinedRanges: number
   /** JSON texts. */
   readonly records: readonly string[]

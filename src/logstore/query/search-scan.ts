@@ -1,7 +1,7 @@
 /**
  * The part of a search that reads records: the candidates of one segment, frame by frame, or block by block, in the order of the file.
  *
- * G1  a frame or block is read once for all its candidates, and the deadline is looked at before each
+ * A frame or block is read once for all its candidates, and the deadline is checked before each.
  */
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'

@@ -1,9 +1,9 @@
 /**
  * `POST /v1/export`: everything that a filter finds, one record a line, in the order of a query's pages.
  *
+ * Memory holds the text of one step. An export ends when it meets damage that was not known at its start. The next export knows of it, and counts it.
+ *
  * X1  what was stored after the first step does not appear
- * X2  memory holds the text of one step
- * X3  what turns out to be damaged meanwhile ends the export: the next one knows of it, and counts it
  * X4  the last line says that the export is complete; without it, and with the connection closed inside the body, it is not
  */
 import type { Logger } from '../../observability/logger.ts'

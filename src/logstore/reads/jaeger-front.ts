@@ -2,9 +2,10 @@
  * What Jaeger's query service answers over HTTP, as far as Grafana's data source asks for it. A service is a dataset that has spans, an
  * operation the name of a span.
  *
+ * A search that takes longer than its deadline is refused: a part of an answer never stands for the whole.
+ *
  * J1  a trace search finds the traces of the newest spans that match, newest first; each is shown whole, over every dataset that may be read
  * J2  services and operations are those of the newest records: PROBE_STEPS and NAME_STEPS bound how many are looked at
- * J3  a search that takes longer than its deadline is refused: no part of an answer stands for the whole
  */
 import type { AnswerSource, Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'

@@ -1,7 +1,8 @@
 /**
  * The common part of reads that take more than one step: permissions, places, and steps on threads that walk. Main thread.
  *
- * R1  a place is held from the headers of a request to its end, and given back once
+ * A request holds its place from its headers to its end, and gives it back once.
+ *
  * R2  every step is asked with what the caller may read by the policy as it is then
  */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'

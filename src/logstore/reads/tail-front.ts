@@ -1,11 +1,12 @@
 /**
  * `GET /v1/tail`: records as they are stored, as server-sent events.
  *
+ * Memory holds a place and the text of one step. What the reader does not take stays in the log.
+ *
  * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: a client
  *     that comes back with it continues there, also after a crash, as positions of what is committed are never given again
  * E2  a tail that has been at the end of the log once and falls LAG_BYTES behind it skips to the end and says how many records it missed. Until
  *     then, that is after a Last-Event-ID, nothing is skipped, however long it takes
- * E3  memory holds a place and the text of one step: what the reader does not take stays in the log
  * E4  records that retention removed, or that are damaged, are told as missed as well
  */
 import type { AnswerSource, Exchange, RequestHead } from '../../http/exchange.ts'

@@ -2,8 +2,8 @@
  * What each bundle holds of each dataset, of one thread: read from the bundle's index once, and kept. This is the one place that knows how a
  * bundle says it.
  *
- * B1  a summary belongs to one index file: it is kept under the identity of the file, and a bundle that was built again is read again
- * B2  what is kept is bounded by the number of datasets in it, of all bundles together; the bundles asked for longest ago are given up
+ * A summary belongs to one index file and is kept under the identity of that file. So a bundle that was built again is read again. The number of
+ * datasets in all summaries together bounds what is kept. The bundles that were asked for longest ago are given up.
  */
 import type { BundleSource, SegmentReader } from '../query/segment-reader.ts'
 import type { PartitionSummary } from '../index/reader.ts'

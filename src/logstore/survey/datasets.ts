@@ -2,7 +2,8 @@
  * The datasets that a credential may read, with what each holds: summed over the summaries of bundles and the entries of segments that are
  * none yet. No record is read.
  *
- * D1  counts are those of one snapshot, so that a restart, retention and the removal of a bundle change them as they change queries
+ * Counts are those of one snapshot, so a restart, retention and the removal of a bundle change them as they change queries.
+ *
  * D2  memory is bounded by the answer: of more datasets than it has room for, those are kept whose names come first
  */
 import type { ActiveIndex } from '../index/active-index.ts'

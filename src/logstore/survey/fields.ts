@@ -1,7 +1,8 @@
 /**
  * Which attributes and fields the records have that match, how many of them, and their most frequent values.
  *
- * F1  `matched_records` is exact; counts are of the records that were looked at, which the answer tells
+ * `matched_records` is exact. Counts are of the records that were looked at, whose number is in the answer.
+ *
  * F2  where the filter is but a time range, indexes say how many match, and only what is looked at is read: runs of neighbours, evenly
  *     spread, as neighbours stand in one frame
  * F3  with a search every record is read anyway, and every n-th match is looked at

@@ -2,11 +2,12 @@
  * Sliding window over what a tenant was admitted: records and bytes of the last `windowMs`.
  *
  * Time is cut into slices of windowMs / 256; what was admitted in a slice leaves the window together, when the latest of it is
- * windowMs old. So the window never admits more than its limit in any windowMs, at most a 256th later than exact, and nobody waits
+ * windowMs old. So the window never admits more than its limit in any windowMs, at most a 256th later than exact, and no batch waits
  * longer than windowMs.
  *
+ * What is `windowMs` old is held only together with something younger of its slice.
+ *
  * W1  usedRecords and usedBytes are the sums over the slices held
- * W2  what is windowMs old is held only with something younger of its slice
  * W3  the 257 slices held are the present one and those before it, and only the oldest can be due to leave
  */
 import assert from 'node:assert/strict'

@@ -4,7 +4,7 @@
  * A batch that does not fit waits for as long as what it lacks takes to grow, where the sliding window waits for a whole burst to leave. The
  * price is that up to twice the limit is admitted in a window that begins after a pause.
  *
- * M1  0 <= used <= limit, unless the limit was lowered
+ * 0 <= used <= limit, unless the limit was lowered.
  */
 import type { TenantLimits } from './tenant-policy.ts'
 import type { QuotaWindow, WindowVerdict } from './admission-window.ts'

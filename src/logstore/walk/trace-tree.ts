@@ -1,9 +1,10 @@
 /**
  * A trace as JSON: spans under their parents, children by start time, log records under the span that they name.
  *
+ * Where several spans have one id, children and log records stand under the earliest of them.
+ *
  * R1  every record stands there once. A span is a root when it names no parent, when its parent is not there, when spans name each other in
  *     a circle (the earliest of them), or when it would stand deeper than DEPTH_MAX, as readers of JSON have limits of their own
- * R2  where several spans have one id, children and log records stand under the earliest
  */
 import type { Trace, TraceRecord } from './trace-record.ts'
 

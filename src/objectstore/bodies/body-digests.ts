@@ -34,7 +34,7 @@ export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
   checksums.map((algorithm) => (algorithm === 'MD5' ? null : beginChecksum(algorithm)))
 
 /**
- * Of a body that is there as a whole, once the plan's checksums are loaded.
+ * The digests of a body that is there as a whole, once the plan's checksums are loaded.
  *
  * @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone
  */

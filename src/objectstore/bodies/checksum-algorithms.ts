@@ -10,7 +10,7 @@ import { XxhashDigest, loadXxhash } from './xxhash.ts'
 /** A digest that is fed as bytes come. */
 export interface Digest {
   update(bytes: Uint8Array): void
-  /** Once, at the end. Of numbers in big-endian. */
+  /** Call it once, at the end. Numbers are in big-endian order. */
   digest(): Buffer
 }
 

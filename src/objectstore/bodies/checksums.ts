@@ -29,7 +29,7 @@ export interface Checksum extends ChecksumValue {
 export interface UploadChecksum {
   readonly algorithm: ChecksumAlgorithm
   readonly type: ChecksumType
-  /** Whether whoever began the upload chose it. */
+  /** Whether the caller that began the upload chose it. */
   readonly isChosen: boolean
 }
 

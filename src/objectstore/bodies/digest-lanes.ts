@@ -3,7 +3,7 @@
  *
  * D1  every body that was begun hears of each of its updates in order, or `failed` once: its lane died, or had no room
  * D2  a lane that died is replaced when it is needed again; bodies that it had do not go on
- * D3  a lane starts with its first body: whoever has small objects only needs none
+ * D3  a lane starts with its first body: a store of small objects alone needs none
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import type { BodyDigest, DigestPlan } from './body-digests.ts'
@@ -142,7 +142,7 @@ export class DigestBody {
     if (this.#lane.bodies.delete(this.#number)) this.#lane.request({ kind: 'drop', body: this.#number })
   }
 
-  /** D1: later, as who asks is in the middle of something. */
+  /** D1: later, as the caller is in the middle of its work. */
   #request(request: DigestRequest): void {
     const listener = this.#lane.bodies.get(this.#number)
     if (listener === undefined || this.#lane.request(request)) return

@@ -30,7 +30,7 @@ type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
 
 /**
  * Returns what answers the requests that wait in the ring, and those that come meanwhile. Its result is null when all are answered, else a promise:
- * a body needs a checksum that is being loaded, and whoever called it calls again when the promise is kept.
+ * a body needs a checksum that is being loaded, and the caller calls again when the promise has settled.
  */
 export function digestsOf(
   ring: SpscRing,

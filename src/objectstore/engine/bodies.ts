@@ -90,7 +90,7 @@ export class Bodies {
 
   /**
    * Where a body stands in the log; one that does not yet is written there by `before`. What makes it a part is appended right behind: then it
-   * is lost when the body is, and nobody takes the body for garbage before.
+   * is lost when the body is, and cleaning does not take the body for garbage before.
    */
   extentsOf(
     { content }: Received,

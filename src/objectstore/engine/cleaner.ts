@@ -3,7 +3,8 @@
  * of the log is garbage, what lives in its oldest segment is moved behind its end, and the segment goes: the log is a circle that is cleaned
  * from its oldest end on.
  *
- * M1  an object is moved by writing it again; readers at its old place continue there, as segments that are read stay (`oldestRead`)
+ * An object is moved by writing it again. Readers at its old place continue there, as segments that are being read stay (`oldestRead`).
+ *
  * M2  cleaning begins, and stops, as engine/cleaning.ts says
  * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
  * M4  a damaged frame is not moved and does not stop the cleaning: there is an incident, and reading the frame stays an error
@@ -30,7 +31,7 @@ import type { PartState, UploadState } from './state.ts'
 import { partFrame } from './store.ts'
 import type { Store } from './store.ts'
 
-/** Frames on their way: so many share a sync, and the memory between main and the disk stays free for those who put. */
+/** Frames on their way: so many share a sync, and the memory between main and the disk stays free for PUTs. */
 const MOVED_AT_ONCE = 16
 /** Completing an upload again gives the same answer for so long. */
 const COMPLETED_KEPT_MS = 24 * 3600 * 1000
@@ -82,7 +83,7 @@ export class Cleaner implements Upkeep {
       await this.#clean(signal)
     } catch (error) {
       if (signal.aborted || !core.log.mayAnswer) return
-      core.logger.warn({ reason: String(error) }, 'space could not be given back, and it is tried again')
+      core.logger.warn({ reason: String(error) }, 'cleaning failed: it is tried again')
     }
   }
 

@@ -1,4 +1,4 @@
-/** The object store without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
+/** The object store without its surroundings: a log, the state that its frames make, and the code that keeps both together. Tests bring a simulated world. */
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
 import { Appender } from '../../engine/appender.ts'

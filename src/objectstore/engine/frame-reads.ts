@@ -1,7 +1,8 @@
 /**
  * Frames for main: what the page cache has is read at once, everything else by reader threads.
  *
- * R1  reads are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is their bytes
+ * `src/pipeline/gathered-jobs.ts` gathers the reads; a read weighs as much as its bytes.
+ *
  * R2  what is stored before main has heard of its segment is read when it has
  * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
  *     its last user
@@ -30,7 +31,7 @@ const NOW_BYTES_PER_TURN = 4 << 20
 const SHORT_FRAME_BYTES = 64 * 1024
 export const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
 const SPARE_MAX = 64
-/** A disk that does not answer for so long has failed, for those who wait. */
+/** Requests that wait take a disk that does not answer for so long as failed. */
 const JOB_TIMEOUT_MS = 30_000
 
 export interface FrameReadsOptions {

@@ -13,7 +13,7 @@ export interface FramePlace {
   readonly expectBytes: number
 }
 
-/** Where a long frame is to be read into. Frames of one task may share it; who asked leaves it alone until the task is done, for good when it failed. */
+/** Where a long frame is to be read into. Frames of one task may share it. The asking thread leaves it alone until the task is done, and for good when it failed. */
 interface FrameTarget {
   readonly memory: SharedArrayBuffer
   readonly from: number

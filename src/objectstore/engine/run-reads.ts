@@ -175,7 +175,7 @@ export class RunReads {
     this.#keep(reading)
   }
 
-  /** U5. Nobody asks for the object that a frame commits any more, but who reads it now. */
+  /** U5. Only requests that read it now still need the object that a frame commits. */
   forget(owner: number): void {
     for (const reading of this.#byOwner.get(owner) ?? []) {
       this.#letGo(reading)
@@ -211,7 +211,7 @@ export class RunReads {
     return null
   }
 
-  /** U5. Of one that nobody has. */
+  /** U5. Keeps a run that no request has any more, if one may stay. */
   #keep(reading: Reading): void {
     const leaving = this.#uses.add(reading)
     if (leaving === reading) return this.#drop(reading)

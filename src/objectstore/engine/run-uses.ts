@@ -1,17 +1,18 @@
 /**
  * Which runs stay in memory: those whose next use is likely to come soonest.
  *
- * P1  while there is room, every run stays
- * P2  for a run that was used before, those go that were not used since. So what is used now replaces what was used once, but somebody who reads
- *     more than fits, again and again, always finds the same part of it. The one that was used longest ago would be the one that he needs next
- * P3  a run that was never used before takes nobody's place: many are read once. But who was idle for as long as uses are remembered goes for
- *     anybody
+ * While there is room, every run stays.
+ *
+ * P2  a run that was used before takes the place of runs that were not used since that use. So what is used now replaces what was used once. A reader
+ *     that reads more than fits, again and again, always finds the same part. If the run that was used longest ago went, that reader would need it next
+ * P3  a run that was not used before takes no place, as many runs are read only once. But a run that was idle for as long as uses are remembered
+ *     gives its place to any other
  */
 import { LinkedList } from '../../linked-list.ts'
 import type { Link } from '../../linked-list.ts'
 
 export interface KeptRun {
-  /** Of its first extent. */
+  /** Position of its first extent. */
   readonly position: number
 }
 
@@ -30,7 +31,7 @@ export class RunUses<Value extends KeptRun> {
   /** In order of use. */
   readonly #kept = new LinkedList<Used<Value>>()
   readonly #links = new Map<Value, Link<Used<Value>>>()
-  /** When those were used that are not kept, by position. About in this order. */
+  /** When runs that are not kept were used, by position; about in this order. */
   readonly #remembered = new Map<number, number>()
   /** Counts uses. */
   #now = 0
@@ -44,7 +45,7 @@ export class RunUses<Value extends KeptRun> {
     return this.#links.size
   }
 
-  /** It was used, and is not kept; somebody may want it again. */
+  /** It was used, and is not kept; a request may ask for it again. */
   wasUsed(position: number): boolean {
     return this.#remembered.has(position)
   }

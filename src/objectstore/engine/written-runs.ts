@@ -3,7 +3,7 @@
  * would wait for the disk.
  *
  * W1  copies take only memory that nothing else needs, and of one body only a share of it. Behind the first run without room there are none
- * W2  nobody gets a copy before the object is stored that the body became
+ * W2  no reader gets a copy before the object that the body became is stored
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Extent } from './frames.ts'

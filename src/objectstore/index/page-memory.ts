@@ -1,5 +1,5 @@
 /**
- * The memory of all pages: chunks outside the JavaScript heap, each of many pages. Of a new chunk the system backs what is written only.
+ * The memory of all pages: chunks outside the JavaScript heap, each of many pages. The system gives a new chunk memory only where it is written.
  *
  * M1  pages are numbered 0 ..< count without gaps. Who gives one back moves the last one into its place, so memory never has holes
  */
@@ -50,7 +50,7 @@ export class PageMemory {
     return PAGE_BYTES * (number & (CHUNK_PAGES - 1))
   }
 
-  /** Tells one who copies pages of each change before it happens. One at a time. */
+  /** Tells the code that copies pages of each change before it happens. One copy runs at a time. */
   watch(watcher: PageWatcher): void {
     assert(this.#watcher === null, 'one checkpoint of an index at a time')
     this.#watcher = watcher

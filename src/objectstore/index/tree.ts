@@ -5,7 +5,8 @@
  *   level 1          | ·   d   h |   | ·   q |             page begins; · is not looked at: it is where the range of the whole page begins
  *   level 0       |abc| |def| |hij|  |mno| |qrs|
  *
- * T1  keys in the range of a page are at or above its separator, and below the next one on any level
+ * Keys in the range of a page are at or above its separator, and below the next separator on any level.
+ *
  * T2  a separator of leaves is as short as can be: the shortest key above the last of the left page and not above the first of the right
  * T3  no page is empty but a root that is a leaf; all leaves are at level 0; a root above has two entries at least
  * T4  between changes each page of the memory is in the tree once

@@ -1,12 +1,13 @@
 /**
  * Which bucket and key a request names.
  *
+ * A key is the bytes that were sent, percent-decoded. Dot segments and empty segments are part of it.
+ *
  * A1  path-style: the first segment of the path is the bucket, all behind the slash after it is the key. Virtual-host style: the bucket is
  *     what stands before the trusted base domain in the host, and the whole path is the key
  * A2  a host under the base domain names a bucket, and the path is the key
- * A3  a key is the bytes that were sent, percent-decoded: dot segments and empty segments are part of it
- * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so whoever sends such a request
- *     did not check who answers. TLS ends before this service
+ * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so a client that sends such a request
+ *     did not check which server answers. TLS ends before this service
  */
 import { hostOf } from '../../addresses.ts'
 import { refuse } from '../refusals.ts'

@@ -60,7 +60,7 @@ export interface GatewayParts {
   readonly store: ObjectStore
   readonly authenticator: Authenticator
   readonly handlers: Handlers
-  /** Where requests need no credentials; null: they do, or a policy lets everybody in. */
+  /** Where requests need no credentials; null: they do, or a policy lets every caller in. */
   readonly guard: WebGuard | null
   readonly proxies: Pick<TrustedProxies, 'isSecure' | 'addressOf'>
   /** Trusted, of virtual-host addressing; null: path-style only. */

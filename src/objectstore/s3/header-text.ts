@@ -1,7 +1,7 @@
 /**
  * Headers of an answer as they go out (`HeaderLines` of src/http/exchange.ts, as text).
  *
- * T1  who speaks S3 finds what S3 has under its name there as well
+ * T1  a client of S3 finds what S3 has under its S3 name as well
  * T2  what stands in a header cannot end it: characters that could become spaces
  */
 import type { ShownHeaders } from '../operations.ts'

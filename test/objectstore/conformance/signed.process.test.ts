@@ -401,7 +401,7 @@ describe('SIGHUP', () => {
   it('reads the credentials again; a bad file keeps the old ones', async () => {
     store.writeKeys('nonsense')
     store.signal('SIGHUP')
-    await store.logged('the credentials stay as they are')
+    await store.logged('the credentials file was refused: the credentials before stay in force')
     ;(await ask('GET', '/signed/key')).succeeded(200)
     store.writeKeys(KEYS.slice(0, 1))
     store.signal('SIGHUP')

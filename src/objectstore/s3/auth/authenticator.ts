@@ -1,6 +1,6 @@
 /**
- * Says who a request is of. In `local` mode that is who it says it is of: signatures are neither needed nor looked at, as there
- * is no key to check them with. In `sigv4` mode it is whose key signed it, or nobody in particular.
+ * Names the caller of a request. In `local` mode the caller is the principal that the request names; signatures are neither needed nor checked, as
+ * there is no key to check them with. In `sigv4` mode the caller is the owner of the key that signed the request, or anonymous.
  */
 import { refuse } from '../../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'

@@ -1,11 +1,10 @@
 /**
  * What a signature is over: a request as text, of which sender and receiver make the same.
  *
- * R1  target and headers are those on the wire. Nothing is decoded, no segment of the path is dropped or merged: two requests
- *     that name different keys never have the same text.
- * R2  `normalised` differs from `as-sent` in the writing only (RFC 3986, 6.2.2.1 and 6.2.2.2, what should have been encoded
- *     is, and a slash of a path is not): both name the same key. S3 expects the former of a signer, and some sign the latter.
- * R3  headers count under the name the client used: `x-obj-…` is not rewritten to `x-amz-…`.
+ * Target and headers are those on the wire. Nothing is decoded, and no segment of the path is dropped or merged, so two requests that name different
+ * keys never have the same text. `normalised` and `as-sent` name the same key and differ only in the writing (RFC 3986, 6.2.2.1 and 6.2.2.2): in the
+ * first, what should be encoded is, and slashes of the path are not. S3 expects the first of a signer, and some signers send the second. Headers
+ * count under the name that the client used: `x-obj-…` is not rewritten to `x-amz-…`.
  *
  * Source: Amazon S3 API reference, "Signature Calculations for the Authorization Header".
  */

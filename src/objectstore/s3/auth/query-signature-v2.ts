@@ -8,7 +8,7 @@
  *
  * R1  the host is not signed, so the bucket that it names is: a URL for one bucket is none for another one
  * R2  `x-obj-…` headers count as `x-amz-…` ones do, and both in the query too: nothing that means something to the gateway can be added.
- *     Of one that is there twice the gateway takes the first, and so does the text
+ *     If a parameter is there twice, the gateway takes the first, and so does the text
  * R3  nothing says when a URL was made: one that expires later than a week from now was made to hold for longer, and is refused
  *
  * Source: Amazon S3 developer guide, "Signing and Authenticating REST Requests", query string authentication.

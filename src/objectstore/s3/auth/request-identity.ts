@@ -3,7 +3,7 @@ import type { ChunkSigning } from './chunk-signatures.ts'
 import type { Principal } from './principal.ts'
 
 export interface Caller {
-  /** Null: anonymous, who may do what a bucket policy says. */
+  /** Null: an anonymous caller, which may do what a bucket policy allows. */
   readonly principal: Principal | null
   /** What the request says of its body in `x-amz-content-sha256`, in whichever place; null when nothing. */
   readonly contentSha256: string | null

@@ -5,7 +5,7 @@ import type { SignedRequest } from './canonical-request.ts'
 const SHAPES_THE_REQUEST = /^x-(?:amz|obj)-(?!request-id$)/
 
 /**
- * A header that changes what a request means must not be added by who cannot sign: `host`, and all of S3 under either name. A
+ * A header that changes what a request means must not be added by a party that cannot sign: `host`, and all of S3 under either name. A
  * request id may come from a proxy on the way.
  *
  * @throws S3Error AccessDenied that names those which are not covered

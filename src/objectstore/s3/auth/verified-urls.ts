@@ -42,7 +42,7 @@ const PLACE_CHARACTERS = 7
 const PLACE_MASK = 2 ** (4 * PLACE_CHARACTERS) - 1
 
 export class VerifiedUrls {
-  /** By the beginning of what may be the signature: a number is found sooner than a text. Of two with the same the last one is kept. */
+  /** By the beginning of what may be the signature: a number is found sooner than a text. If two URLs have the same, the last one is kept. */
   #newer = new Map<number, Kept>()
   #older = new Map<number, Kept>()
   /** U3: what the one added last has. */
@@ -91,7 +91,7 @@ function placeOf({ query }: SignedRequest): number {
   return place & PLACE_MASK
 }
 
-/** Of a digit 0 to 9 or a to f; some number for anything else. */
+/** Value of a digit 0 to 9 or a to f; some number for any other character. */
 const hexDigit = (code: number): number => (code & 0xf) + (code >>> 6) * 9
 
 function hasSame(request: SignedRequest, { signedHeaders, values }: Kept): boolean {

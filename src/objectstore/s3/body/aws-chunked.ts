@@ -6,11 +6,12 @@
  *   last     = "0" [";chunk-signature=" 64 hex] CRLF
  *   trailer  = name ":" value CRLF
  *
+ * Of the body only a line that is split is remembered (D1), so the limits below bound the memory, however the body is cut up. Payload is handed on
+ * before the signature of its chunk could be checked. So it must have no effect before `finish` returned. Every byte of the body is accounted for.
+ * Besides the above, the decoder accepts what clients send: sizes in lower and upper case, and between trailers empty lines and lines that end in
+ * LF alone.
+ *
  * D1  payload is handed on as views of what was pushed, never copied; only a line that is split between two pushes is kept.
- * D2  nothing of the body is remembered but that, so memory is bounded by the limits below, however it is cut up.
- * D3  payload is handed on before its chunk's signature could be checked: nothing may come of it before `finish` returned.
- * D4  every byte of the body is accounted for. Accepted besides the above, as clients send them: lower- and upper-case sizes, and
- *     between trailers lines that end in LF alone, and empty ones.
  *
  * Source: Amazon S3 API reference, "Transferring Payload in Multiple Chunks" and "Including Trailing Headers".
  */

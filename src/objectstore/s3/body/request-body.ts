@@ -1,8 +1,8 @@
 /**
  * The body of a request, from the connection to its taker.
  *
- * B1  what arrives before somebody takes the body, or while the taker wants to wait, is held, and the client is kept from sending more: no
- *     more is held than was on its way
+ * B1  what arrives before the body has a taker, or while the taker wants to wait, is held, and the client is kept from sending more. So no more is
+ *     held than was on its way
  * B2  pieces come to the taker in their order, one after the other, never while it waits
  * B3  a body ends for its taker in one of: its last piece was taken, a refusal. What comes after a refusal is dropped
  */

@@ -1,11 +1,11 @@
 /**
- * PostObject: a browser's form. What it says before its file is who sends it, where the file goes and what it is to be; the file goes to the
- * store as it comes.
+ * PostObject: a browser's form. The fields before its file name the caller, the key and what the object is to be; the file goes to the store as it
+ * arrives.
  *
- * F1  nothing is kept before the form was read to its end, the caller was found to be allowed what the form says, and the file to be as
- *     large as its policy wants it
+ * F1  nothing is kept before the form was read to its end, the caller was found to have the permission, and the file to have a size that its policy
+ *     allows
  * F2  a form that is refused ends the request at once: the rest is not waited for
- * F3  what is refused before its caller was found to be allowed this is refused whether or not there is such a bucket
+ * F3  until the caller was found to have the permission, a refusal does not depend on whether the bucket exists
  */
 import assert from 'node:assert/strict'
 import { isSignedForm } from '../auth/form-signature.ts'

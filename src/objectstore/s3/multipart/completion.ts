@@ -1,9 +1,10 @@
 /**
  * What an upload becomes when it is completed with the parts that a request lists.
  *
+ * The work is done in slices. Parts may be replaced meanwhile, which the store finds when it completes the upload.
+ *
  * P1  a part counts as listed only when it is the one that is there now: number, ETag and checksum agree
  * P2  nothing is read again: ETag and checksum of the whole come from those of the parts
- * P3  it is made in slices: parts may be replaced meanwhile, which the store finds when it completes the upload
  */
 import { createHash } from 'node:crypto'
 import { checkObjectChecksum, objectChecksum } from './multipart-checksums.ts'

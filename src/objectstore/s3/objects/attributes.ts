@@ -1,8 +1,8 @@
 /**
  * What a request says of the object it stores, besides its body.
  *
- * A1  what is kept is what was sent, and can stand in a header of an answer: no value ends its line or is other than UTF-8, no name is more
- *     than a token. Of requests over HTTP that is so for ends of lines; of a browser's form it is not
+ * A1  what was sent is kept, and can stand in a header of an answer: a value has no end of a line and is UTF-8, a name is a token. HTTP itself keeps
+ *     ends of lines out of headers; a browser's form does not
  */
 import { eitherHeader } from '../auth/request-identity.ts'
 import { storedContentEncoding } from '../body/body-plan.ts'

@@ -15,7 +15,7 @@ export async function existingObject(
   return (await context.store.object(bucket, key)) ?? absent(request, bucket, key, context)
 }
 
-/** @throws S3Error NoSuchKey, or who may not know is denied */
+/** @throws S3Error NoSuchKey, or AccessDenied to a caller that may not learn that the key does not exist */
 export async function absent(
   request: GatewayRequest,
   bucket: Bucket,

@@ -1,6 +1,6 @@
 /** Points in time in headers. They know whole seconds, and so does every comparison with them. */
 
-/** As this service and everybody else writes them: `Fri, 20 Nov 2026 09:30:05 GMT`. */
+/** The form that this service and all others write: `Fri, 20 Nov 2026 09:30:05 GMT`. */
 export const httpDate = (timeMs: number): string => new Date(timeMs).toUTCString()
 
 /** Forms of HTTP, the older ones included, and that of XML, which some clients send. */

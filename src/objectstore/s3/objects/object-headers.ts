@@ -106,7 +106,7 @@ function checksumText(checksum: Checksum, speaksS3: boolean): string {
   return text
 }
 
-/** Of the bucket that was asked for last. */
+/** The bucket that was asked for last, and its number as text. */
 let lastBucket = -1
 let lastBucketText = ''
 

@@ -48,7 +48,7 @@ async function readLater(
   const object = (await found) ?? (await absent(request, bucket, key, context))
   const reading = readingOf(request, bucket, object, overrides, context.nowMs())
   if (object.tags.length === 0) return reading
-  // As in S3, who may not read tags is not told that there are any.
+  // As in S3, a caller that may not read tags does not learn that there are any.
   const showsTags = (await refusalOfAction('s3:GetObjectTagging', request, bucket, key, context)) === null
   const tagging: HeaderLine = ['x-obj-tagging-count', String(object.tags.length)]
   return showsTags ? { ...reading, headers: [tagging, ...reading.headers] } : reading

@@ -1,10 +1,11 @@
 /**
  * XML of a request, read strictly and checked against its shape on the way.
  *
+ * Every mistake is MalformedXML, but too many bytes are EntityTooLarge.
+ *
  * X1  no DOCTYPE, no entity but the five of XML: nothing is expanded, nothing is fetched
  * X2  what does not fit the shape ends the parse there, so depth and elements are bounded by the shape, memory by the size of the document
  * X3  namespaces and attributes are ignored, comments too; text between elements may only be white space
- * X4  every mistake is MalformedXML, but too many bytes are EntityTooLarge
  * X5  a long document is read in slices, each counted in the steps of slices.ts: 1 MiB takes tens of milliseconds
  */
 import type * as Saxes from 'saxes'

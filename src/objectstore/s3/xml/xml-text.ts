@@ -1,8 +1,9 @@
 /**
  * Text as it stands in XML answers.
  *
- * T1  the text is always well-formed XML 1.0: a character that XML cannot carry becomes U+FFFD. Keys that may have such
- *     characters are listed exactly with `encoding-type=url`
+ * The text is always well-formed XML 1.0: a character that XML cannot carry becomes U+FFFD. Keys that may have such characters are listed exactly
+ * with `encoding-type=url`.
+ *
  * T2  a carriage return is written as a reference: parsers turn a plain one into a line feed
  */
 
@@ -46,7 +47,7 @@ const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0
 
 /**
  * `2026-11-20T09:30:05.123Z`. S3 has whole seconds, but then a file that is sent within the second that it was written in looks newer than
- * its object, and whoever compares times, as `aws s3 sync` does, sends it again. Times of one listing are often of one day, so the day is kept.
+ * its object, and a client that compares times, as `aws s3 sync` does, sends it again. Times of one listing are often of one day, so the day is kept.
  */
 export function isoTime(timeMs: number): string {
   const timeDay = Math.floor(timeMs / DAY_MS)
