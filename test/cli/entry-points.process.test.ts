@@ -197,7 +197,8 @@ describe('the command trilog', { concurrency: 2 }, () => {
   })
 
   it('checks without making anything', async () => {
-    const env = { OBJSTORE_DATA_DIR: './unmade', LOGSTORE_DATA_DIR: './unmade', MQ_DATA_DIR: './unmade' }
+    const [LOGSTORE_DATA_DIR, OBJSTORE_DATA_DIR, MQ_DATA_DIR] = ['a', 'b', 'c'].map((name) => `./unmade/${name}`)
+    const env = { LOGSTORE_DATA_DIR, OBJSTORE_DATA_DIR, MQ_DATA_DIR }
     assert.deepEqual(await run(process.execPath, [TRILOG, 'check'], { env }), {
       code: 0,
       stdout: 'valid\n',
