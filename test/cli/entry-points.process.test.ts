@@ -197,8 +197,11 @@ describe('the command trilog', { concurrency: 2 }, () => {
   })
 
   it('checks without making anything', async () => {
-    const [LOGSTORE_DATA_DIR, OBJSTORE_DATA_DIR, MQ_DATA_DIR] = ['a', 'b', 'c'].map((name) => `./unmade/${name}`)
-    const env = { LOGSTORE_DATA_DIR, OBJSTORE_DATA_DIR, MQ_DATA_DIR }
+    const env = {
+      LOGSTORE_DATA_DIR: './unmade/logs',
+      OBJSTORE_DATA_DIR: './unmade/objects',
+      MQ_DATA_DIR: './unmade/broker',
+    }
     assert.deepEqual(await run(process.execPath, [TRILOG, 'check'], { env }), {
       code: 0,
       stdout: 'valid\n',
