@@ -13,6 +13,7 @@ import type { Config } from '../config/config.ts'
 import { messageOf } from '../errors.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
+import type { Style } from './style.ts'
 import type { Said } from './trilog-command.ts'
 
 const ANSWER_MS_MAX = 3000
@@ -31,16 +32,19 @@ export function healthOf({ services }: Pick<Config, 'services'>): Promise<readon
   return Promise.all(chosen.map(([service, settings]) => healthOfOne(service, settings!)))
 }
 
-export function saidOfHealth(found: readonly ServiceHealth[], json: boolean): Said {
+export function saidOfHealth(found: readonly ServiceHealth[], json: boolean, style: Style): Said {
   const ready = found.every(({ isReady }) => isReady)
   const shown = json
     ? JSON.stringify({
         ready,
         services: found.map(({ service, isReady, status }) => ({ service, ready: isReady, status })),
       })
-    : columns(found.map(({ service, status }) => [service, status])).join('\n')
+    : columns(found.map((each) => [each.service, statusShown(each, style)])).join('\n')
   return { text: shown, exitCode: ready ? 0 : EXIT_REFUSED }
 }
+
+const statusShown = ({ isReady, status }: ServiceHealth, style: Style): string =>
+  isReady ? (status === 'degraded' ? style.warning(status) : style.good(status)) : style.bad(status)
 
 type ListenerSettings = Pick<NonNullable<Config['services']['broker']>, 'http' | 'tls'>
 

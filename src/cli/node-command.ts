@@ -17,6 +17,8 @@ import { nodeHelp } from './node-help.ts'
 import { shownRelease } from './release-text.ts'
 import type { Release } from './release-text.ts'
 import { problemsOf, reportSettings, shownReport } from './settings-report.ts'
+import { PLAIN } from './style.ts'
+import type { Style } from './style.ts'
 
 export type NodeAnswer =
   | { readonly kind: 'start'; readonly config: Config }
@@ -44,9 +46,15 @@ const KINDS = {
 
 /**
  * @param args after the command's own name
+ * @param style of what people read
  * @throws BadConfiguration that names every mistake
  */
-export function nodeCommand(args: readonly string[], env: Environment, release: Release): NodeAnswer {
+export function nodeCommand(
+  args: readonly string[],
+  env: Environment,
+  release: Release,
+  style: Style = PLAIN,
+): NodeAnswer {
   if (GROUPS.has(args[0] ?? '')) return { kind: 'group' }
   const problems = new SettingProblems()
   const line = parseCommandLine(args, KINDS, problems, 'mq')
@@ -64,7 +72,7 @@ export function nodeCommand(args: readonly string[], env: Environment, release: 
       problems: found,
       warnings: unknownSettings(brokerSettings, 'MQ_', env).map((variable) => `${variable} is no setting`),
     }
-    const text = json ? JSON.stringify(report) : shownReport(report)
+    const text = json ? JSON.stringify(report) : shownReport(report, style)
     return { kind: 'say', text, exitCode: report.valid ? 0 : EXIT_BAD_CONFIGURATION }
   }
   if (line.flags.has('--help') || line.flags.has('--version')) {

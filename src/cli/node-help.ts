@@ -6,7 +6,7 @@ import { settingLines } from './setting-lines.ts'
 
 const USAGE = `mq runs the broker: streams, replay and shared queues over HTTP.
 
-  mq [flags]                    start a node; SIGTERM or Ctrl-C stops it, SIGHUP reads the quotas file again
+  mq [flags]                    start a node; SIGTERM or Ctrl-C stops it, SIGHUP reads the files that settings name again
   mq --validate-config [flags]  show the settings and what is wrong with them; exit code 2 if anything is. Nothing is started
   mq --version                  show the release
   mq --help                     show this

@@ -6,13 +6,14 @@ import { withoutUrlSecrets } from '../url-secrets.ts'
 import type { ClusterCommand } from './cluster-command.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
+import type { Style } from './style.ts'
 
-export async function runClusterCommand(command: ClusterCommand): Promise<void> {
+export async function runClusterCommand(command: ClusterCommand, style: Style): Promise<void> {
   const { name, url, secret, ca, to, service, json } = command
   const node = new RemoteNode({ url, secret, ca })
   try {
     const reply = name === 'status' ? await node.nodes() : await node.handOver(service, to)
-    const text = json ? JSON.stringify(reply) : name === 'status' ? shownStatus(reply) : shownHandOver(reply, to)
+    const text = json ? JSON.stringify(reply) : name === 'status' ? shownStatus(reply, style) : shownHandOver(reply, to)
     process.stdout.write(`${text}\n`)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
@@ -24,7 +25,7 @@ export async function runClusterCommand(command: ClusterCommand): Promise<void> 
 }
 
 /** By service. */
-function shownStatus(reply: unknown): string {
+function shownStatus(reply: unknown, style: Style): string {
   const services = Object.entries(reply as Readonly<Record<string, ClusterReply>>) // as the node's listener says it
   if (services.length === 0) return 'no service of this node takes part yet'
   const rows = services.flatMap(([service, { nodes }]) =>
@@ -33,7 +34,7 @@ function shownStatus(reply: unknown): string {
     ),
   )
   const head = ['service', 'node', 'role', 'epoch', 'sequence', 'messages behind', 'bytes behind', 'address']
-  return columns([head, ...rows]).join('\n')
+  return columns([head.map(style.heading), ...rows]).join('\n')
 }
 
 function shownHandOver(reply: unknown, to: string | null): string {

@@ -4,11 +4,13 @@ import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
 import { withoutUrlSecrets } from '../url-secrets.ts'
 import { nodeCommand } from './node-command.ts'
+import { styleFor } from './style.ts'
 
 /** @param args behind the command's own name */
 export async function runMq(args: readonly string[]): Promise<void> {
   try {
-    const answer = nodeCommand(args, process.env, { version: release.version, node: process.versions.node })
+    const style = styleFor(process.stdout, process.env)
+    const answer = nodeCommand(args, process.env, { version: release.version, node: process.versions.node }, style)
     if (answer.kind === 'group') {
       const { runCli } = await import('./run-cli.ts')
       const { MQ_PROGRAM } = await import('./mq-program.ts')

@@ -3,12 +3,14 @@ import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
 import { withoutUrlSecrets } from '../url-secrets.ts'
+import { styleFor } from './style.ts'
 import { trilogCommand } from './trilog-command.ts'
 
 /** @param args behind the command's own name */
 export async function runTrilog(args: readonly string[]): Promise<void> {
   try {
-    const answer = trilogCommand(args, process.env, { version: release.version, node: process.versions.node })
+    const style = styleFor(process.stdout, process.env)
+    const answer = trilogCommand(args, process.env, { version: release.version, node: process.versions.node }, style)
     if (answer.kind === 'start') {
       const { run } = await import('../run.ts') // only now: what only says something should say it soon
       await run(answer.config)
@@ -17,7 +19,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
       say(answer.answer(placeProblems(answer.settings)))
     } else if (answer.kind === 'health') {
       const { healthOf, saidOfHealth } = await import('./health-check.ts')
-      say(saidOfHealth(await healthOf(answer.config), answer.json))
+      say(saidOfHealth(await healthOf(answer.config), answer.json, style))
     } else if (answer.kind === 'logs') {
       const { runCli } = await import('./run-cli.ts')
       const { LOGS_PROGRAM } = await import('./logs-program.ts')
@@ -27,7 +29,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
       await runStoreCommand(answer.command, process.env)
     } else if (answer.kind === 'cluster') {
       const { runClusterCommand } = await import('./run-cluster-command.ts')
-      await runClusterCommand(answer.command)
+      await runClusterCommand(answer.command, style)
     } else say(answer)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error

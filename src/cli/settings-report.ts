@@ -3,6 +3,7 @@ import { BadConfiguration, sourceOf, textOf } from '../config/settings.ts'
 import type { Environment, Setting, SettingSource } from '../config/settings.ts'
 import { withoutUrlSecrets } from '../url-secrets.ts'
 import { columns } from './columns.ts'
+import type { Style } from './style.ts'
 
 export interface SettingsReport {
   readonly valid: boolean
@@ -58,23 +59,31 @@ export function problemsOf(load: () => unknown): readonly string[] {
 }
 
 /** For people. */
-export function shownReport({ valid, settings, problems, warnings }: SettingsReport): string {
-  return [...shownSettings(settings), '', ...shownMistakes(problems, warnings), valid ? 'valid' : 'invalid'].join('\n')
+export function shownReport({ valid, settings, problems, warnings }: SettingsReport, style: Style): string {
+  const mistakes = shownMistakes(problems, warnings, style)
+  return [...shownSettings(settings, style), '', ...mistakes, shownVerdict(valid, style)].join('\n')
 }
 
-export function shownSettings(settings: readonly ReportedSetting[]): readonly string[] {
+export function shownSettings(settings: readonly ReportedSetting[], style: Style): readonly string[] {
   const rows = settings.map(({ variable, flag, value, source }) => [
     flag ?? variable,
-    value || 'unset',
-    source === 'environment' ? variable : source,
+    value || style.quiet('unset'),
+    source === 'environment' ? variable : source === 'default' ? style.quiet(source) : source,
   ])
-  return columns([['setting', 'value', 'from'], ...rows])
+  return columns([['setting', 'value', 'from'].map(style.heading), ...rows])
 }
 
-export const shownMistakes = (problems: readonly string[], warnings: readonly string[]): readonly string[] => [
-  ...warnings.map((warning) => `warning: ${warning}`),
-  ...problems.map((problem) => `problem: ${problem}`),
+export const shownMistakes = (
+  problems: readonly string[],
+  warnings: readonly string[],
+  style: Style,
+): readonly string[] => [
+  ...warnings.map((warning) => `${style.warning('warning')}: ${warning}`),
+  ...problems.map((problem) => `${style.bad('problem')}: ${problem}`),
 ]
+
+export const shownVerdict = (valid: boolean, style: Style): string =>
+  valid ? style.good('valid') : style.bad('invalid')
 
 /** A user and a password before a host, without the beginning of a URL. */
 const USER = /(^|[,\s])[^\s/,@:]+:(?!\/\/)[^\s,@]+@/g

@@ -26,7 +26,7 @@ const painting =
 
 const plain: Paint = (text) => text
 
-const PLAIN: Style = { heading: plain, good: plain, bad: plain, warning: plain, quiet: plain }
+export const PLAIN: Style = { heading: plain, good: plain, bad: plain, warning: plain, quiet: plain }
 
 const COLOURED: Style = {
   heading: painting(CODES.heading),

@@ -15,10 +15,12 @@ import { parseCommandLine, settingsGiven } from './flags.ts'
 import type { CommandLine } from './flags.ts'
 import { shownRelease } from './release-text.ts'
 import type { Release } from './release-text.ts'
-import { problemsOf, reportSettings, shownMistakes, shownSettings } from './settings-report.ts'
+import { problemsOf, reportSettings, shownMistakes, shownSettings, shownVerdict } from './settings-report.ts'
 import type { Sources } from './settings-report.ts'
 import { STORE_COMMANDS, isStoreCommand, storeCommand, storeFlags } from './store-command.ts'
 import type { StoreCommand } from './store-command.ts'
+import { PLAIN } from './style.ts'
+import type { Style } from './style.ts'
 import { trilogHelp } from './trilog-help.ts'
 
 /** For stdout. */
@@ -62,9 +64,15 @@ const KINDS = {
 
 /**
  * @param args behind the command's own name
+ * @param style of what people read
  * @throws BadConfiguration that names every mistake
  */
-export function trilogCommand(args: readonly string[], env: Environment, release: Release): TrilogAnswer {
+export function trilogCommand(
+  args: readonly string[],
+  env: Environment,
+  release: Release,
+  style: Style = PLAIN,
+): TrilogAnswer {
   const [name, ...rest] = args
   if (name === LOGS) return { kind: 'logs' }
   if (name === CLUSTER) {
@@ -80,13 +88,13 @@ export function trilogCommand(args: readonly string[], env: Environment, release
   const command = commandOf(line, problems)
   const json = wantsJson(line, problems)
   if (line.flags.has('--version')) return said(problems, shownRelease('trilog', release, json))
-  if (line.flags.has('--help')) return said(problems, trilogHelp())
+  if (line.flags.has('--help')) return said(problems, trilogHelp(style))
   if (command === null) {
     problems.throwIfAny()
-    return { kind: 'say', text: trilogHelp(), exitCode: EXIT_BAD_CONFIGURATION }
+    return { kind: 'say', text: trilogHelp(style), exitCode: EXIT_BAD_CONFIGURATION }
   }
   if (command === 'completion') return completion(line.operands.slice(1), problems)
-  return withSettings(command, line, { env, json, problems })
+  return withSettings(command, line, { env, json, problems, style })
 }
 
 function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
@@ -120,10 +128,11 @@ interface Asked {
   readonly json: boolean
   /** Problems of the command line. */
   readonly problems: SettingProblems
+  readonly style: Style
 }
 
 function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine, asked: Asked): TrilogAnswer {
-  const { env, json, problems } = asked
+  const { env, json, problems, style } = asked
   const flags = settingsGiven(line, NAMED)
   const told = { ...env, ...flags }
   const sources: Sources = { flags, env, file: readConfigFile(told, problems) }
@@ -140,7 +149,7 @@ function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine
     const report = reportSettings(NAMED, sources)
     const text = json
       ? JSON.stringify({ valid: found.length === 0, settings: report, problems: found, warnings })
-      : [...shownSettings(report), ...shownMistakes(found, warnings)].join('\n')
+      : [...shownSettings(report, style), ...shownMistakes(found, warnings, style)].join('\n')
     return { kind: 'say', text, exitCode: exitCodeOf(found) }
   }
   const answer = (ofPlaces: readonly string[]): Said => {
@@ -148,7 +157,7 @@ function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine
     const valid = found.length === 0
     const text = json
       ? JSON.stringify({ valid, problems: found, warnings })
-      : [...shownMistakes(found, warnings), valid ? 'valid' : 'invalid'].join('\n')
+      : [...shownMistakes(found, warnings, style), shownVerdict(valid, style)].join('\n')
     return { text, exitCode: exitCodeOf(found) }
   }
   return { kind: 'check', settings, answer }

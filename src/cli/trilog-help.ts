@@ -1,6 +1,7 @@
 /** `trilog --help`. */
 import { SECTIONS, flagOf } from '../config/all-settings.ts'
 import { settingLines } from './setting-lines.ts'
+import type { Style } from './style.ts'
 
 const USAGE = `trilog runs the log store, the object store and the broker in one process.
 
@@ -24,10 +25,10 @@ In a checkout, npm start -- [flags] is trilog start.
 Every setting is an environment variable and a flag, and may stand in the file of TRILOG_CONFIG: a flag wins over the variable, the
 variable over the file. Each is shown with its default and its meaning.`
 
-export function trilogHelp(): string {
+export function trilogHelp(style: Style): string {
   const sections = SECTIONS.flatMap(({ title, settings }) => [
     '',
-    `Settings of ${title}`,
+    style.heading(`Settings of ${title}`),
     ...settingLines(Object.entries(settings).map(([name, setting]) => [[name, flagOf(name)], setting])),
   ])
   return [USAGE, ...sections].join('\n')

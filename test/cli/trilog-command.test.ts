@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
 import { placeProblems } from '../../src/cli/place-problems.ts'
 import { problemsOf } from '../../src/cli/settings-report.ts'
+import { styleFor } from '../../src/cli/style.ts'
 import { trilogCommand } from '../../src/cli/trilog-command.ts'
 import type { Said } from '../../src/cli/trilog-command.ts'
-import { allSettings } from '../../src/config/all-settings.ts'
+import { allSettings, flagOf } from '../../src/config/all-settings.ts'
 import type { Config } from '../../src/config/config.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
@@ -310,6 +312,34 @@ describe('trilog', () => {
   it('shows its help, also when it is told nothing, which is a mistake', () => {
     assert.equal(said(['--help']).exitCode, 0)
     assert.deepEqual(said([]), { ...said(['start', '--help']), exitCode: 2 })
+  })
+
+  it('shows every setting in its help: variable, flag, default and meaning', () => {
+    const lines = said(['--help']).text.split('\n')
+    for (const [name, { default: fallback, description }] of Object.entries(allSettings)) {
+      const at = lines.findIndex((line) => line.startsWith(`  ${name} `))
+      const shown = fallback === undefined ? 'unset' : fallback === '' ? 'empty' : fallback
+      assert.deepEqual(lines[at]?.trim().split(/ +/), [name, flagOf(name), ...shown.split(' ')], name)
+      assert.equal(lines[at + 1]?.trim(), description.replaceAll('`', ''), name)
+    }
+  })
+
+  it('answers a terminal in colour, in the same columns, and never in JSON', () => {
+    const release = { version: '1.2.3', node: '22.18.0' }
+    const env = { MQ_SEGMENT_BYTES: '1', MQ_NOPE: '1' }
+    for (const args of [
+      ['config'],
+      ['check'],
+      ['--help'],
+      ['config', '--output', 'json'],
+      ['check', '--output', 'json'],
+    ]) {
+      const answer = trilogCommand(args, env, release, styleFor({ isTTY: true }, {}))
+      assert(answer.kind === 'check' || answer.kind === 'say')
+      const { text } = answer.kind === 'check' ? answer.answer(placeProblems(answer.settings)) : answer
+      assert.equal(text !== stripVTControlCharacters(text), !args.includes('json'), args.join(' '))
+      assert.equal(stripVTControlCharacters(text), said(args, env).text)
+    }
   })
 
   it('shows its release', () => {
