@@ -7,6 +7,7 @@ import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { openConsole } from '../../src/console/console.ts'
 import type { ServicePlace } from '../../src/console/console.ts'
 import { eventually } from '../support/waiting.ts'
@@ -234,17 +235,73 @@ describe('the listener of the console', () => {
       assert.equal(heard[0]!.url, path)
       assert.deepEqual(heard[0]!.headers, {
         authorization: 'Bearer k',
-        connection: 'close',
+        connection: 'keep-alive',
         'content-length': '4',
         host: addressOf(service),
         range: 'bytes=0-1',
         'x-obj-meta-a': '1',
       })
+      const kept = promisify(service.getConnections.bind(service))
+      await eventually(async () => (await kept()) === 0)
     }))
 
-  it('takes no more of a body, or of an answer, than the other side does', async () => {
-    const mebibytes = 64
-    const piece = Buffer.alloc(1024 * 1024, 'x')
+  const mebibytes = 64
+  const piece = Buffer.alloc(1024 * 1024, 'x')
+  /** Nothing moves any more: whatever holds it back is full. */
+  const standsStill = async (count: () => number): Promise<void> =>
+    eventually(async () => {
+      const before = count()
+      for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+      return before > 0 && count() === before
+    })
+
+  it('takes no more of an answer than its reader does', async () => {
+    let sent = 0
+    await withConsole(
+      (_asked, answer) => {
+        const send = async (): Promise<void> => {
+          for (; sent < mebibytes; sent++) if (!answer.write(piece)) await once(answer, 'drain')
+          answer.end()
+        }
+        void send()
+      },
+      async ({ console }) => {
+        const [host, port] = console.split(':')
+        const socket = connect(Number(port), host) // which nobody reads
+        socket.write(`GET /broker/x HTTP/1.1\r\nhost: ${console}\r\nconnection: close\r\n\r\n`)
+        await standsStill(() => sent)
+        assert.ok(sent < mebibytes / 2, `${sent} MiB were taken although nobody read them`)
+        assert.ok((await buffer(socket)).byteLength > mebibytes * piece.byteLength)
+      },
+    )
+  })
+
+  it('brings a refusal before the service has read the body', async () => {
+    await withConsole(
+      (asked, answer) => {
+        if (asked.headers.connection === 'close') return // as services do: the answer would be lost when they close it
+        answer.writeHead(413)
+        answer.end('too large')
+        asked.pause()
+      },
+      async ({ console }) => {
+        const [host, port] = console.split(':')
+        const socket = connect(Number(port), host).on('error', () => {})
+        const length = mebibytes * piece.byteLength
+        socket.write(
+          `PUT /broker/x HTTP/1.1\r\nhost: ${console}\r\nconnection: close\r\ncontent-length: ${length}\r\n\r\n`,
+        )
+        for (let i = 0; i < mebibytes; i++) socket.write(piece)
+        let heard = ''
+        socket.on('data', (bytes: Buffer) => (heard += bytes.toString('latin1')))
+        await eventually(() => heard.includes('too large'))
+        assert.match(heard, /^HTTP\/1.1 413 /)
+        socket.destroy()
+      },
+    )
+  })
+
+  it('takes no more of a body than the service does', async () => {
     let reading = (): void => {}
     const mayRead = new Promise<void>((resolve) => (reading = resolve))
     await withConsole(
@@ -267,12 +324,7 @@ describe('the listener of the console', () => {
         )
         let taken = 0
         for (let i = 0; i < mebibytes; i++) socket.write(piece, () => (taken += 1))
-        await eventually(() => taken > 0 || socket.bytesWritten > 0)
-        await eventually(async () => {
-          const before = socket.bytesWritten - socket.writableLength
-          for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
-          return socket.bytesWritten - socket.writableLength === before
-        })
+        await standsStill(() => socket.bytesWritten - socket.writableLength)
         assert.ok(taken < mebibytes / 2, `${taken} MiB were taken although nobody read them`)
         reading()
         const all = await buffer(socket)
