@@ -303,7 +303,6 @@ describe('logs in the console', () => {
       .getByText(/does not answer/)
       .waitFor()
     door.behind = behind
-    await page.getByRole('button', { name: 'Reload' }).click()
     await rows.getByRole('button').first().waitFor()
   })
 

@@ -25,6 +25,17 @@ const GRANTS = [
   'stream.ack',
 ]
 
+/** Three files that a visitor drags into the page. */
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const DRAGGED = `(() => {
+  const dragged = new DataTransfer()
+  const bytes = Uint8Array.from(atob('${PIXEL}'), (character) => character.charCodeAt(0))
+  dragged.items.add(new File(['{"count":12345678901234567890,"price":1.50}'], 'report.json', { type: 'application/json' }))
+  dragged.items.add(new File([bytes], 'pixel.png', { type: 'image/png' }))
+  dragged.items.add(new File(['as they are: {"a" :1'], 'notes.txt', { type: 'text/plain' }))
+  return dragged
+})()`
+
 const directory = temporaryDirectory()
 const fileOf = (name: string, content: object): string => {
   writeFileSync(`${directory}/${name}`, JSON.stringify(content))
@@ -124,9 +135,14 @@ describe('objects in the console', () => {
 
   it('of 20 MiB are sent in parts, with a pause, and come back byte by byte', async () => {
     const bytes = randomBytes(20 * 1024 * 1024)
+    await page.route(/film\.bin\?partNumber=3/, () => {}) // the last part does not go on
     await page.getByLabel('Files to upload').setInputFiles({ name: 'film.bin', mimeType: 'video/mp4', buffer: bytes })
+    await page.getByText('16 MiB of 20 MiB').waitFor()
+    const progress = page.getByRole('progressbar', { name: 'Upload of film.bin' })
+    assert.equal(await progress.getAttribute('value'), String(16 * 1024 * 1024))
     await page.getByRole('button', { name: 'Pause film.bin' }).click()
     await page.getByText('paused').waitFor()
+    await page.unrouteAll()
     await page.getByRole('button', { name: 'Resume film.bin' }).click()
     await page.getByText('stored').waitFor()
     await page.getByRole('button', { name: 'film.bin', exact: true }).click()
@@ -238,6 +254,63 @@ describe('objects in the console', () => {
     await detail.waitFor({ state: 'detached' })
     assert.deepEqual(visitor.complaints, [])
     assert.equal(await page.locator('img[src="x"]').count(), 0)
+  })
+
+  it('come by drag and drop, lie in folders, are found by how they begin, and show what is in them', async () => {
+    await page.goto(`/objects/photos?prefix=${encodeURIComponent('docs/2026/')}`)
+    await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
+    const dataTransfer = await page.evaluateHandle(DRAGGED)
+    await page.locator('.split').dispatchEvent('dragover', { dataTransfer })
+    await page.locator('.split.over').waitFor()
+    await page.locator('.split').dispatchEvent('drop', { dataTransfer })
+    await eventually(async () => (await page.getByText('stored').count()) === 3)
+    const listed = page.getByRole('list', { name: 'Objects of photos' })
+    await eventually(async () => (await listed.getByRole('listitem').count()) === 3)
+
+    await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'all' }).click()
+    await listed.getByRole('button', { name: 'docs/', exact: true }).click()
+    await listed.getByRole('button', { name: '2026/', exact: true }).click()
+    await page.getByLabel('Names that begin with').fill('re')
+    await page.getByText('1 object and 0 folders').waitFor()
+    await listed.getByRole('button', { name: 'report.json' }).click()
+    const detail = page.getByRole('complementary', { name: 'Object' })
+    const content = detail.getByLabel('Content')
+    await content.waitFor()
+    assert.equal(await content.textContent(), '{\n  "count": 12345678901234567890,\n  "price": 1.50\n}')
+    await page.reload() // the address has the folder, the search and the object
+    await content.waitFor()
+    assert.equal(await listed.getByRole('listitem').count(), 1)
+
+    await page.getByLabel('Names that begin with').fill('')
+    await listed.getByRole('button', { name: 'pixel.png' }).click()
+    await detail.getByRole('img', { name: /pixel.png/ }).waitFor()
+    const shown = "document.querySelector('img.preview')"
+    assert.equal(await page.evaluate(`${shown}.decode().then(() => ${shown}.naturalWidth)`), 1)
+    await listed.getByRole('button', { name: 'notes.txt' }).click()
+    await content.getByText('as they are: {"a" :1').waitFor()
+    assert.deepEqual(visitor.complaints, [])
+  })
+
+  it('keep their bucket from being deleted, and one without any is deleted when its name is typed', async () => {
+    await page.goto('/objects')
+    await page.getByRole('button', { name: 'Delete the bucket photos' }).click()
+    await dialog.getByLabel('Type photos to confirm').fill('photos')
+    await dialog.getByRole('button', { name: 'Delete bucket' }).click()
+    await dialog.getByRole('alert').getByText('BucketNotEmpty').waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('n')
+    await dialog.getByLabel('Name').fill('passing')
+    await dialog.getByRole('button', { name: 'Create bucket' }).click()
+    await page.getByRole('heading', { name: 'No object yet' }).waitFor()
+    await page.goto('/objects')
+    await page.getByRole('button', { name: 'Delete the bucket passing' }).click()
+    await dialog.getByLabel('Type passing to confirm').fill('other')
+    await dialog.getByRole('button', { name: 'Delete bucket' }).click()
+    await dialog.getByText('Type passing to delete it.').waitFor()
+    await dialog.getByLabel('Type passing to confirm').fill('passing')
+    await dialog.getByRole('button', { name: 'Delete bucket' }).click()
+    await page.getByRole('row', { name: /passing/ }).waitFor({ state: 'detached' })
+    await page.getByRole('row', { name: /photos/ }).waitFor()
   })
 
   it('are deleted many at once when their number is typed', async () => {

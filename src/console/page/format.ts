@@ -45,6 +45,28 @@ export const exactTime = (nano: string): string =>
 /** To the microsecond: no number has more digits of today's nanoseconds. */
 export const msOf = (nano: string): number => Number(BigInt(nano) / 1000n) / 1000
 
+/** What younger browsers have: numbers as they were written. */
+interface ExactJson {
+  readonly rawJSON?: (text: string) => unknown
+  readonly parse: (
+    text: string,
+    revive: (name: string, value: unknown, context?: { source?: string }) => unknown,
+  ) => unknown
+}
+
+/** With indents, and every digit that numbers have. @throws what is no JSON */
+export function prettyJson(text: string): string {
+  const { parse, rawJSON } = JSON as ExactJson // what the types do not know yet
+  if (rawJSON === undefined) {
+    JSON.parse(text)
+    return text
+  }
+  const raw = parse(text, (_name, value, context) =>
+    typeof value === 'number' && context?.source !== undefined ? rawJSON(context.source) : value,
+  )
+  return JSON.stringify(raw, null, 2)
+}
+
 const DURATIONS = [
   [86_400, 'd'],
   [3600, 'h'],

@@ -1,6 +1,7 @@
 /** Policy and CORS of a bucket, as the documents that they are. What is wrong is said before anything is sent. */
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
+import { prettyJson } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { Field, Form, Loading, Problem } from '../parts.ts'
@@ -98,7 +99,7 @@ function Edit({ bucket, name, title, example, problemOf, stored, onChange }: Edi
 /** JSON with indents; anything else as it is. */
 function readable(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    return prettyJson(text)
   } catch {
     return text.replaceAll(/>\s*</g, '>\n<')
   }

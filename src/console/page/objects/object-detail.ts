@@ -1,6 +1,7 @@
 /** Everything about one object, and what can be done with it. */
 import type { VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { prettyJson } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { Bytes, Command, Dialog, Field, Form, Loading, Problem, When } from '../parts.ts'
@@ -193,7 +194,7 @@ async function look(
   if (bytes.subarray(0, 4096).includes(0)) return { kind: 'bytes' }
   const text = new TextDecoder().decode(bytes)
   try {
-    return { kind: 'text', text: size <= PREVIEW_BYTES ? JSON.stringify(JSON.parse(text), null, 2) : text }
+    return { kind: 'text', text: size <= PREVIEW_BYTES ? prettyJson(text) : text }
   } catch {
     return { kind: 'text', text }
   }

@@ -1,6 +1,7 @@
 /** Everything about one record. A dead letter says where it came from, and can go back there. */
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
+import { prettyJson } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { Bytes, Copy, Dialog, Field, Form, Loading, Problem, When } from '../parts.ts'
@@ -120,7 +121,7 @@ function formsOf(hex: string): readonly { name: string; title: string; text: str
   if (text === null) return [asHex]
   const asText = { name: 'text', title: 'Text', text }
   try {
-    return [{ name: 'json', title: 'JSON', text: JSON.stringify(JSON.parse(text), null, 2) }, asText, asHex]
+    return [{ name: 'json', title: 'JSON', text: prettyJson(text) }, asText, asHex]
   } catch {
     return [asText, asHex]
   }
