@@ -8,6 +8,83 @@ import { eventually } from '../support/waiting.ts'
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 
+const PROCESS = [['Memory', 'process_resident_memory_bytes']] as const
+/** What the overview shows of each service, by the metric that says it, and a refusal that there has been. */
+const OVERVIEW = [
+  [
+    'Log store',
+    '/logstore/metrics',
+    [
+      ['Records in', 'logstore_ingest_records_total'],
+      ['Requests', 'logstore_http_request_duration_seconds_count'],
+      ['Queries', 'logstore_queries_total'],
+      ['Bytes in', 'logstore_ingest_bytes_total'],
+      ['Disk used', 'logstore_wal_size_bytes'],
+      ['Disk free', 'logstore_wal_room_bytes'],
+      ['Bundles', 'logstore_bundles'],
+      ['In flight', 'logstore_gateway_requests_in_flight'],
+      ['Records rejected', 'logstore_ingest_rejected_records_total'],
+      ['Damaged ranges', 'logstore_quarantine_incidents'],
+      ['Failed reads', 'logstore_read_errors_total'],
+      ...PROCESS,
+    ],
+    null,
+  ],
+  [
+    'Object store',
+    '/objectstore/v1/metrics',
+    [
+      ['Requests', 'objstore_http_request_duration_seconds_count'],
+      ['Objects written', 'objstore_objects_written_total'],
+      ['Bytes written', 'objstore_body_bytes_written_total'],
+      ['Bytes read', 'objstore_body_bytes_read_total'],
+      ['Disk used', 'objstore_log_bytes'],
+      ['Disk free', 'objstore_log_room_bytes'],
+      ['Buckets', 'objstore_buckets'],
+      ['Live data', 'objstore_live_bytes'],
+      ['Damaged ranges', 'objstore_log_quarantine_incidents'],
+      ['Failed reads', 'objstore_read_errors_total'],
+      ...PROCESS,
+    ],
+    null,
+  ],
+  [
+    'Broker',
+    '/broker/metrics',
+    [
+      ['Published', 'mq_publish_records_total'],
+      ['Claims', 'mq_queue_claims_total'],
+      ['Acknowledged', 'mq_queue_acks_total'],
+      ['Delivered', 'mq_queue_deliveries_total'],
+      ['Requests', 'mq_http_request_duration_seconds_count'],
+      ['Bytes published', 'mq_publish_bytes_total'],
+      ['Disk used', 'mq_log_size_bytes'],
+      ['Disk free', 'mq_log_room_bytes'],
+      ['Streams', 'mq_streams'],
+      ['Groups', 'mq_groups'],
+      ['Leased', 'mq_queue_active_leases'],
+      ['Damaged ranges', 'mq_log_quarantine_incidents'],
+      ['Failed reads', 'mq_read_errors_total'],
+      ...PROCESS,
+    ],
+    'stream_already_exists',
+  ],
+] as const
+
+/** Sum over all series of a metric, which has to be there. */
+function valueOf(text: string, metric: string): number {
+  const lines = text.split('\n').filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
+  assert.ok(lines.length > 0, metric)
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
+
+/** The same metrics later, when everything that counts has counted on. */
+const grown = (text: string, by: number): string =>
+  text.replaceAll(
+    /^(\w+(?:_total|_count)(?:\{.*\})?) (\S+)$/gm,
+    (_line, name: string, value: string) => `${name} ${Number(value) + by}`,
+  )
+
 const broker = await BrokerServer.start({ env: { MQ_METRICS_EXPOSURE: 'http' } })
 const door = await Door.open(broker.readyLine.http)
 const server = await ConsoleServer.start({ TRILOG_CONSOLE_BROKER_URL: door.url }, ['logstore', 'objectstore'])
@@ -284,15 +361,69 @@ describe('streams in the console', () => {
     await page.getByRole('region', { name: 'Broker' }).getByText('Healthy').waitFor()
   })
 
-  it('show every service on the overview, and ask nobody but the console', async () => {
+  it('are on an overview with the other services, which shows what their metrics say', async () => {
+    const known = new Map<string, string>()
+    let turn = 0
+    await page.route(/\/metrics$/, async (route) => {
+      const { pathname } = new URL(route.request().url())
+      if (!known.has(pathname)) known.set(pathname, await (await route.fetch()).text())
+      turn += 1
+      await route.fulfill({ body: grown(known.get(pathname)!, 1000 * turn) })
+    })
     await page.goto('/')
-    for (const name of ['Log store', 'Object store', 'Broker']) {
+    for (const [name, path, facts, refusals] of OVERVIEW) {
       const card = page.getByRole('region', { name })
       await card.getByText('Healthy').waitFor()
-      await card.getByText('Disk free').waitFor()
       await card.getByRole('img').waitFor()
+      const text = known.get(path)!
+      for (const [title, metric] of facts) {
+        const expected = valueOf(text, metric)
+        const shown = card.locator('dl > div').filter({ has: page.getByText(title, { exact: true }) })
+        const digits = Number((await shown.locator('dd').getAttribute('title'))!.replaceAll(/\D/g, ''))
+        const isRight = /_(total|count)$/.test(metric)
+          ? digits > expected && (digits - expected) % 1000 === 0
+          : digits === expected
+        assert.ok(isRight, `${name}, ${title}: ${digits} and not ${expected}`)
+      }
+      await card.getByText('1 s', { exact: true }).waitFor() // of a sync: seconds and syncs grow alike
+      await card.getByText('Up for').waitFor()
+      await card.getByText(/^\d+\.\d+\.\d+$/).waitFor() // its version
+      await card
+        .getByText(/^[1-9][\d.,]*K?\/s$/)
+        .first()
+        .waitFor()
+      if (refusals !== null) await card.getByRole('listitem').getByText(refusals).waitFor()
     }
+    await page.unrouteAll()
     assert.deepEqual([...visitor.hosts], [new URL(server.at('console')).host])
+    assert.deepEqual(visitor.complaints, [])
+  })
+
+  it('say on top of the overview what is wrong with them, and what to do', async () => {
+    let [status, reasons] = ['degraded', [{ kind: 'damage', reason: 'a range is damaged', action: 'Acknowledge it.' }]]
+    await page.route(/broker\/readyz$/, (route) =>
+      route.fulfill({ status: status === 'degraded' ? 200 : 503, json: { status, reasons } }),
+    )
+    await page.goto('/')
+    const wrong = page.getByRole('list', { name: 'What is wrong with the broker' })
+    await wrong.getByText('a range is damaged').waitFor()
+    await wrong.getByText('Acknowledge it.').waitFor()
+    const card = page.getByRole('region', { name: 'Broker' })
+    await card.getByText('Degraded').waitFor()
+    assert.ok((await wrong.boundingBox())!.y < (await card.boundingBox())!.y)
+    reasons = [{ kind: 'recovering', reason: 'it reads what is stored', action: '' }]
+    for (const [next, word] of [
+      ['recovering', 'Starting'],
+      ['draining', 'Stopping'],
+      ['unavailable', 'Unavailable'],
+    ] as const) {
+      status = next
+      await card.getByText(word).waitFor()
+      await wrong.getByText('it reads what is stored').waitFor()
+    }
+    await page.unrouteAll()
+    await card.getByText('Healthy').waitFor()
+    await wrong.waitFor({ state: 'detached' })
     assert.deepEqual(visitor.complaints, [])
   })
 })

@@ -25,7 +25,7 @@ interface Reason {
 }
 
 interface Readiness {
-  readonly status: 'ok' | 'degraded' | 'unavailable'
+  readonly status: 'ok' | 'degraded' | 'unavailable' | 'recovering' | 'draining'
   readonly reasons: readonly Reason[]
 }
 

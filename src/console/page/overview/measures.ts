@@ -9,7 +9,7 @@ export interface Measure {
 
 export interface ServiceMeasures {
   readonly path: string
-  /** Drawn as rates, in this order; the first ones of a unit share a chart. */
+  /** In this order; the first three that are counted share a chart. */
   readonly rates: readonly Measure[]
   /** Totals with the reason as their label. */
   readonly refusals: readonly string[]
@@ -35,6 +35,7 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     path: '/metrics',
     rates: [
       { title: 'Records in', metric: 'logstore_ingest_records_total', unit: 'count' },
+      { title: 'Requests', metric: 'logstore_http_request_duration_seconds_count', unit: 'count' },
       { title: 'Queries', metric: 'logstore_queries_total', unit: 'count' },
       { title: 'Bytes in', metric: 'logstore_ingest_bytes_total', unit: 'bytes' },
     ],
@@ -42,6 +43,7 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     gauges: [
       { title: 'Bundles', metric: 'logstore_bundles', unit: 'count' },
       { title: 'In flight', metric: 'logstore_gateway_requests_in_flight', unit: 'count' },
+      { title: 'Records rejected', metric: 'logstore_ingest_rejected_records_total', unit: 'count' },
     ],
     used: 'logstore_wal_size_bytes',
     room: 'logstore_wal_room_bytes',
@@ -74,8 +76,10 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
     path: '/metrics',
     rates: [
       { title: 'Published', metric: 'mq_publish_records_total', unit: 'count' },
-      { title: 'Delivered', metric: 'mq_queue_deliveries_total', unit: 'count' },
+      { title: 'Claims', metric: 'mq_queue_claims_total', unit: 'count' },
       { title: 'Acknowledged', metric: 'mq_queue_acks_total', unit: 'count' },
+      { title: 'Delivered', metric: 'mq_queue_deliveries_total', unit: 'count' },
+      { title: 'Requests', metric: 'mq_http_request_duration_seconds_count', unit: 'count' },
       { title: 'Bytes published', metric: 'mq_publish_bytes_total', unit: 'bytes' },
     ],
     refusals: ['mq_refusals_total'],

@@ -41,6 +41,8 @@ function statusOf({ problem, readiness }: Known): { kind: string; text: string }
     ok: { kind: 'ok', text: 'Healthy' },
     degraded: { kind: 'warn', text: 'Degraded' },
     unavailable: { kind: 'bad', text: 'Unavailable' },
+    recovering: { kind: 'warn', text: 'Starting' },
+    draining: { kind: 'warn', text: 'Stopping' },
   }[status]
 }
 
@@ -51,11 +53,11 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
   if (last === null) {
     return html`<p class="loading">${metricsProblem ? metricsProblem.message : 'Looking…'}</p>`
   }
-  const counted = measures.rates.filter(({ unit }) => unit === 'count')
+  const counted = measures.rates.filter(({ unit }) => unit === 'count').slice(0, COLORS.length)
   const timesMs = samples.map(({ atMs }) => atMs)
   return html`<div>
     <dl class="figures">
-      ${measures.rates.map((measure, at) => html`<${Rate} key=${measure.metric} measure=${measure} samples=${samples} color=${measure.unit === 'count' ? COLORS[counted.indexOf(measure)] : undefined} at=${at} />`)}
+      ${measures.rates.map((measure, at) => html`<${Rate} key=${measure.metric} measure=${measure} samples=${samples} color=${COLORS[counted.indexOf(measure)]} at=${at} />`)}
     </dl>
     <${Chart}
       label=${`${TITLES[service]}: ${counted.map(({ title }) => title.toLowerCase()).join(', ')} a second, in the last 15 minutes`}
