@@ -221,6 +221,7 @@ async function openFront(
     },
     metrics: config.metricsExposure === 'http' ? metrics : null,
     counters,
+    unread: core.reads.unread,
     maxBodyBytes: config.bodyBytesMax,
     access,
     onRefused: (identity, refused, stream) => audit.refused(identity, refused.message, stream),

@@ -25,6 +25,7 @@ const parts: BrokerHttpParts = {
   access: openAccess({ tenant: '', principal: '' }),
   onRefused() {},
   onUnidentified() {},
+  unread: { hold: () => () => {} },
   guard: null,
   logger: { error() {} },
 }

@@ -10,6 +10,7 @@ import type { BrokerMetrics } from '../metrics.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Permission } from '../grants.ts'
 import type { BrokerOperations } from '../operations.ts'
+import type { UnreadAnswers } from '../records/unread-answers.ts'
 import type { BrokerError } from '../refusals.ts'
 import type { Access, Identity } from './access.ts'
 
@@ -27,6 +28,8 @@ export interface BrokerHttpParts {
   readonly metrics: Pick<BrokerMetrics, 'contentType' | 'text'> | null
   /** Refused requests are counted here. */
   readonly counters: Pick<BrokerCounters, 'refused'>
+  /** Long answers that their clients have not read yet. */
+  readonly unread: Pick<UnreadAnswers, 'hold'>
   /** Longest body of a publish. */
   readonly maxBodyBytes: number
   readonly access: Access

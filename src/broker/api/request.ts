@@ -1,10 +1,13 @@
 /** What the head of a request says, checked. */
+import type { Answer } from '../../engine/decision.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
+import { ANSWER_BYTES_BUFFERED_MAX } from '../../http/limits.ts'
 import { PATH_TOKEN_BYTES_MAX } from '../limits.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE } from '../names.ts'
-import type { DeliveryPath, GroupPath, Patience } from '../operations.ts'
+import type { DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
 import { streamNamed, tokenNamed } from '../path-names.ts'
 import { refuse } from '../refusals.ts'
+import type { BrokerHttpParts } from './parts.ts'
 
 // Paths. Every route with parameters begins with the stream.
 
@@ -60,6 +63,19 @@ const tokenOf = (head: RequestHead, index: number, what: string): string => toke
 /** Until the client leaves. */
 export const patienceOf = (exchange: Exchange): Patience => ({
   onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
+})
+
+/** The same answer, which is held until its client has read it, when it is long. */
+export const heldUntilRead = (
+  { unread }: Pick<BrokerHttpParts, 'unread'>,
+  exchange: Exchange,
+  answer: Answer<RenderedJson>,
+): Answer<RenderedJson> => ({
+  answered(body) {
+    if (body.byteLength > ANSWER_BYTES_BUFFERED_MAX) exchange.onEnd(unread.hold(body.byteLength))
+    answer.answered(body)
+  },
+  refused: (error) => answer.refused(error),
 })
 
 // Bodies

@@ -209,7 +209,8 @@ export class Claims {
     const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
     if (available.length === 0) return null
     const bound = new PayloadBound(stream.index, (segmentBase) => this.#segmentBytes(segmentBase))
-    const runs = planWithin(available, bytesMax, (offset) => bound.add(offset)) // L3
+    const fitting = Math.min(bytesMax, core.reads.unread.claimBytesMax)
+    const runs = planWithin(available, fitting, (offset) => bound.add(offset)) // L3
     const leasedAtMs = core.time.nowMs()
     const tooMany = quotas.checkConsumers(caller.tenant, () => queue.activeClaims(leasedAtMs))
     if (tooMany !== null) return tooMany

@@ -175,6 +175,7 @@ export class Reading {
    * damage that was not known: the next one passes it over.
    */
   async #readable(stream: StreamState, read: () => Promise<Page>): Promise<Page> {
+    if (this.#core.reads.unread.isFull) throw notNow()
     for (let attempt = 1; ; attempt += 1) {
       const page = await read()
       this.#core.reportUnreadable(stream, page.unreadable)

@@ -71,6 +71,8 @@ export interface ReadWorkerData {
 export interface ReadTask {
   readonly readable: Readable
   readonly requests: Float64Array<ArrayBuffer>
+  /** Of answers that wait for their clients (unread-answers.ts); default 0. */
+  readonly heldBytes?: number
 }
 
 /** A place of a request that could not be read. */

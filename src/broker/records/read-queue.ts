@@ -3,6 +3,7 @@
  *
  * Q1  they are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is how many records they are about
  * Q2  at most `waitingMax` requests wait; the next one is refused as `overloaded`. Every other is answered, or fails with its job
+ * Q3  how long a page may be is decided when it is read: what was answered before is known then, and what the job has read before it
  */
 import { freeMemory } from '../../free-memory.ts'
 import { StoreError } from '../../errors.ts'
@@ -14,6 +15,7 @@ import { PLACE_NUMBERS } from './places.ts'
 import type { Places } from './places.ts'
 import { REQUEST_NUMBERS, answerNumbers } from './read-protocol.ts'
 import type { ReadKind, ReadResult, ReadTask, UnreadablePlace } from './read-protocol.ts'
+import { UnreadAnswers } from './unread-answers.ts'
 
 const JOB_RECORDS_MAX = 2000
 /** A disk that does not answer for so long has failed, for those who wait. */
@@ -57,6 +59,8 @@ interface Waiting extends ReadRequest {
 }
 
 export class ReadQueue {
+  /** Q3 */
+  readonly unread = new UnreadAnswers()
   readonly #options: ReadQueueOptions
   readonly #gathered: GatheredJobs<Waiting>
 
@@ -91,7 +95,7 @@ export class ReadQueue {
     const { jobs, readable, readErrors } = this.#options
     try {
       const requests = encodeRequests(group)
-      const task = { readable: readable(), requests }
+      const task = { readable: readable(), requests, heldBytes: this.unread.heldBytes }
       const result = await jobs.run(task, { timeoutMs: JOB_TIMEOUT_MS, transfer: [requests.buffer] })
       const failed = result.unreadable.find(({ isReadError }) => isReadError)
       if (failed) readErrors.note(failed.reason)

@@ -32,9 +32,9 @@ import {
 import type { ReadKind, ReadResult, ReadTask, ReadWorkerData, UnreadablePlace } from './read-protocol.ts'
 import { StoredRecords } from './stored-records.ts'
 import type { FoundRecord } from './stored-records.ts'
+import { ANSWER_PAYLOAD_BYTES_MAX, pagePayloadBytesMax } from './unread-answers.ts'
 
 /** D2, of pages; twice as much in text. Claims are planned to fit. */
-export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
 const TEXT_BYTES_FIRST = 4096
 
 const COMMA = 0x2c
@@ -58,6 +58,7 @@ export class RecordReader {
   #placesAt = 0
   #count = 0
   #numbersAt = 0
+  #heldBytes = 0
   #records: FoundRecord
 
   constructor(files: Files, { segmentsDirectory, logId }: ReadWorkerData) {
@@ -67,7 +68,8 @@ export class RecordReader {
     this.#records = this.#stored
   }
 
-  run({ readable, requests }: ReadTask): ReadResult {
+  run({ readable, requests, heldBytes = 0 }: ReadTask): ReadResult {
+    this.#heldBytes = heldBytes
     this.#frames.begin(readable)
     this.#stored.begin()
     this.#begin(requests)
@@ -152,11 +154,12 @@ export class RecordReader {
     let returned = 0
     let payloadBytes = 0
     let number = 0
+    const limit = pagePayloadBytesMax(this.#heldBytes + text.length)
     this.#set(PAGE_BEGIN, text.length)
     for (; number < this.#count; number++) {
       if (!this.#find(number)) continue
       const sum = payloadBytes + this.#records.payloadBytes
-      if (returned > 0 && sum > Math.min(maxPayloadBytes, ANSWER_PAYLOAD_BYTES_MAX)) {
+      if (returned > 0 && sum > Math.min(maxPayloadBytes, limit)) {
         this.#set(PAGE_CAPPED, sum > maxPayloadBytes ? 1 : 0)
         break
       }

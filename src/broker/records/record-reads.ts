@@ -29,6 +29,7 @@ import type { RecordIndex } from './record-index.ts'
 import { RecordCursor } from '../frames.ts'
 import type { RecordsInMemory } from './records-in-memory.ts'
 import type { RenderedRecords, Unreadable } from './rendered-records.ts'
+import type { UnreadAnswers } from './unread-answers.ts'
 
 export interface Page {
   /** Records or events, with commas between them or as lines. */
@@ -74,6 +75,11 @@ export class RecordReads {
 
   constructor(options: RecordReadsOptions) {
     this.#queue = new ReadQueue(options)
+  }
+
+  /** Long answers that their clients have not read yet. */
+  get unread(): UnreadAnswers {
+    return this.#queue.unread
   }
 
   /** Requests that wait for a thread. */

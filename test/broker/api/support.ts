@@ -345,6 +345,7 @@ export class TestBroker {
       clock: () => ({ offset_ms: 0 }),
       metrics: null,
       counters: broker.counters,
+      unread: { hold: () => () => {} },
       maxBodyBytes: MAX_BODY_BYTES,
       access: openAccess(CALLER),
       onRefused: (...refused) => void broker.refused.push(refused),

@@ -29,7 +29,7 @@ import {
   READ_TIMES,
 } from '../../../src/broker/records/read-protocol.ts'
 import type { ReadKind, ReadResult } from '../../../src/broker/records/read-protocol.ts'
-import { ANSWER_PAYLOAD_BYTES_MAX } from '../../../src/broker/records/reader.ts'
+import { ANSWER_PAYLOAD_BYTES_MAX } from '../../../src/broker/records/unread-answers.ts'
 import { World } from '../../support/log-harness.ts'
 import { INGEST_TIME_MS, StoredStream, bytesOf, encoded, newRecord, plainRecord } from './support.ts'
 import { taskOf, placesOf, upTo, textOf, delivered, read, shown } from './reading.ts'

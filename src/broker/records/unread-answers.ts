@@ -1,0 +1,51 @@
+/**
+ * Long answers that wait until their clients read them. What is held of them bounds what is made next.
+ *
+ * U1  the more is held, the shorter the next pages and claims are, PAYLOAD_BYTES_MIN or one record at least: so clients that do not read cost
+ *     a bounded memory, and others are served meanwhile
+ * U2  where even that is too much, because of many clients or long records, pages are refused until something was read. A client that reads
+ *     nothing is gone after a while (src/http/slow-clients.ts)
+ */
+
+import { CLAIM_BYTES_MAX } from '../limits.ts'
+
+/** Of the payload of one page. */
+export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
+const PAYLOAD_BYTES_MIN = 64 * 1024
+const HELD_BYTES_MAX = 128 * 1024 * 1024
+/** U2 */
+const HELD_BYTES_FULL = 2 * HELD_BYTES_MAX
+/** Rendered, a payload takes twice its length, and the next answer is to take half of what is left. */
+const HELD_BYTES_PER_PAYLOAD_BYTE = 4
+
+/** U1. @param heldBytes of answers that were made before */
+export function pagePayloadBytesMax(heldBytes: number): number {
+  const left = Math.max(0, HELD_BYTES_MAX - heldBytes)
+  const fitting = Math.floor(left / HELD_BYTES_PER_PAYLOAD_BYTE)
+  return Math.min(ANSWER_PAYLOAD_BYTES_MAX, Math.max(PAYLOAD_BYTES_MIN, fitting))
+}
+
+export class UnreadAnswers {
+  #heldBytes = 0
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** @returns to be called when the answer was read, or its client is gone */
+  hold(bytes: number): () => void {
+    this.#heldBytes += bytes
+    return () => void (this.#heldBytes -= bytes)
+  }
+
+  /** U1 */
+  get claimBytesMax(): number {
+    const payloadBytesMax = pagePayloadBytesMax(this.#heldBytes)
+    return payloadBytesMax < ANSWER_PAYLOAD_BYTES_MAX ? payloadBytesMax : CLAIM_BYTES_MAX
+  }
+
+  /** U2 */
+  get isFull(): boolean {
+    return this.#heldBytes >= HELD_BYTES_FULL
+  }
+}
