@@ -48,6 +48,6 @@ it('cost a bounded memory, and others are served: pages are shorter meanwhile, a
   assert.equal((await other.replay()).records.length, 3)
   assert.equal((await stream.group().claim({ max_messages: 2 })).length, 1, 'one at least')
   for (const socket of sockets) socket.destroy()
-  const long = `?max_payload_bytes=${4 * PAYLOAD_BYTES}`
+  const long = `max_payload_bytes=${4 * PAYLOAD_BYTES}`
   await eventually(async () => (await stream.replay(long)).records.length === 4)
 })
