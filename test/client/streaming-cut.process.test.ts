@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { HttpNativeClient } from '../../src/client/index.ts'
 import { Proxy } from './proxy.ts'
+import { refusalOf } from './support.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -89,5 +90,24 @@ describe('a connection that is cut', () => {
     }
     for (const [messageId, offset] of told) assert.equal(stored.get(offset), messageId)
     assert.equal(new Set(stored.values()).size, stored.size, 'no publish was sent twice')
+  })
+
+  it('leaves its subscription with its stream, though another one has the name when it is open again', async () => {
+    const proxy = await Proxy.open(() => server.readyLine.http)
+    const client = await HttpNativeClient.connect(proxy.url, { producerId: 't', streaming: { leases: 'release' } })
+    const stream = await server.newStream()
+    await stream.fill(2)
+    const { created_at_ms: before } = await stream.describe()
+    const subscription = client.subscribeQueue(stream.name, GROUP)
+    for (let i = 0; i < 2; i += 1) await subscription.next()
+    proxy.cut()
+    do {
+      assert.equal((await server.request('DELETE', stream.path)).status, 200)
+      assert.equal((await server.request('PUT', stream.path)).status, 201)
+    } while ((await stream.describe()).created_at_ms === before)
+    await stream.publish('new')
+    assert.equal((await refusalOf(subscription.next())).code, 'missing_stream')
+    await client.close()
+    proxy.close()
   })
 })

@@ -19,6 +19,14 @@ export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leas
   readonly credit: number
   /** Deliveries of one claim. */
   readonly max: number
+  /** Of the stream that is meant; null: the one that has the name. */
+  readonly streamCreatedAtMs: number | null
+}
+
+/** What is left of a subscription's credit, and when its stream was created, once that is known. */
+export interface CreditLeft {
+  readonly credit: number
+  readonly streamCreatedAtMs: number | null
 }
 
 export interface PushesParts {
@@ -38,7 +46,7 @@ export interface PushesParts {
 
 class Subscription {
   readonly given: NewSubscription
-  readonly pin: StreamPin = { number: null, createdAtMs: null }
+  readonly pin: StreamPin
   credit: number
   isClaiming = false
   isOver = false
@@ -47,6 +55,7 @@ class Subscription {
 
   constructor(given: NewSubscription) {
     this.given = given
+    this.pin = { number: null, createdAtMs: given.streamCreatedAtMs }
     this.credit = given.credit
   }
 }
@@ -84,13 +93,13 @@ export class Pushes {
     this.#claim(subscription)
   }
 
-  /** @returns the credit that is left then; null: there is no such subscription */
-  addCredit(id: number, credit: number): number | null {
+  /** Null: there is no such subscription. */
+  addCredit(id: number, credit: number): CreditLeft | null {
     const subscription = this.#subscriptions.get(id)
     if (subscription === undefined) return null
     subscription.credit = Math.min(this.#parts.creditMax, subscription.credit + credit)
     this.#claim(subscription)
-    return subscription.credit
+    return { credit: subscription.credit, streamCreatedAtMs: subscription.pin.createdAtMs }
   }
 
   /** False: there is no such subscription. */

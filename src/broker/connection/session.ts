@@ -60,7 +60,14 @@ export const CLOSE = { goingAway: 1001, protocol: 1002, policy: 1008, revoked: 4
 export type Form = 'json' | 'binary'
 
 const STOPPING = 'the node is stopping: nothing was done'
-const SUBSCRIBE_FIELDS = ['consumer_group', 'credit', 'max_messages', 'lease_timeout_millis', 'start_offset']
+const SUBSCRIBE_FIELDS = [
+  'consumer_group',
+  'credit',
+  'max_messages',
+  'lease_timeout_millis',
+  'start_offset',
+  'stream_created_at_ms',
+]
 
 export class Session implements SocketListener {
   readonly #parts: SessionParts
@@ -305,6 +312,7 @@ export class Session implements SocketListener {
       max: integerIn(message, 'max_messages', 1, CLAIM_MESSAGES_MAX, CLAIM_MESSAGES_MAX),
       leaseMs: integerIn(message, 'lease_timeout_millis', 1, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT),
       startOffset: integerIn(message, 'start_offset', 0, OFFSET_MAX, 0),
+      streamCreatedAtMs: createdAtIn(message),
     }
     if (this.#isStopping) throw stopping()
     if (this.#pushes.has(id)) throw refuse('invalid_request', 'a subscription of this id is open')
@@ -322,12 +330,15 @@ export class Session implements SocketListener {
       if (!this.#pushes.end(subscription)) throw noSubscription()
       return this.#answered(id, form, { subscription })
     }
-    const credit = this.#pushes.addCredit(
+    const more = integerIn(message, 'credit', 1, this.#parts.limits.creditMax, null)
+    const left = this.#pushes.addCredit(subscription, more)
+    if (left === null) throw noSubscription()
+    const { credit, streamCreatedAtMs: createdAtMs } = left
+    this.#answered(id, form, {
       subscription,
-      integerIn(message, 'credit', 1, this.#parts.limits.creditMax, null),
-    )
-    if (credit === null) throw noSubscription()
-    this.#answered(id, form, { subscription, credit })
+      credit,
+      ...(createdAtMs !== null && { stream_created_at_ms: createdAtMs }),
+    })
   }
 
   #deliver({ id, form }: NewSubscription, pushed: Pushed): void {
@@ -405,6 +416,12 @@ export class Session implements SocketListener {
     })
   }
 }
+
+/** Null: the stream that has the name is meant. @throws BrokerError invalid_request */
+const createdAtIn = (message: Message): number | null =>
+  (message['stream_created_at_ms'] ?? null) === null
+    ? null
+    : integerIn(message, 'stream_created_at_ms', 0, Number.MAX_SAFE_INTEGER, null)
 
 /** In the broker's words, where it is about the JSON of a message. */
 function unreadAs(error: unknown): unknown {

@@ -3,7 +3,8 @@
  * some came.
  *
  * P1  the broker was given credit for no more than what the last claim wants and has not come
- * P2  a connection that was lost is the next claim's to open: its subscription begins anew there
+ * P2  a connection that was lost is the next claim's to open: its subscription begins anew there, on the same stream as soon as the broker has
+ *     said which that is
  */
 import type { ClaimBody } from '../../broker/wire/requests.ts'
 import { CLAIM_MESSAGES_DEFAULT } from '../../broker/limits.ts'
@@ -25,6 +26,8 @@ export class PushedClaims implements PushTarget {
   #id: number | null = null
   #wake: (() => void) | null = null
   #failure: SdkError | null = null
+  /** P2 */
+  #streamCreatedAtMs: number | undefined
 
   constructor(way: Stream, stream: string, group: string) {
     this.#way = way
@@ -33,9 +36,10 @@ export class PushedClaims implements PushTarget {
   }
 
   async claim(limits: ClaimBody, { signal }: Stoppable): Promise<ClaimedDeliveries> {
-    const { max_messages, lease_timeout_millis, start_offset } = limits
+    const { max_messages, lease_timeout_millis, start_offset, stream_created_at_ms } = limits
     if (this.#came.length === 0) {
-      this.#want(max_messages ?? CLAIM_MESSAGES_DEFAULT, { lease_timeout_millis, start_offset })
+      const options = { lease_timeout_millis, start_offset, stream_created_at_ms }
+      this.#want(max_messages ?? CLAIM_MESSAGES_DEFAULT, options)
       await this.#arrival(signal)
     }
     const failure = this.#failure
@@ -51,6 +55,7 @@ export class PushedClaims implements PushTarget {
       deliveries,
       next_offset: (deliveries.at(-1)?.offset ?? -1) + 1,
       delivery_count: deliveries.length,
+      ...(this.#streamCreatedAtMs !== undefined && { stream_created_at_ms: this.#streamCreatedAtMs }),
     }
   }
 
@@ -85,7 +90,7 @@ export class PushedClaims implements PushTarget {
     if (missing <= 0 && this.#id !== null) return
     if (this.#id !== null) {
       this.#credit += missing
-      return this.#steer({ op: 'credit', subscription: this.#id, credit: missing })
+      return this.#addCredit(this.#id, missing)
     }
     this.#credit = max
     const { stream, group: consumer_group } = this
@@ -95,6 +100,17 @@ export class PushedClaims implements PushTarget {
     )
     this.#id = id
     this.#way.listen(id, this)
+  }
+
+  /** What fails, fails with the subscription. */
+  #addCredit(subscription: number, credit: number): void {
+    this.#way.request(bodyOf({ op: 'credit', subscription, credit }), {
+      answered: (frame) => {
+        const { stream_created_at_ms } = JSON.parse(frame.text()) as { readonly stream_created_at_ms?: number }
+        this.#streamCreatedAtMs ??= stream_created_at_ms
+      },
+      failed: () => {},
+    })
   }
 
   /** The subscription did not come about. */

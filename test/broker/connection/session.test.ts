@@ -40,6 +40,9 @@ const errorIn = (said: Said | undefined): unknown => {
   const { code, message } = (said?.['error'] ?? {}) as { code?: string; message?: string }
   return said === undefined ? undefined : [said['status'], code, message]
 }
+const createdIn = ({ core }: BrokerWorld) => ({
+  stream_created_at_ms: core.state.stream(CALLER.tenant, STREAM)!.createdAtMs,
+})
 async function activeLeases(world: BrokerWorld): Promise<number> {
   const leases = world.broker.leases(CALLER, { stream: STREAM, group: 'g' }, false)
   await world.flush()
@@ -170,7 +173,7 @@ describe('a subscription', () => {
       const credit = { id: 51, op: 'credit', subscription: 50, credit: 100 }
       ask(credit)
       await world.flush()
-      assert.deepEqual(talk.answer(51)!['ok'], { subscription: 50, credit: 100 })
+      assert.deepEqual(talk.answer(51)!['ok'], { subscription: 50, credit: 100, ...createdIn(world) })
       talk.publish(2, STREAM, 'd')
       await world.flush()
       assert.deepEqual(messageIds(), ['a', 'b', 'c', 'd'])
@@ -234,7 +237,10 @@ describe('a subscription', () => {
     await world.flush()
     assert.deepEqual([talk.answer(1)!['ended'], errorIn(talk.answer(1))], [true, [404, 'missing_stream', REPLACED]])
     assert.equal(talk.given.length, 1)
-    talk.text(subscribe(5, 5))
+    talk.text(subscribe(5, 5, { stream_created_at_ms: world.wallMs - 1 }))
+    await world.flush()
+    assert.deepEqual(errorIn(talk.answer(5)), [404, 'missing_stream', REPLACED])
+    talk.text(subscribe(6, 5, createdIn(world)))
     await world.flush()
     assert.deepEqual(
       talk.given.map(({ message_id }) => message_id),
@@ -384,7 +390,7 @@ describe('the bounds of a connection', () => {
     talk.text({ id: 5, op: 'credit', subscription: 100_000, credit: creditMax + 1 })
     assert.equal((errorIn(talk.answer(5)) as unknown[])[1], 'invalid_request')
     talk.text({ id: 6, op: 'credit', subscription: 100_000, credit: creditMax })
-    assert.deepEqual(talk.answer(6)!['ok'], { subscription: 100_000, credit: creditMax })
+    assert.deepEqual(talk.answer(6)!['ok'], { subscription: 100_000, credit: creditMax, ...createdIn(world) })
     talk.bufferedBytes = 1 << 30
     talk.publish(7, STREAM, 'a')
     await turn()
