@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { Metadata } from '@grpc/grpc-js'
-import { ROOT_CONTEXT, SeverityNumber, SpanKind, SpanStatusCode, TraceFlags, logs, trace } from '@opentelemetry/api'
+import { ROOT_CONTEXT, SeverityNumber, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
 import type { AnyValue as ApiValue } from '@opentelemetry/api'
 import { OTLPLogExporter as GrpcLogExporter } from '@opentelemetry/exporter-logs-otlp-grpc'
 import { OTLPLogExporter as JsonLogExporter } from '@opentelemetry/exporter-logs-otlp-http'
@@ -11,10 +11,9 @@ import { OTLPLogExporter as ProtobufLogExporter } from '@opentelemetry/exporter-
 import { OTLPTraceExporter as GrpcTraceExporter } from '@opentelemetry/exporter-trace-otlp-grpc'
 import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as ProtobufTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { resourceFromAttributes } from '@opentelemetry/resources'
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchLogRecordProcessor, LoggerProvider } from '@opentelemetry/sdk-logs'
 import type { LogRecordExporter } from '@opentelemetry/sdk-logs'
-import { NodeSDK } from '@opentelemetry/sdk-node'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
 import { find, recordsOf } from './batches.ts'
@@ -244,46 +243,56 @@ describe('spans exported', () => {
     })
 })
 
-describe('NodeSDK, configured by nothing but its environment variables', () => {
-  const ENVIRONMENTS = {
-    'http/protobuf, gzipped': () => ({
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
-      OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
-      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
-    }),
-    'http/json, pointed at the JSON routes': () => ({
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${server.url}/v1/otlp/logs`,
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${server.url}/v1/otlp/traces`,
-    }),
-    grpc: () => ({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: `http://${server.grpc}` }),
+describe('exporters that are configured by nothing but the environment variables of SDKs', () => {
+  const EXPORTERS = {
+    'http/protobuf, gzipped': {
+      log: () => new ProtobufLogExporter(),
+      trace: () => new ProtobufTraceExporter(),
+      environment: () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: server.url, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' }),
+    },
+    'http/json, pointed at the JSON routes': {
+      log: () => new JsonLogExporter(),
+      trace: () => new JsonTraceExporter(),
+      environment: () => ({
+        OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${server.url}/v1/otlp/logs`,
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${server.url}/v1/otlp/traces`,
+      }),
+    },
+    grpc: {
+      log: () => new GrpcLogExporter(),
+      trace: () => new GrpcTraceExporter(),
+      environment: () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${server.grpc}` }),
+    },
   }
-  for (const [how, environment] of Object.entries(ENVIRONMENTS))
-    it(`delivers logs and spans over ${how}`, async (test) => {
+  for (const [how, { log, trace: traces, environment }] of Object.entries(EXPORTERS))
+    it(`deliver logs and spans over ${how}`, async (test) => {
       const dataset = `sdk ${how}`
       const variables = {
         OTEL_SERVICE_NAME: dataset,
         OTEL_RESOURCE_ATTRIBUTES: `tenant_id=${tenant}`,
         OTEL_EXPORTER_OTLP_HEADERS: `x-logstore-tenant=${tenant},authorization=${encodeURIComponent(`Bearer ${token}`)}`,
-        OTEL_LOGS_EXPORTER: 'otlp',
-        OTEL_TRACES_EXPORTER: 'otlp',
-        OTEL_METRICS_EXPORTER: 'none',
         ...environment(),
       }
       Object.assign(process.env, variables)
       test.after(() => {
         for (const name of Object.keys(variables)) delete process.env[name]
-        logs.disable()
-        trace.disable()
       })
-      const sdk = new NodeSDK()
-      sdk.start()
-      logs.getLogger('shop').emit({ body: 'paid', attributes: ATTRIBUTES })
-      trace.getTracer('shop').startActiveSpan('charge', (span) => {
-        logs.getLogger('shop').emit({ body: 'charging' })
-        span.end()
+      const resource = detectResources({ detectors: [envDetector] })
+      const logProvider = new LoggerProvider({
+        resource,
+        processors: [new BatchLogRecordProcessor({ exporter: log() })],
       })
-      await sdk.shutdown()
+      const spanProvider = new TracerProvider({
+        resource,
+        spanProcessors: [new BatchSpanProcessor({ exporter: traces() })],
+      })
+      const charge = spanProvider.getTracer('shop').startSpan('charge')
+      const logger = logProvider.getLogger('shop')
+      logger.emit({ body: 'paid', attributes: ATTRIBUTES })
+      logger.emit({ body: 'charging', context: trace.setSpan(ROOT_CONTEXT, charge) })
+      charge.end()
+      await logProvider.shutdown()
+      await spanProvider.shutdown()
 
       const records = await stored(dataset, 3)
       const span = records.find(({ signal }) => signal === 'trace')
