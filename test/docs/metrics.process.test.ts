@@ -11,6 +11,7 @@ import { LogStoreServer } from '../support/logstore.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
 import { JSON_TYPE } from '../support/http.ts'
 import { PAGES, codeOf, document, handbook, root, tableOf } from './markdown.ts'
+import { promtool, promtoolOrSkip } from './promtool.ts'
 
 const pages = handbook()
 const OF_PROCESS = /^(process|trilog)_/
@@ -24,11 +25,11 @@ const rowOf = ({ name, type, help, samples }: Family): string[] => {
 
 async function shownBy(
   start: () => Promise<{ metrics(): Promise<string>; kill(): Promise<unknown> }>,
-): Promise<Family[]> {
+): Promise<string> {
   const service = await start()
   const text = await service.metrics()
   await service.kill()
-  return [...new Exposition(text).families.values()]
+  return text
 }
 
 const services = {
@@ -86,13 +87,22 @@ describe('metrics that are named', () => {
 
 describe('the table', () => {
   for (const [heading, start] of Object.entries(services)) {
+    let text = ''
+
     it(`${heading} names each with its type, its labels and its meaning`, async () => {
-      const shown = await shownBy(start)
+      text = await shownBy(start)
+      const shown = [...new Exposition(text).families.values()]
       assert.deepEqual(tableOf(pages, heading), shown.filter(({ name }) => !OF_PROCESS.test(name)).map(rowOf))
       assert.deepEqual(
         tableOf(pages, 'Metrics of the process'),
         shown.filter(({ name }) => OF_PROCESS.test(name)).map(rowOf),
       )
+    })
+
+    const { name, skip } = promtoolOrSkip(`${heading}: promtool check metrics finds nothing wrong`)
+    it(name, { skip }, () => {
+      assert.notEqual(text, '', 'the test before has it')
+      assert.equal(promtool(['check', 'metrics'], text), '')
     })
   }
 
