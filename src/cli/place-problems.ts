@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 import { brokerSettings } from '../config/broker.ts'
 import { logStoreSettings } from '../config/logstore.ts'
 import { objectStoreSettings } from '../config/objectstore.ts'
-import { startSettings } from '../config/process.ts'
+import { servicesNamed, startSettings } from '../config/process.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { SettingProblems, readSettings } from '../config/settings.ts'
 import type { BindAddress, Environment } from '../config/settings.ts'
@@ -30,7 +30,7 @@ export function placeProblems(env: Environment): readonly string[] {
     env,
     told,
   )
-  const chosen = told.check(() => settings.TRILOG_SERVICES) ?? new Set()
+  const chosen = told.check(() => settings.TRILOG_SERVICES) ?? servicesNamed(env['TRILOG_SERVICES'])
   const problems: string[] = []
   const takenBy = new Map<string, string>()
   /** What one setting has taken, another one cannot have. */

@@ -5,7 +5,7 @@
  */
 import { Type } from '../schema.ts'
 import { StoreError } from '../errors.ts'
-import { jsonFile, readSettingFile } from './setting-file.ts'
+import { EntryMistake, jsonFile, readEntries, readSettingFile } from './setting-file.ts'
 import { subjectWritten } from './subject.ts'
 import type { Subject } from './subject.ts'
 
@@ -63,8 +63,9 @@ export const readBrokerCredentials = (path: string, mode: BrokerAuthByFile): rea
 /** @throws as `readBrokerCredentials` does */
 export function parseBrokerCredentials(text: string, mode: BrokerAuthByFile): readonly BrokerCredential[] {
   const seen = new Set<string>()
-  const all = contentOf(text).keys.map(({ key_sha256, subject, tenant, principal, grants }, index) => {
-    const mistake = (what: string): StoreError => badFile(`names a file with a mistake: keys.${index}${what}`)
+  const all = readEntries(contentOf(text).keys, badFile, (key, index) => {
+    const { key_sha256, subject, tenant, principal, grants } = key
+    const mistake = (what: string): EntryMistake => new EntryMistake(`keys.${index}${what}`)
     const given = grants.map(({ permission, stream }) => ({ permission, stream: stream ?? null }))
     const once = (name: string, ...values: readonly string[]): void => {
       if (values.some((value) => seen.has(value))) throw mistake(`.${name} is there twice`)

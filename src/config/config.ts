@@ -10,7 +10,7 @@ import { loadLogStoreConfig, logStoreSettings } from './logstore.ts'
 import type { LogStoreConfig } from './logstore.ts'
 import { loadObjectStoreConfig, objectStoreSettings } from './objectstore.ts'
 import type { ObjectStoreConfig } from './objectstore.ts'
-import { processSettings, startSettings } from './process.ts'
+import { processSettings, servicesNamed, startSettings } from './process.ts'
 import { SettingProblems, readSettings } from './settings.ts'
 import type { Environment, SettingsOf } from './settings.ts'
 import { tracingOf } from './tracing.ts'
@@ -51,7 +51,7 @@ export interface Config {
 export function loadConfig(env: Environment, problems: SettingProblems = new SettingProblems()): Config {
   const ofProcess = readSettings(processSettings, env, problems)
   const start = readSettings(startSettings, env, problems)
-  const chosen = problems.check(() => start.TRILOG_SERVICES) ?? new Set()
+  const chosen = problems.check(() => start.TRILOG_SERVICES) ?? servicesNamed(env['TRILOG_SERVICES'])
   const logstore = chosen.has('logstore') ? problems.collect(() => loadLogStoreConfig(env)) : null
   const objectstore = chosen.has('objectstore') ? problems.collect(() => loadObjectStoreConfig(env)) : null
   const broker = chosen.has('broker') ? problems.collect(() => loadBrokerConfig(env)) : null

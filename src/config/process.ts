@@ -5,6 +5,10 @@ import { addressBlocks, flag, hosts, integer, oneOf, oneOrMoreOf, optional, path
 
 const SERVICES = ['logstore', 'objectstore', 'broker'] as const
 
+/** The services among the words of a setting with a mistake: their settings are judged nevertheless. */
+export const servicesNamed = (text = ''): ReadonlySet<(typeof SERVICES)[number]> =>
+  new Set(SERVICES.filter((service) => text.split(',').some((word) => word.trim() === service)))
+
 /** For `trilog`; `mq` always starts the broker alone. */
 export const startSettings = {
   TRILOG_SERVICES: oneOrMoreOf(SERVICES, {

@@ -4,7 +4,7 @@
  */
 import { Type } from '../schema.ts'
 import { StoreError } from '../errors.ts'
-import { jsonFile, readSettingFile } from './setting-file.ts'
+import { EntryMistake, jsonFile, readEntries, readSettingFile } from './setting-file.ts'
 
 /** null: no limit. */
 interface TenantQuota {
@@ -52,8 +52,8 @@ export function readQuotas(path: string): Quotas {
 export function parseQuotas(text: string): Quotas {
   const value = contentOf(text)
   const tenants = new Map<string, TenantQuota>()
-  for (const each of value.tenants) {
-    if (tenants.has(each.tenant)) throw badQuotas(`names a file that has the tenant ${each.tenant} twice`)
+  readEntries(value.tenants, badQuotas, (each, index) => {
+    if (tenants.has(each.tenant)) throw new EntryMistake(`tenants.${index}.tenant is there twice`)
     const quota: TenantQuota = {
       publishRecordsPerSecond: each.publish_records_per_second ?? null,
       publishBytesPerSecond: each.publish_bytes_per_second ?? null,
@@ -61,6 +61,6 @@ export function parseQuotas(text: string): Quotas {
       replicationEgressBytesPerSecond: each.replication_egress_bytes_per_second ?? null,
     }
     tenants.set(each.tenant, Object.freeze(quota))
-  }
+  })
   return Object.freeze({ tenants })
 }

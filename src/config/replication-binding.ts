@@ -8,7 +8,7 @@
 import { Type } from '../schema.ts'
 import type { Static } from 'typebox'
 import { StoreError } from '../errors.ts'
-import { jsonFile, readSettingFile } from './setting-file.ts'
+import { EntryMistake, jsonFile, readEntries, readSettingFile } from './setting-file.ts'
 import { readAuthorities, readTls } from './tls.ts'
 import type { Environment } from './settings.ts'
 
@@ -70,7 +70,7 @@ const BindingFile = Type.Object(
 
 type PolicyEntry = Static<typeof BindingFile>['policies'][number]
 /** A rule that a field of the entry breaks. */
-type Mistake = (field: string, rule: string) => StoreError
+type Mistake = (field: string, rule: string) => EntryMistake
 
 const badBinding = (mistake: string): StoreError => new StoreError('invalid', 'invalid_replication_binding', mistake)
 const contentOf = jsonFile(BindingFile, badBinding)
@@ -82,9 +82,8 @@ export const readReplicationBinding = (path: string, env: Environment): readonly
 /** @throws as `readReplicationBinding` does */
 export function parseReplicationBinding(text: string, env: Environment): readonly ReplicationPolicy[] {
   const names = new Set<string>()
-  return contentOf(text).policies.map((each, index) => {
-    const mistake: Mistake = (field, rule) =>
-      badBinding(`names a file with a mistake: policies.${index}.${field} ${rule}`)
+  return readEntries(contentOf(text).policies, badBinding, (each, index) => {
+    const mistake: Mistake = (field, rule) => new EntryMistake(`policies.${index}.${field} ${rule}`)
     const { name, streams, source_site: sourceSite, target_site: targetSite } = each
     for (const field of ['name', 'source_site', 'target_site'] as const) {
       if (!isName(each[field])) throw mistake(field, NAME_RULE)

@@ -38,7 +38,38 @@ export function jsonFile<Schema extends TSchema>(
       throw bad('names a file that is not valid JSON') // without the cause, which quotes it (F1)
     }
     if (check.accepts(value)) return value
-    const mistakes = describeProblems(check.errors(value), schema, 'the file')
-    throw bad(`names a file with ${mistakes.length > 1 ? 'mistakes' : 'a mistake'}: ${mistakes.join(', and ')}`)
+    throw bad(sentenceOf(describeProblems(check.errors(value), schema, 'the file')))
   }
 }
+
+/** What is wrong with an entry of a file, in words that begin with where it stands: 'keys.0.subject must …'. */
+export class EntryMistake extends Error {}
+
+/**
+ * Reads the entries of a file, and tells the mistakes of all of them at once.
+ *
+ * @param bad of the mistakes, as for `jsonFile`
+ * @param read throws EntryMistake
+ */
+export function readEntries<Entry, Result>(
+  entries: readonly Entry[],
+  bad: (mistake: string) => StoreError,
+  read: (entry: Entry, index: number) => Result,
+): readonly Result[] {
+  const results: Result[] = []
+  const mistakes: string[] = []
+  for (const [index, entry] of entries.entries()) {
+    try {
+      results.push(read(entry, index))
+    } catch (error) {
+      if (!(error instanceof EntryMistake)) throw error
+      mistakes.push(error.message)
+    }
+  }
+  if (mistakes.length > 0) throw bad(sentenceOf(mistakes))
+  return results
+}
+
+/** Continues the name of the setting. */
+const sentenceOf = (mistakes: readonly string[]): string =>
+  `names a file with ${mistakes.length > 1 ? 'mistakes' : 'a mistake'}: ${mistakes.join(', and ')}`

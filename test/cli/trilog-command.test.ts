@@ -296,6 +296,16 @@ describe('trilog check', () => {
     assert.equal(said(['check', '--services', 'broker'], env).text, 'valid')
   })
 
+  it('judges the services that are known beside a name that is none', () => {
+    const env = { TRILOG_SERVICES: 'broker, cache', MQ_SEGMENT_BYTES: '1', MQ_DATA_DIR: '/dev/null' }
+    assert.deepEqual(
+      said(['check'], env)
+        .text.split('\n')
+        .map((line) => line.split(' ')[1]),
+      ['TRILOG_SERVICES', 'MQ_SEGMENT_BYTES', 'MQ_DATA_DIR', undefined],
+    )
+  })
+
   it('judges the console by services whose other settings have mistakes', () => {
     const env = { TRILOG_CONSOLE_BIND: '0.0.0.0:1', OBJSTORE_MAX_PUT_BYTES: 'x', TRILOG_SERVICES: 'objectstore' }
     assert.match(said(['check'], env).text, /\nproblem: TRILOG_CONSOLE_BIND must be .+\(objectstore\)/)

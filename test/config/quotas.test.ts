@@ -51,7 +51,7 @@ describe('a quotas file', () => {
     refused(/tenants\.0\.consumers_per_group/, tenant({ consumers_per_group: '16' }))
     refused(/: tenants\.0 has an unknown field; known are tenant, /, tenant({ publish_record_per_second: 1 }))
     refused(/tenants\.0\.tenant/, tenant({ tenant: '' }))
-    refused(/the tenant a twice$/, JSON.stringify({ tenants: [{ tenant: 'a' }, { tenant: 'a' }] }))
+    refused(/: tenants\.1\.tenant is there twice$/, JSON.stringify({ tenants: [{ tenant: 'a' }, { tenant: 'a' }] }))
   })
 
   it('that cannot be read is refused', () => {

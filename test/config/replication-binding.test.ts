@@ -139,6 +139,12 @@ describe('a replication binding', () => {
     refused(/policies\.0\.api_key_env names a variable that holds no key/, { ...policy, api_key_env: 'BAD' })
     refused(/policies\.0\.max_lag_records/, { ...policy, max_lag_records: -1 })
     refused(/policies\.0 has an unknown field; known are name, /, { ...policy, target: 'b' })
+    refused(
+      /^names a file with mistakes: policies\.0\.target_site .+, and policies\.2\.api_key_env names a variable that is not set/,
+      { ...policy, target_site: 'a' },
+      { ...policy, name: 'b' },
+      { ...policy, name: 'c', api_key_env: 'UNSET' },
+    )
     assert.throws(() => parseReplicationBinding('{', {}), { message: 'names a file that is not valid JSON' })
     assert.throws(() => readReplicationBinding('/nowhere/binding.json', {}), {
       message: 'names a file that does not exist',

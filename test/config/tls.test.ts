@@ -107,6 +107,7 @@ describe('the credentials of certificates', () => {
     refused(/keys\.1\.subject is there twice/, { subject: 'CN=a,O=b' }, { subject: 'O=b, CN=a' })
     refused(/keys\.0 needs key_sha256 or subject, one of them/, {})
     refused(/keys\.0 needs key_sha256 or subject, one of them/, { ...digest, subject: 'CN=a' })
+    refused(/^.*mistakes: keys\.0\.subject .+, and keys\.2 needs key_sha256 or subject/, { subject: 'ci' }, digest, {})
     refused(/names a file without a subject, which the mode mtls needs/, digest)
   })
 })

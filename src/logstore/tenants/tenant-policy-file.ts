@@ -5,7 +5,7 @@
 import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
-import { jsonFile } from '../../config/setting-file.ts'
+import { EntryMistake, jsonFile, readEntries } from '../../config/setting-file.ts'
 import { StoreError } from '../../errors.ts'
 import {
   NAME_BYTES_MAX,
@@ -101,13 +101,14 @@ const policyOf = (generation: number, tenants: readonly Tenant[]): TenantPolicy 
 /**
  * @param text        the policy file's JSON
  * @param generation  1 at start, then one more for every reload
- * @throws StoreError `invalid_tenant_policy`, naming the first bad field; no token digest is ever in the message
+ * @throws StoreError `invalid_tenant_policy`, naming the bad fields; no token digest is ever in the message
  */
 export function parseTenantPolicy(text: string, generation: number): TenantPolicy {
   const value = contentOf(text)
   const ids = new Set<string>()
-  const tenants = value.tenants.map(({ id, credentials, limits, retention = {}, ...options }): Tenant => {
-    if (ids.has(id)) throw badPolicy(`names a file that has the tenant ${id} twice`)
+  const tenants = readEntries(value.tenants, badPolicy, (tenant, index): Tenant => {
+    const { id, credentials, limits, retention = {}, ...options } = tenant
+    if (ids.has(id)) throw new EntryMistake(`tenants.${index}.id is there twice`)
     ids.add(id)
     return {
       id,

@@ -5,7 +5,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { Type } from '../../../schema.ts'
-import { jsonFile } from '../../../config/setting-file.ts'
+import { EntryMistake, jsonFile, readEntries } from '../../../config/setting-file.ts'
 import { StoreError } from '../../../errors.ts'
 import { isPermission, PERMISSIONS, PRINCIPAL_ID } from './principal.ts'
 import type { Principal } from './principal.ts'
@@ -82,11 +82,10 @@ export type Credentials = ReadonlyMap<string, AccessKey>
 export function parseCredentials(text: string): Credentials {
   const value = contentOf(text)
   const keys = new Map<string, AccessKey>()
-  for (const [index, key] of value.keys.entries()) {
-    if (keys.has(key.access_key_id))
-      throw badFile(`names a file with a mistake: keys.${index}.access_key_id is there twice`)
+  readEntries(value.keys, badFile, (key, index) => {
+    if (keys.has(key.access_key_id)) throw new EntryMistake(`keys.${index}.access_key_id is there twice`)
     const principal = Object.freeze({ id: key.principal, permissions: new Set(key.permissions.filter(isPermission)) })
     keys.set(key.access_key_id, new AccessKey(key.access_key_id, key.secret_access_key, principal))
-  }
+  })
   return keys
 }
