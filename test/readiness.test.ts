@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { createHash, randomFillSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { Client, Metadata, credentials, status } from '@grpc/grpc-js'
+import type { ServiceError } from '@grpc/grpc-js'
 import { openBroker } from '../src/broker/service.ts'
 import { loadConfig } from '../src/config/config.ts'
 import type { Config } from '../src/config/config.ts'
@@ -30,13 +32,16 @@ type Opener = (services: Config['services'], world: World) => Promise<Opened>
 /** A start that takes no turn of its recovery until the test lets it. */
 class HeldStart {
   http = ''
+  grpc = ''
   #mayGoOn = false
   #waiting: (() => void)[] = []
   readonly opened: Promise<Opened>
 
   constructor(opener: Opener, services: Config['services']) {
     const debug = (details: object, message: string): void => {
-      if (message === LISTENING && 'http' in details) this.http = String(details.http)
+      if (message !== LISTENING) return
+      if ('http' in details) this.http = String(details.http)
+      if ('grpc' in details) this.grpc = String(details.grpc)
     }
     const logger = { debug, info() {}, warn() {}, error: assert.fail }
     this.opened = opener(services, {
@@ -147,6 +152,33 @@ function startHeld(each: Case, settings: Record<string, string> = {}): HeldStart
 }
 
 const END = { withinMs: 5000 }
+
+describe('gRPC of the log store while it reads what is stored', () => {
+  it('refuses calls with UNAVAILABLE, and takes them on the same connection when it has read', async () => {
+    const start = startHeld(CASES[0]!, { LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0' })
+    await start.untilHeld()
+    const client = new Client(start.grpc, credentials.createInsecure())
+    const metadata = new Metadata()
+    metadata.set('x-request-id', 'r-1')
+    const call = (): Promise<ServiceError> =>
+      new Promise((resolve) => {
+        const path = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
+        const asIs = (bytes: Buffer): Buffer => bytes
+        client.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => resolve(error!)) // it has no credentials
+      })
+    const refused = await call()
+    assert.equal(refused.code, status.UNAVAILABLE)
+    assert.match(refused.details, /^wal_unavailable: the service reads what is stored/)
+    const [details] = refused.metadata.get('grpc-status-details-bin')
+    assert.ok(details instanceof Buffer && details.includes('google.rpc.RetryInfo'))
+    assert.deepEqual(refused.metadata.get('x-request-id'), ['r-1'])
+
+    const opened = await start.goOn()
+    assert.equal((await call()).code, status.UNAUTHENTICATED)
+    client.close()
+    await opened.close(END)
+  })
+})
 
 for (const each of CASES) {
   describe(`${each.name} while it reads what is stored`, () => {

@@ -155,6 +155,9 @@ const recoveryText = ({ phase, done, total, unit }: Step): string =>
 /** Logged with the address, before what is stored is read. */
 export const LISTENING = 'listening; requests are refused until what is stored is read'
 
+/** What requests are told until then. */
+export const NOT_OPEN = 'the service reads what is stored, and takes requests when it has: /readyz says how far it is'
+
 /** Routes that answer before the service is open. */
 export const standingRoutes = (parts: ReadinessParts): readonly Route[] => [
   { method: 'GET', path: '/livez', endpoint: liveEndpoint },
@@ -174,12 +177,7 @@ export function serviceBeingOpened(
   routes: readonly Route[],
   refuse: (head: RequestHead, exchange: Exchange, message: string) => void,
 ): HttpService {
-  const notOpen = (head: RequestHead, exchange: Exchange): void =>
-    refuse(
-      head,
-      exchange,
-      'the service reads what is stored, and takes requests when it has: /readyz says how far it is',
-    )
+  const notOpen = (head: RequestHead, exchange: Exchange): void => refuse(head, exchange, NOT_OPEN)
   return { ...front, routes, notFound: notOpen, methodNotAllowed: notOpen }
 }
 

@@ -48,6 +48,7 @@ import { IngestCounters, QueryCounters } from './counters.ts'
 import { DatasetCounts } from './ingest/dataset-counts.ts'
 import { expiredOf } from './expired.ts'
 import type { Expired } from './expired.ts'
+import type { GrpcFront } from './grpc/grpc-front.ts'
 import { Follower } from './ingest/follower.ts'
 import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
@@ -147,9 +148,11 @@ interface Front {
   /** Null: the node is in no cluster. */
   readonly sight: ClusterSight | null
   readonly server: HttpServer
+  /** Null: there is no such listener. */
+  readonly grpc: GrpcFront | null
 }
 
-/** From here on the port is open: until the store is, it says how far that is. */
+/** From here on the ports are open: until the store is, HTTP says how far that is. */
 async function openPort(context: Context): Promise<Front> {
   const { config, running, policies, logger, clock, random, acceptGate, startup, watch = null } = context
   const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
@@ -168,8 +171,18 @@ async function openPort(context: Context): Promise<Front> {
       { logger, clock, random, acceptGate, requests, watch },
     ),
   )
-  logger.debug({ http: hostPort(server) }, LISTENING)
-  return { health, requests, standing, sight, server }
+  const { grpc: grpcBind, tls } = config
+  const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
+  // Loaded only when it is asked for.
+  const grpc = grpcBind
+    ? await running.openBeside(async () => {
+        const { GrpcFront } = await import('./grpc/grpc-front.ts')
+        const bind = { ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }
+        return GrpcFront.listen(bind, { acceptGate, clock, random }, material)
+      })
+    : null
+  logger.debug({ http: hostPort(server), grpc: grpc ? hostPort(grpc) : null }, LISTENING)
+  return { health, requests, standing, sight, server, grpc }
 }
 
 /** Empty: there is no cluster. */
@@ -348,10 +361,10 @@ async function openFronts(
   storage: Storage,
   ingestSide: IngestSide,
   querySide: QuerySide,
-  { health, requests, standing, sight, server }: Front,
+  { health, requests, standing, sight, server, grpc }: Front,
   lead: ClusterLead,
 ): Promise<LogStore> {
-  const { config, running, policies, readErrors, startup, logger, clock, random } = context
+  const { config, running, policies, readErrors, startup, logger, clock } = context
   const { version, acceptGate, processMetrics, watch = null } = context
   const { tls } = config
   const { log } = storage
@@ -402,28 +415,18 @@ async function openFronts(
   })
   await running.open(() => server) // closes before what it stands on
   await running.openBeside(() => querySide.reads.tails) // before the server waits for what is under way
-  const grpcParts = {
+  if (grpc !== null) await running.openBeside(() => grpc) // likewise
+  grpc?.serve({
     ingest,
     policy: () => policies.policy,
     maxBodyBytes: config.bodyBytesMax,
     counters,
     clock,
-    random,
     logger,
-    acceptGate,
     requests,
     watch,
     ...lead,
-  }
-  const { grpc: grpcBind } = config
-  const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
-  // Loaded only when it is asked for.
-  const grpc = grpcBind
-    ? await running.openBeside(async () => {
-        const { GrpcFront } = await import('./grpc/grpc-front.ts')
-        return GrpcFront.listen({ ...grpcBind, setting: 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS' }, grpcParts, material)
-      })
-    : null
+  })
   server.serve(service)
   startup.opened()
   logger.info({ tenants: policies.policy.tenants.length }, WHAT_EXPORTERS_SEND)

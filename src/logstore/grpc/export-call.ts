@@ -22,6 +22,7 @@ import type { RequestWatch, WatchedRequest } from '../../http/request-watch.ts'
 import type { HttpClock, HttpDependencies, RequestObserver } from '../../http/server.ts'
 import { Pace } from '../../http/slow-clients.ts'
 import type { ServedTime, WaitedClient, WaitedClients } from '../../http/slow-clients.ts'
+import { NOT_OPEN } from '../../http/standing-endpoints.ts'
 import type { Link } from '../../linked-list.ts'
 import { FORMAT_PROTOBUF, SOURCE_OTLP_GRPC } from '../batch-frame.ts'
 import type { IngestCounters } from '../counters.ts'
@@ -327,6 +328,13 @@ const NO_ROOM = refusal('concurrency_exceeded', 'the gateway is saturated: the b
 /** To a method that is not served. */
 export function answerUnserved(stream: ServerHttp2Stream): void {
   endWithStatus(stream, ANSWER_HEADERS, UNIMPLEMENTED, 'the log store has no such method', null)
+}
+
+/** To an export before the store is open: clients repeat it. */
+export function answerUnopened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ids: RequestIds): void {
+  const refused = refusal('wal_unavailable', NOT_OPEN)
+  const answered = { ...ANSWER_HEADERS, [REQUEST_ID_HEADER]: ids.of(textOf(headers, REQUEST_ID_HEADER)) }
+  endWithStatus(stream, answered, UNAVAILABLE, `${refused.kind}: ${refused.message}`, encodeRpcStatus(refused))
 }
 
 /** A status without a message before it. */

@@ -3,6 +3,7 @@
  *
  * F1  a connection whose other end is gone is found by pings, so that it does not hold what its calls hold
  * F2  a connection that says what is no HTTP/2 ends alone: no error of one reaches the others
+ * F3  it listens before the store is open: until `serve`, a call is refused, and may be repeated on the same connection
  *
  * A call whose deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
  */
@@ -22,14 +23,15 @@ import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts
 import type { TlsListener } from '../../http/tls.ts'
 import type { TlsMaterial } from '../../tls-files.ts'
 import { REQUEST_ID_PREFIX } from '../tenants/caller.ts'
-import { ExportCall, answerUnserved, dropRest } from './export-call.ts'
+import { ExportCall, answerUnopened, answerUnserved, dropRest } from './export-call.ts'
 import type { CallContext, ExportParts } from './export-call.ts'
 import { EXPORT_METHODS } from './export-methods.ts'
 import type { ExportMethod } from './export-methods.ts'
 import { isGrpcType } from './grpc-wire.ts'
 
-export interface GrpcParts extends ExportParts {
+export interface GrpcParts {
   readonly acceptGate?: AcceptGate
+  readonly clock: HttpClock
   readonly random: HttpDependencies['random']
 }
 
@@ -88,6 +90,11 @@ export class GrpcFront implements TlsListener {
     this.#listener.renewTls(material)
   }
 
+  /** F3 */
+  serve(parts: ExportParts): void {
+    this.#calls.serve(parts)
+  }
+
   /** Accepts nothing new, lets what is in flight finish for a while, closes every connection. */
   close(options: { readonly withinMs: number }): Promise<void> {
     return (this.#closed ??= this.#close(options.withinMs))
@@ -103,8 +110,10 @@ export class GrpcFront implements TlsListener {
 
 /** The connections of a front and the calls on them. */
 class Calls {
-  readonly #context: CallContext
   readonly #clock: HttpClock
+  readonly #shared: Omit<CallContext, 'parts'>
+  /** F3. Null: the store is not open yet. */
+  #context: CallContext | null = null
   readonly #methods = new Map<string, ExportMethod>(EXPORT_METHODS.map((method) => [method.path, method]))
   readonly #connections = new Set<Connection>()
   readonly #open = new Set<ExportCall>()
@@ -116,8 +125,7 @@ class Calls {
   constructor(parts: GrpcParts) {
     const { clock } = parts
     this.#clock = clock
-    this.#context = {
-      parts,
+    this.#shared = {
       ids: new RequestIds(REQUEST_ID_PREFIX, 'visible', parts.random),
       served: new ServedTime(clock),
       waited: new WaitedClients<WaitedClient>(),
@@ -125,6 +133,10 @@ class Calls {
       onEnd: (call) => this.#ended(call),
     }
     this.#stopPinging = clock.every(PING_LOOK_MS, () => this.#ping())
+  }
+
+  serve(parts: ExportParts): void {
+    this.#context = { ...this.#shared, parts }
   }
 
   connected(socket: Socket): void {
@@ -152,7 +164,7 @@ class Calls {
       })
     }
     this.#stopPinging()
-    this.#context.served.stop()
+    this.#shared.served.stop()
   }
 
   destroy(): void {
@@ -167,6 +179,7 @@ class Calls {
     }
     const method = this.#methods.get(headers[':path']!)
     if (method === undefined) return answerUnserved(stream)
+    if (this.#context === null) return answerUnopened(stream, headers, this.#shared.ids)
     const call = new ExportCall(method, stream, headers, this.#context)
     this.#open.add(call)
     this.#stopLooking ??= this.#clock.every(CALL_LOOK_MS, () => this.#look())

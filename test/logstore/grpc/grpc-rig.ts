@@ -4,6 +4,7 @@ import { randomFillSync } from 'node:crypto'
 import { Client, Metadata, credentials, status } from '@grpc/grpc-js'
 import type { CallOptions, ChannelOptions, ServiceError } from '@grpc/grpc-js'
 import type { Caller } from '../../../src/logstore/tenants/caller.ts'
+import type { ExportParts } from '../../../src/logstore/grpc/export-call.ts'
 import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { GrpcFront } from '../../../src/logstore/grpc/grpc-front.ts'
 import type { GrpcParts } from '../../../src/logstore/grpc/grpc-front.ts'
@@ -123,7 +124,7 @@ export class GrpcRig {
   /** Route, status and bytes received of each call that ended. */
   readonly ended: [route: string, status: number, receivedBytes: number][] = []
   logged: (details: object, message: string) => void = (details) => assert.fail(JSON.stringify(details))
-  readonly parts: GrpcParts = {
+  readonly parts: GrpcParts & ExportParts = {
     ingest: this.ingest,
     policy: developmentPolicy,
     maxBodyBytes: BODY_BYTES_MAX,
@@ -139,6 +140,7 @@ export class GrpcRig {
   static async start(): Promise<GrpcRig> {
     const rig = new GrpcRig()
     rig.#front = await GrpcFront.listen({ host: '127.0.0.1', port: 0, setting: 'TEST_BIND' }, rig.parts)
+    rig.front.serve(rig.parts)
     rig.clock.waiting = 0 // what the front itself waits for is no call
     return rig
   }
