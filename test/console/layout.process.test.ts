@@ -21,6 +21,19 @@ const WIDTHS = [1366, 1024, 480]
 const OVERHANG = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() =>
   resolve(document.documentElement.scrollWidth - innerWidth))))`
 
+/** Beginnings of buttons that open a dialog, by their page. */
+const DIALOGS = [
+  ['/streams', ['Keyboard shortcuts', 'Create stream']],
+  ['/streams/orders', ['Publish']],
+  [
+    '/streams/orders/groups/billing',
+    ['Seek', 'Delete group', 'Commit a cursor', 'Release', 'Dead-letter', 'Rewind', 'Delete the cursor'],
+  ],
+  ['/streams/orders.dead?record=0', ['Publish again to orders']],
+  ['/objects', ['Create bucket', 'Delete the bucket']],
+  ['/objects/invoices?prefix=2026%2F&key=2026%2F11.json', ['Link', 'Tags', 'Delete']],
+] as const
+
 /** Texts of charts are in no element. */
 const KEEP_TEXTS = `globalThis.drawn = []
   const { fillText } = CanvasRenderingContext2D.prototype
@@ -41,15 +54,85 @@ async function fits(paths: readonly string[]): Promise<void> {
   }
 }
 
+/** Controls that nobody has reached since the page was loaded, in words. */
+const UNREACHED = `(() => {
+  if (globalThis.reached === undefined) {
+    globalThis.reached = new Set()
+    addEventListener('focusin', ({ target }) => reached.add(target), true)
+  }
+  const isVisible = (each) => each.checkVisibility({ visibilityProperty: true }) && each.getClientRects().length > 0
+  return [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter((each) => !each.disabled && each.ariaHidden !== 'true' && isVisible(each) && !reached.has(each))
+    .filter((each) => each.tabIndex >= 0 || each.closest('[role=listitem]') === null)
+    .map((each) => each.outerHTML.slice(0, 120))
+})()`
+
+/** Some controls of browsers have several stops. */
+const TABS_MAX = 300
+const TABS_AT_ONCE = 15
+
 describe('pages of the console', () => {
-  it('are no wider than the window when there is nothing yet', () =>
-    fits(['/', '/logs', '/objects', '/streams', '/audit', '/streams/none', '/objects/none']))
+  const empty = ['/', '/logs', '/objects', '/streams', '/audit', '/streams/none', '/objects/none']
+
+  it('are no wider than the window when there is nothing yet', () => fits(empty))
+
+  it('have nothing that axe finds wrong when there is nothing yet', async () => {
+    await page.setViewportSize({ width: 1366, height: 768 })
+    for (const path of empty) {
+      await page.goto(path)
+      await page.getByRole('heading').first().waitFor()
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' })
+      assert.deepEqual(await visitor.violations(), [], path)
+    }
+  })
 
   const scene = new Scene(server)
 
   it('are no wider than the window when there is much', async () => {
     await scene.fill()
     await fits(Object.values(scene.pages))
+  })
+
+  it('have dialogs that axe finds nothing wrong with, in both themes', async () => {
+    await page.setViewportSize({ width: 1366, height: 768 })
+    for (const [path, names] of DIALOGS) {
+      await page.goto(path)
+      for (const name of names) {
+        await page
+          .getByRole('button', { name: new RegExp(`^${name}`) })
+          .first()
+          .click()
+        await page.getByRole('dialog').waitFor()
+        assert.deepEqual(await visitor.violations('dialog'), [], `${path}: ${name}`)
+        await page.keyboard.press('Escape')
+        await page.getByRole('dialog').waitFor({ state: 'detached' })
+      }
+    }
+  })
+
+  it('have no control that Tab does not reach, and one row of each list, from where arrows go on', async () => {
+    for (const path of ['/', ...Object.values(scene.pages)]) {
+      await page.goto(path)
+      await page.getByRole('heading').first().waitFor()
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' })
+      let unreached = await page.evaluate<string[]>(UNREACHED)
+      for (let tabs = 0; tabs < TABS_MAX && unreached.length > 0; tabs += TABS_AT_ONCE) {
+        for (let each = 0; each < TABS_AT_ONCE; each++) await page.keyboard.press('Tab')
+        unreached = await page.evaluate<string[]>(UNREACHED)
+      }
+      assert.deepEqual(unreached, [], path)
+    }
+    await page.goto('/streams/orders')
+    const rows = page.getByRole('list', { name: 'Records of orders' }).getByRole('button')
+    await rows.first().focus()
+    for (let each = 0; each < 40; each++) await page.keyboard.press('ArrowDown')
+    const focused = "document.activeElement.closest('[role=listitem]').ariaPosInSet"
+    assert.equal(await page.evaluate(focused), '41')
+    await page.keyboard.press('ArrowUp')
+    assert.equal(await page.evaluate(focused), '40')
+    await page.keyboard.press('End') // the row is out of sight now
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/record=\d+/)
   })
 
   it('say how many objects are in each bucket, and how large they are', async () => {

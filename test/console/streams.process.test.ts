@@ -439,6 +439,30 @@ const PAGES = [
   '/nothing',
 ]
 
+it('numbers and times are in the language of the visitor, with the exact value on hover', async () => {
+  await broker.request('PUT', '/v1/streams/zählwerk')
+  const records = Array.from({ length: 1234 }, (_, at) => ({ message_id: String(at), payload: 'x'.repeat(1000) }))
+  await post('/v1/streams/z%C3%A4hlwerk/records/batch', { records: records.slice(0, 1000) })
+  await post('/v1/streams/z%C3%A4hlwerk/records/batch', { records: records.slice(1000) })
+  const visitor = await Visitor.open(browser, server.at('console'), 'light', 'de-DE')
+  await visitor.page.goto('/streams')
+  await visitor.page.getByRole('button', { name: 'Go on without credentials' }).click()
+  const row = visitor.page.getByRole('row', { name: /zählwerk/ })
+  await row.getByText('1.234', { exact: true }).first().waitFor()
+  await row.getByText('1,18 MiB', { exact: true }).waitFor()
+  await row.getByTitle('1.234.000 bytes').waitFor()
+  const time = row.getByRole('time')
+  assert.match((await time.textContent())!, /vor \d+|jetzt/)
+  assert.match((await time.getAttribute('title'))!, /^\d\d\.\d\d\.\d{4}, \d\d:\d\d:\d\d · \d{4}-\d\d-\d\dT.*Z$/)
+  await visitor.page.goto('/')
+  await visitor.page
+    .getByRole('region', { name: 'Broker' })
+    .getByTitle(/^\d{1,3}(\.\d{3})+ bytes$/)
+    .first()
+    .waitFor()
+  await visitor.close()
+})
+
 it('all pages about streams can be reloaded, and axe finds nothing wrong with them in either theme', async () => {
   await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
   const themed = await Visitor.open(browser, server.at('console'))

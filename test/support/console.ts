@@ -107,11 +107,16 @@ export class Visitor {
   readonly #context: BrowserContext
   #profiler: CDPSession | null = null
 
-  static async open(browser: Browser, baseURL: string, theme: Theme = 'light'): Promise<Visitor> {
+  static async open(
+    browser: Browser,
+    baseURL: string,
+    theme: Theme = 'light',
+    locale: string = 'en-GB',
+  ): Promise<Visitor> {
     const context = await browser.newContext({
       baseURL,
       colorScheme: theme,
-      locale: 'en-GB',
+      locale,
       viewport: { width: 1360, height: 850 },
     })
     context.setDefaultTimeout(LIMIT_MS)
@@ -136,11 +141,15 @@ export class Visitor {
     })
   }
 
-  /** What axe finds wrong in both themes, in lines. The dark one differs by nothing but its colours. */
-  async violations(): Promise<readonly string[]> {
-    const light = await this.#analyze((axe) => axe)
+  /**
+   * What axe finds wrong in both themes, in lines. The dark one differs by nothing but its colours.
+   *
+   * @param within only there
+   */
+  async violations(within = 'html'): Promise<readonly string[]> {
+    const light = await this.#analyze((axe) => axe.include(within))
     await this.page.emulateMedia({ colorScheme: 'dark' })
-    const dark = await this.#analyze((axe) => axe.withRules('color-contrast'))
+    const dark = await this.#analyze((axe) => axe.include(within).withRules('color-contrast'))
     await this.page.emulateMedia({ colorScheme: 'light' })
     return [...light, ...dark.map((line) => `dark: ${line}`)]
   }

@@ -16,6 +16,7 @@ const OTHER_KEYS = [
   [['t'], 'Begin or end the live tail of the logs'],
   [['n'], 'Create: a stream, a bucket, a record, an upload'],
   [['j', 'k'], 'Next and previous record, span or object'],
+  [['↓', '↑'], 'Next and previous row, in a list'],
   [['Esc'], 'Close what is open'],
   [['?'], 'Show this'],
 ] as const

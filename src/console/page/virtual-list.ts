@@ -1,5 +1,16 @@
-/** A list of which only the rows in sight exist: a hundred thousand scroll like ten. */
-import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from '@tanstack/virtual-core'
+/**
+ * A list of which only the rows in sight exist: a hundred thousand scroll like ten.
+ *
+ * L1 [one-stop]  Tab goes into one row and out of the list again, whatever it holds; the arrows go from row to row
+ * L2 [focus]     the row that has the focus exists also out of sight: the focus would be lost with it
+ */
+import {
+  Virtualizer,
+  defaultRangeExtractor,
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+} from '@tanstack/virtual-core'
 import type { VirtualizerOptions } from '@tanstack/virtual-core'
 import type { ComponentChildren, VNode } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
@@ -16,16 +27,26 @@ interface ListProps {
   readonly onRange?: (first: number, last: number) => void
 }
 
+const OVERSCAN = 12
+const CONTROLS = 'a[href], button, input'
+
 type Options = VirtualizerOptions<HTMLDivElement, HTMLDivElement>
 
 export function VirtualList({ label, count, rowPixels, shown = null, row, onRange }: ListProps): VNode {
   const scroller = useRef<HTMLDivElement>(null)
+  const rows = useRef<HTMLDivElement>(null)
   const [, renew] = useState(0)
+  const [focused, setFocused] = useState<number | null>(null)
   const options: Options = {
     count,
     estimateSize: () => rowPixels,
     getScrollElement: () => scroller.current,
-    overscan: 12,
+    overscan: OVERSCAN,
+    rangeExtractor: (range) => {
+      const inSight = defaultRangeExtractor(range)
+      if (focused === null || focused >= count || inSight.includes(focused)) return inSight
+      return [...inSight, focused].toSorted((a, b) => a - b) // L2
+    },
     scrollToFn: elementScroll,
     observeElementRect,
     observeElementOffset,
@@ -42,18 +63,54 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
   }, [shown])
 
   const items = virtualizer.getVirtualItems()
-  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0]
+  const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {}
+  const [first, last] = [Math.max(0, startIndex - OVERSCAN), Math.min(count - 1, endIndex + OVERSCAN)]
   useLayoutEffect(() => {
     if (count > 0) onRange?.(first, last)
   }, [first, last, count])
 
+  const stop = focused ?? (shown !== null && shown >= first && shown <= last ? shown : startIndex)
+  useLayoutEffect(() => {
+    for (const row of rowsOf(rows.current!)) {
+      for (const control of controlsOf(row)) control.tabIndex = indexOf(row) === stop ? 0 : -1 // L1
+    }
+  })
+  const take = ({ target }: FocusEvent): void => {
+    const row = rowsOf(rows.current!).find((each) => each.contains(target as Node)) // the focus is in an element
+    setFocused(row ? indexOf(row) : null)
+  }
+  const leave = ({ relatedTarget }: FocusEvent): void => {
+    if (!rows.current!.contains(relatedTarget as Node | null)) setFocused(null) // null: it goes nowhere
+  }
+  const step = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (by === undefined || focused === null || event.altKey || event.ctrlKey || event.metaKey) return
+    event.preventDefault()
+    const here = rowsOf(rows.current!).find((each) => indexOf(each) === focused)
+    const next = rowsOf(rows.current!).find((each) => indexOf(each) === focused + by)
+    if (!here || !next) return
+    const at = controlsOf(here).indexOf(document.activeElement as HTMLElement) // the focus is in the row
+    const controls = controlsOf(next)
+    ;(controls[at] ?? controls[0])?.focus({ preventScroll: true })
+    virtualizer.scrollToIndex(focused + by, { align: 'auto' })
+  }
+
   return html`<div class="list" ref=${scroller} tabindex="0" role="region" aria-label=${label}>
-    <div role="list" aria-label=${label} style=${{ height: `${virtualizer.getTotalSize()}px` }}>
+    <div
+      ref=${rows}
+      role="list"
+      aria-label=${label}
+      onFocusIn=${take}
+      onFocusOut=${leave}
+      onKeyDown=${step}
+      style=${{ height: `${virtualizer.getTotalSize()}px` }}
+    >
       ${items.map(
         ({ index, start, key }) =>
           html`<div
             role="listitem"
             key=${key}
+            data-index=${index}
             aria-setsize=${count}
             aria-posinset=${index + 1}
             style=${{ height: `${rowPixels}px`, transform: `translateY(${start}px)` }}
@@ -64,3 +121,7 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
     </div>
   </div>`
 }
+
+const rowsOf = (list: HTMLElement): readonly HTMLElement[] => [...list.children] as HTMLElement[] // which are drawn above
+const indexOf = (row: HTMLElement): number => Number(row.dataset['index'])
+const controlsOf = (row: HTMLElement): readonly HTMLElement[] => [...row.querySelectorAll<HTMLElement>(CONTROLS)]

@@ -3,6 +3,7 @@ import type { FunctionComponent, VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
+import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { parseMetrics } from '../overview/metrics.ts'
@@ -26,7 +27,7 @@ function Buckets(): VNode {
   const shown = (value ?? []).filter(({ name }) => name.includes(filter.toLowerCase()))
   return html`<div>
     <header class="bar">
-      <h1>Buckets ${value && html`<span class="badge">${value.length}</span>`}</h1>
+      <h1>Buckets ${value && html`<span class="badge">${exact(value.length)}</span>`}</h1>
       <span class="space"></span>
       <input
         type="search"

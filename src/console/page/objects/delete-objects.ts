@@ -25,7 +25,7 @@ export function DeleteMany({ bucket, keys, onClose, onDeleted }: DeleteProps): V
       throw new Refusal(
         409,
         'not_deleted',
-        `${refused.length} were not deleted; the first: ${refused[0]!.key}: ${refused[0]!.message}`,
+        `${exact(refused.length)} were not deleted; the first: ${refused[0]!.key}: ${refused[0]!.message}`,
       )
     onClose()
     onDeleted()

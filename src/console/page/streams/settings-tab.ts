@@ -2,6 +2,7 @@
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
+import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction } from '../loading.ts'
 import { Field, Form, When } from '../parts.ts'
@@ -64,7 +65,7 @@ function RedriveAll({ stream, onChange }: TabProps): VNode {
       again += page.redriven_count
       refused += page.results.filter(({ error }) => error !== undefined).length
       setDone(
-        `${again} are in their source again${refused > 0 ? `, ${refused} are not: they were used before, or their source is gone` : ''}.`,
+        `${exact(again)} are in their source again${refused > 0 ? `, ${exact(refused)} are not: they were used before, or their source is gone` : ''}.`,
       )
       if (page.end_of_stream || page.next_offset <= start) break
       start = page.next_offset

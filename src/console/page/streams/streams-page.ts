@@ -3,7 +3,7 @@ import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useRef, useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
-import { bytes, duration, rate } from '../format.ts'
+import { bytes, duration, exact, rate } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { Bytes, Count, Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
@@ -28,7 +28,7 @@ function Streams(): VNode {
   const shown = (value ?? []).filter(({ stream }) => stream.toLowerCase().includes(filter.toLowerCase()))
   return html`<div>
     <header class="bar">
-      <h1>Streams ${value && html`<span class="badge">${value.length}</span>`}</h1>
+      <h1>Streams ${value && html`<span class="badge">${exact(value.length)}</span>`}</h1>
       <span class="space"></span>
       <input
         type="search"
@@ -83,7 +83,7 @@ const Table = ({ streams, speeds }: { streams: readonly Stream[]; speeds: Readon
       </tbody>
     </table>
     ${streams.length === 0 && html`<p class="loading">No stream has such a name.</p>`}
-    ${streams.length > ROWS_MAX && html`<p class="loading">And ${streams.length - ROWS_MAX} more: filter by name.</p>`}
+    ${streams.length > ROWS_MAX && html`<p class="loading">And ${exact(streams.length - ROWS_MAX)} more: filter by name.</p>`}
   </div>`
 
 export function keepsText({ max_age_millis: age, max_bytes: size, min_cursor_name: cursor }: Retention): string {
