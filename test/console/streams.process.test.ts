@@ -57,7 +57,7 @@ const OVERVIEW = [
       ['Acknowledged', 'mq_queue_acks_total'],
       ['Delivered', 'mq_queue_deliveries_total'],
       ['Requests', 'mq_http_request_duration_seconds_count'],
-      ['Bytes published', 'mq_publish_bytes_total'],
+      ['Bytes in', 'mq_publish_bytes_total'],
       ['Disk used', 'mq_log_size_bytes'],
       ['Disk free', 'mq_log_room_bytes'],
       ['Streams', 'mq_streams'],
@@ -275,6 +275,18 @@ describe('streams in the console', () => {
     door.behind = behind
     await page.getByText('the newest', { exact: true }).waitFor()
     await page.getByText('the oldest', { exact: true }).waitFor({ state: 'detached' })
+  })
+
+  it('stand still while one of them is open, and say how many have come', async () => {
+    const rows = page.getByRole('list', { name: 'Records of moving' })
+    await rows.getByRole('button', { name: /the newest/ }).click()
+    await page.getByRole('complementary', { name: 'Record 1' }).waitFor()
+    await post('/v1/streams/moving/records', { message_id: 'newer', payload: 'a newer one' })
+    await page.getByRole('button', { name: '1 new' }).waitFor()
+    assert.equal(await rows.getByRole('listitem').count(), 1)
+    await page.getByRole('button', { name: '1 new' }).click()
+    await rows.getByText('a newer one', { exact: true }).waitFor()
+    assert.equal(await page.getByRole('complementary').count(), 0)
   })
 
   it('show all records also when they are too large for one answer', async () => {

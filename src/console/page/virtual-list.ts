@@ -23,8 +23,8 @@ interface ListProps {
   /** Index of the row that must be in sight; the list scrolls there when it changes. */
   readonly shown?: number | null
   readonly row: (index: number) => ComponentChildren
-  /** Rows that are in sight, and some beyond: what they show should be loaded. */
-  readonly onRange?: (first: number, last: number) => void
+  /** Rows that are in sight, and some beyond: what they show should be loaded. The top one is in sight itself. */
+  readonly onRange?: (first: number, last: number, top: number) => void
 }
 
 const OVERSCAN = 12
@@ -66,8 +66,8 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
   const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {}
   const [first, last] = [Math.max(0, startIndex - OVERSCAN), Math.min(count - 1, endIndex + OVERSCAN)]
   useLayoutEffect(() => {
-    if (count > 0) onRange?.(first, last)
-  }, [first, last, count])
+    if (count > 0) onRange?.(first, last, startIndex)
+  }, [first, last, startIndex, count])
 
   const stop = focused ?? (shown !== null && shown >= first && shown <= last ? shown : startIndex)
   useLayoutEffect(() => {

@@ -11,6 +11,8 @@ export interface ServiceMeasures {
   readonly path: string
   /** In this order; the first three that are counted share a chart. */
   readonly rates: readonly Measure[]
+  /** Not in the chart. */
+  readonly otherRates?: readonly Measure[]
   /** Totals with the reason as their label. */
   readonly refusals: readonly string[]
   readonly gauges: readonly Measure[]
@@ -78,9 +80,11 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
       { title: 'Published', metric: 'mq_publish_records_total', unit: 'count' },
       { title: 'Claims', metric: 'mq_queue_claims_total', unit: 'count' },
       { title: 'Acknowledged', metric: 'mq_queue_acks_total', unit: 'count' },
-      { title: 'Delivered', metric: 'mq_queue_deliveries_total', unit: 'count' },
+      { title: 'Bytes in', metric: 'mq_publish_bytes_total', unit: 'bytes' },
+    ],
+    otherRates: [
       { title: 'Requests', metric: 'mq_http_request_duration_seconds_count', unit: 'count' },
-      { title: 'Bytes published', metric: 'mq_publish_bytes_total', unit: 'bytes' },
+      { title: 'Delivered', metric: 'mq_queue_deliveries_total', unit: 'count' },
     ],
     refusals: ['mq_refusals_total'],
     gauges: [
@@ -100,8 +104,19 @@ export const MEASURES: Readonly<Record<ServiceName, ServiceMeasures>> = {
 
 /** Whether a metric is shown at all. */
 export function keeps(service: ServiceName): (name: string) => boolean {
-  const { rates, refusals, gauges, used, room, readErrors, syncSeconds, syncs, quarantine } = MEASURES[service]
-  const names = [...rates, ...gauges].map(({ metric }) => metric)
+  const {
+    rates,
+    otherRates = [],
+    refusals,
+    gauges,
+    used,
+    room,
+    readErrors,
+    syncSeconds,
+    syncs,
+    quarantine,
+  } = MEASURES[service]
+  const names = [...rates, ...otherRates, ...gauges].map(({ metric }) => metric)
   const others = [used, room, readErrors, syncSeconds, syncs, quarantine, ...Object.values(PROCESS)]
   const all = new Set<string>([...names, ...refusals, ...others])
   return (name) => all.has(name)

@@ -57,7 +57,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
   const timesMs = samples.map(({ atMs }) => atMs)
   return html`<div>
     <dl class="figures">
-      ${measures.rates.map((measure, at) => html`<${Rate} key=${measure.metric} measure=${measure} samples=${samples} color=${COLORS[counted.indexOf(measure)]} at=${at} />`)}
+      ${measures.rates.map((measure) => html`<${Rate} key=${measure.metric} measure=${measure} samples=${samples} color=${COLORS[counted.indexOf(measure)]} />`)}
     </dl>
     <${Chart}
       label=${`${TITLES[service]}: ${counted.map(({ title }) => title.toLowerCase()).join(', ')} a second, in the last 15 minutes`}
@@ -66,6 +66,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
       lines=${counted.map(({ title, metric }, at) => ({ title, color: COLORS[at]!, values: rates(samples, metric) }))}
     />
     <dl class="facts">
+      ${(measures.otherRates ?? []).map((measure) => html`<${Rate} key=${measure.metric} measure=${measure} samples=${samples} />`)}
       <${Fact} title="Disk used" unit="bytes" value=${last.value(measures.used)} />
       <${Fact} title="Disk free" unit="bytes" value=${last.value(measures.room)} />
       ${measures.gauges.map((each) => html`<${Fact} key=${each.title} ...${each} value=${last.value(each.metric)} />`)}

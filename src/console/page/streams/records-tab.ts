@@ -4,8 +4,8 @@
  */
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
-import { useEffect, useRef } from 'preact/hooks'
-import { bytes } from '../format.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { bytes, exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction } from '../loading.ts'
 import { Empty, Field, Form, Problem, When, link } from '../parts.ts'
@@ -34,7 +34,14 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
   const at = offsetIn(query['at'])
   const selected = offsetIn(query['record'])
   const { first_offset: first, next_offset: next } = stream
-  const anchor = Math.min(Math.max(at ?? (isOldestFirst ? first : next - 1), first), Math.max(first, next - 1))
+  const newest = Math.max(first, next - 1)
+  /** Rows stand still while somebody reads below the first one, or has opened a record. */
+  const [isReading, setReading] = useState(false)
+  const top = useRef(newest)
+  if (!isReading && selected === null) top.current = newest
+  const [turn, setTurn] = useState(0)
+  const anchor = Math.min(Math.max(at ?? (isOldestFirst ? first : top.current), first), newest)
+  const waiting = at === null && !isOldestFirst ? newest - anchor : 0
   const count = Math.min(ROWS_MAX, isOldestFirst ? next - anchor : anchor - first + 1)
   const offsetOf = (index: number): number => (isOldestFirst ? anchor + index : anchor - index)
   const blocks = useBlocks(stream)
@@ -44,6 +51,11 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
   useEffect(look, [anchor, first, next]) // the same rows are of other records now, or of more
   const go = (changes: Record<string, string | number | null>): void =>
     route(link(path, { ...query, ...changes }), true)
+  const showNewest = (): void => {
+    setReading(false)
+    setTurn(turn + 1)
+    go({ record: null })
+  }
   const step = (by: number): void => {
     const index = selected === null ? 0 : (isOldestFirst ? selected - anchor : anchor - selected) + by
     if (index >= 0 && index < count) go({ record: offsetOf(index) })
@@ -61,6 +73,7 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
     <section aria-label="Records">
       <${Jump} stream=${stream} isOldestFirst=${isOldestFirst} onGo=${go} />
       ${problem && html`<${Problem} of=${problem} />`}
+      ${waiting > 0 && html`<button type="button" class="new" onClick=${showNewest}><strong>${exact(waiting)}</strong> new</button>`}
       <button
         type="button"
         class="hidden"
@@ -81,14 +94,15 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
         <span>Offset</span><span>Stored</span><span>Key</span><span>Payload</span><span>Size</span>
       </div>
       <${VirtualList}
-        key=${`${at} ${isOldestFirst}`}
+        key=${`${at} ${isOldestFirst} ${turn}`}
         label=${`Records of ${stream.stream}`}
         count=${count}
         rowPixels=${ROW_PIXELS}
         shown=${selected === null ? null : isOldestFirst ? selected - anchor : anchor - selected}
-        onRange=${(from: number, to: number) => {
+        onRange=${(from: number, to: number, first: number) => {
           inSight.current = [from, to]
           look()
+          setReading(first > 0)
         }}
         row=${(index: number) => html`<${Row} offset=${offsetOf(index)} record=${blocks.recordAt(offsetOf(index))} isSelected=${offsetOf(index) === selected} onSelect=${() => go({ record: offsetOf(index) })} />`}
       />
