@@ -27,6 +27,14 @@ export type Environment = Readonly<Record<string, string>>
 /** A test that wants the console says where: all others leave its default port alone. */
 const NO_CONSOLE: Environment = { TRILOG_CONSOLE_BIND: 'off' }
 
+/** V2 */
+export function environmentOf(env: Environment): Record<string, string> {
+  const inherited = Object.entries(process.env).flatMap(([name, value]) =>
+    value === undefined || /^(LOGSTORE|MQ|OBJSTORE|TRILOG|NODE_TEST)_/.test(name) ? [] : [[name, value] as const],
+  )
+  return { ...Object.fromEntries(inherited), ...NO_CONSOLE, ...env }
+}
+
 const HASTEN = fileURLToPath(new URL('../../scripts/soak/hasten.ts', import.meta.url))
 
 /** For a service that does not live long: see scripts/soak/hasten.ts. */
@@ -60,14 +68,11 @@ class ServiceProcess {
   #mayEnd = false
 
   constructor({ entry, args, env, openFilesMax }: Command) {
-    const inherited = Object.entries(process.env).filter(
-      ([name]) => !/^(LOGSTORE|MQ|OBJSTORE|TRILOG|NODE_TEST)_/.test(name),
-    ) // V2
     const node = [process.execPath, entryFile(entry), ...args]
     const limited = openFilesMax === undefined ? [] : ['sh', '-c', `ulimit -n ${openFilesMax}; exec "$@"`, 'sh']
     const [command, ...rest] = [...limited, ...node]
     this.#child = spawn(command!, rest, {
-      env: { ...Object.fromEntries(inherited), ...NO_CONSOLE, ...env },
+      env: environmentOf(env),
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const child = this.#child

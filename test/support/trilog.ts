@@ -1,11 +1,11 @@
 /** `trilog` as people and scripts run it, on data directories and backups. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
-import { runToEnd } from './process.ts'
+import { runCommand } from './command.ts'
 import type { Ending, Environment, RunningService } from './process.ts'
 
 export const trilog = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
-  runToEnd({ entry: 'src/cli/trilog.js', args, env })
+  runCommand({ entry: 'src/cli/trilog.js', args, env })
 
 /** A command that succeeds; its answer by `--output json`. */
 export async function trilogJson<Answer>(args: readonly string[], env: Environment = {}): Promise<Answer> {
