@@ -10,7 +10,7 @@ import { Check } from 'typebox/value'
 import { DiagnosticsBundle } from '../../src/cli/diagnostics-bundle.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { assertRefusedRow, mq, mqJson } from './support.ts'
+import { assertRefusedRow, mq, mqAlone, mqJson } from './support.ts'
 
 const KEY = 'key-of-"anna\\-0123456789'
 const PAYLOAD = 'a-payload-that-nobody-may-see'
@@ -50,7 +50,7 @@ describe('mq diagnostics collect', () => {
       ['top.json', ['diagnostics', '--output', 'json', ...collect.slice(1, -1), '--target', server.url, '--output']],
     ] as const) {
       const path = `${server.directory}/${name}`
-      const { code, stderr } = await mq([...args, path])
+      const { code, stderr } = await mqAlone([...args, path])
       assert.deepEqual([code, stderr], [0, ''])
       assert.equal(statSync(path).mode & 0o777, 0o600)
       const bundle = read(path)

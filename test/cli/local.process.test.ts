@@ -1,4 +1,4 @@
-/** Specification "Command-line tool mq", rows "Local data", and contract "Broker", CLI: real processes on real directories. */
+/** Specification "Command-line tool mq", rows "Local data", and contract "Broker", CLI: on real directories. */
 import assert from 'node:assert/strict'
 import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { BrokerServer } from '../support/broker.ts'
 import type { ReplayedRecord } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { assertRefusedRow, mq, mqJson, snapshot } from './support.ts'
+import { assertRefusedRow, mq, mqAlone, mqJson, snapshot } from './support.ts'
 import type { RefusedRow } from './support.ts'
 import { entryFile } from '../support/entry.ts'
 
@@ -29,7 +29,7 @@ describe('mq cli on a data directory', () => {
   it('row "stream create": creates a catalog entry, and reuses it', async () => {
     const fresh = `${temporaryDirectory()}/a/b`
     const args = ['cli', '--data-dir', fresh, 'stream', 'create', 'orders']
-    assert.deepEqual(await mq(args), { code: 0, stdout: 'created stream orders\n', stderr: '' })
+    assert.deepEqual(await mqAlone(args), { code: 0, stdout: 'created stream orders\n', stderr: '' })
     assert.deepEqual(await mq(args), { code: 0, stdout: 'reused stream orders\n', stderr: '' })
     const again = await mqJson(args)
     assert.deepEqual([again['api_version'], again['stream'], again['created']], ['v1', 'orders', false])
@@ -75,7 +75,7 @@ describe('mq cli on a data directory', () => {
   })
 
   it('row "replay": text has its columns below each other', async () => {
-    const { code, stdout, stderr } = await mq(local('replay', 'orders'))
+    const { code, stdout, stderr } = await mqAlone(local('replay', 'orders'))
     assert.deepEqual([code, stderr], [0, ''])
     const [head, first, second, end] = stdout.split('\n')
     assert.match(head!, /^offset {2}message_id {2}ingested {18}key {3}payload$/)

@@ -16,7 +16,7 @@ import { killAtEnd } from '../support/left-behind.ts'
 import { LogStoreServer, policyTenant } from '../support/logstore.ts'
 import { encodeLogs, encodeTraces, logsRequest, text as attribute, tracesRequest } from '../support/otlp.ts'
 import type { LogRecord } from '../support/otlp.ts'
-import { runToEnd } from '../support/process.ts'
+import { runCommand } from '../support/command.ts'
 import type { Ending } from '../support/process.ts'
 import { eventually } from '../support/waiting.ts'
 import { entryFile } from '../support/entry.ts'
@@ -82,7 +82,7 @@ const said = (from: number, count: number, rest: Partial<LogRecord> = {}): LogRe
 
 const access = (): readonly string[] => ['--target', server.url, '--tenant', 'acme', '--token', TOKEN]
 const logs = (...args: readonly string[]): Promise<Ending> =>
-  runToEnd({ entry: 'src/cli/trilog.js', args: ['logs', ...args, ...access()], env: {} })
+  runCommand({ entry: 'src/cli/trilog.js', args: ['logs', ...args, ...access()], env: {} })
 
 /** A command that succeeds, and says nothing but its answer. */
 async function answered(...args: readonly string[]): Promise<string> {
@@ -282,7 +282,7 @@ describe('trilog logs, for the rest', () => {
 
   it('refuses a wrong token, in JSON for scripts, and takes tenant and token from the environment', async () => {
     const run = (token: string, ...args: readonly string[]): Promise<Ending> =>
-      runToEnd({
+      runCommand({
         entry: 'src/cli/trilog.js',
         args: ['logs', 'datasets', ...args],
         env: { TRILOG_LOGS_TARGET: server.url, TRILOG_LOGS_TENANT: 'acme', TRILOG_LOGS_TOKEN: token },
@@ -297,7 +297,7 @@ describe('trilog logs, for the rest', () => {
 
   it('every command has examples in its help, and its options', async () => {
     for (const command of LOGS_COMMANDS) {
-      const ended = await runToEnd({
+      const ended = await runCommand({
         entry: 'src/cli/trilog.js',
         args: [...command.name.split(' '), '--help'],
         env: {},
@@ -309,7 +309,7 @@ describe('trilog logs, for the rest', () => {
   })
 
   it('is completed by the shell', async () => {
-    const { stdout } = await runToEnd({ entry: 'src/cli/trilog.js', args: ['completion', 'bash'], env: {} })
+    const { stdout } = await runCommand({ entry: 'src/cli/trilog.js', args: ['completion', 'bash'], env: {} })
     const ask = `COMP_WORDS=(trilog logs search --fol); COMP_CWORD=3; _trilog; echo "\${COMPREPLY[@]}"`
     const shell = spawnSync('bash', [], { input: `${stdout}\n${ask}\n`, encoding: 'utf8' })
     assert.equal(shell.stdout, '--follow\n')
@@ -327,7 +327,7 @@ describe('trilog logs, for the rest', () => {
       const ca = `${directory}/${name}.pem`
       writeFileSync(ca, cert)
       const target = `https://${secure.readyLine.http}`
-      return runToEnd({
+      return runCommand({
         entry: 'src/cli/trilog.js',
         args: ['logs', 'datasets', '--target', target, '--tls-ca', ca],
         env: {},

@@ -1,4 +1,4 @@
-/** Specification "Command-line tool mq", row "Remote", and the commands that are ours: real processes that ask a real node. */
+/** Specification "Command-line tool mq", row "Remote", and the commands that are ours: commands that ask a real node. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,7 +11,7 @@ import { after, before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
 import type { Stream } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { assertRefusedRow, mq, mqJson } from './support.ts'
+import { assertRefusedRow, mq, mqAlone, mqJson } from './support.ts'
 import type { RefusedRow } from './support.ts'
 import { entryFile } from '../support/entry.ts'
 
@@ -37,7 +37,7 @@ describe('mq cli --target', { concurrency: 2 }, () => {
   it('row "Remote": health', async () => {
     const health = await mqJson(remote('health'))
     assert.deepEqual([health['status'], health['service'], health['node_id']], ['ok', 'mq', 'node-1'])
-    const { stdout } = await mq(['cli', 'health', '--target', `${server.url}/`])
+    const { stdout } = await mqAlone(['cli', 'health', '--target', `${server.url}/`])
     assert.match(stdout, /^status {10}ok\nservice {9}mq\n/)
   })
 

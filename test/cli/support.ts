@@ -2,10 +2,15 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { runCommand } from '../support/command.ts'
 import { runToEnd } from '../support/process.ts'
 import type { Ending, Environment } from '../support/process.ts'
 
 export const mq = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
+  runCommand({ entry: 'src/cli/mq.js', args, env })
+
+/** With nothing of another command around it. */
+export const mqAlone = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
   runToEnd({ entry: 'src/cli/mq.js', args, env })
 
 /** A command that succeeds; its answer by `--output json`. */
