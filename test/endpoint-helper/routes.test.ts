@@ -17,6 +17,7 @@ import type { EndpointService } from '../../src/http/endpoint.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { serve } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
+import { codePoint } from '../support/code-point.ts'
 
 /** Says in JSON which refusal or which error it was. */
 const service: EndpointService = {
@@ -183,7 +184,7 @@ describe('the endpoint helper over HTTP', () => {
       let n = 0
       const latencies = fc.double({ noDefaultInfinity: true, noNaN: true }).map((value) => value + 0) // -0 is 0 in JSON
       await fc.assert(
-        fc.asyncProperty(fc.string({ unit: 'binary' }), latencies, async (url, latency) => {
+        fc.asyncProperty(fc.string({ unit: codePoint }), latencies, async (url, latency) => {
           const id = `any-${n++}`
           assert.deepEqual(await post(id, { url, latency, activation_id: id }), [200, 'Data stored'])
           assert.deepEqual(await get(id), [200, { url, latency, activation_id: id }])

@@ -4,6 +4,7 @@ import { SaxesParser } from 'saxes'
 import fc from 'fast-check'
 import { S3Error } from '../../src/objectstore/refusals.ts'
 import type { RefusalCode, RefusalFields } from '../../src/objectstore/refusals.ts'
+import { codePoint } from './code-point.ts'
 
 export const bytes = (text: string): Buffer => Buffer.from(text)
 
@@ -64,10 +65,10 @@ export const plain = ({ children, text }: XmlNode): Plain =>
   children.length === 0 ? text : children.map((child) => [child.name, plain(child)] as const)
 
 /** What XML can carry: as much of Unicode as its 1.0 allows. */
-export const xmlText = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => isXmlText(text))
+export const xmlText = fc.string({ unit: codePoint, maxLength: 40 }).filter((text) => isXmlText(text))
 
 /** Anything a key or a name may be, whether XML can carry it or not. */
-export const anyText = fc.string({ unit: 'binary', maxLength: 40 })
+export const anyText = fc.string({ unit: codePoint, maxLength: 40 })
 
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const isXmlText = (text: string): boolean => !/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/.test(text)

@@ -1,6 +1,7 @@
 /** Search texts that nobody means well with: long, nested, in every script, with control characters and halves of characters. */
 import fc from 'fast-check'
 import { SEARCH_LENGTH_MAX } from '../../src/logstore/search/expression.ts'
+import { codePoint } from './code-point.ts'
 
 /** One character or more of each script that Node knows words in, and what scripts are mixed with. */
 const SAMPLES = [
@@ -41,13 +42,13 @@ const unit = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...SAMPLES) },
   { weight: 4, arbitrary: fc.constantFrom(...SYNTAX) },
   { weight: 2, arbitrary: fc.constantFrom('timeout', 'a*', 'code:>41', '"get timeout"', '1e999', '9'.repeat(60)) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 8 }) },
+  { weight: 1, arbitrary: fc.string({ unit: codePoint, maxLength: 8 }) },
 )
 
 /** Up to the most characters that a search may have, and a little more. */
 export const hostileSearches: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.array(unit, { maxLength: 60 }).map((parts) => parts.join('')) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 300 }) },
+  { weight: 1, arbitrary: fc.string({ unit: codePoint, maxLength: 300 }) },
   {
     weight: 2,
     arbitrary: fc.tuple(unit, fc.nat({ max: SEARCH_LENGTH_MAX + 10 })).map(([part, length]) => filled(part, length)),

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { serializer } from '../../../src/http/serializer.ts'
 import { publishText } from '../../../src/broker/api/publish-text.ts'
 import { PublishReply } from '../../../src/broker/wire/record-answers.ts'
+import { codePoint } from '../../support/code-point.ts'
 
 const bySchema = serializer(PublishReply)
 const acknowledgements = [
@@ -20,7 +21,7 @@ const receipt = {
 }
 const text = fc.oneof(
   fc.string(),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: codePoint }),
   fc.constantFrom('plain', '"', '\\', '\u007f', 'ä', '\ud800'),
 )
 const reply = fc.record(

@@ -11,6 +11,7 @@ import { RecordReader } from '../../../src/broker/records/reader.ts'
 import type { LogWriter } from '../../../src/log/log-writer.ts'
 import type { Log } from '../../../src/log/log.ts'
 import { World, openWriter } from '../../support/log-harness.ts'
+import { codePoint } from '../../support/code-point.ts'
 
 /** Objects as literals make them: fast-check's own have no prototype now and then. */
 export const plain = <T>(fields: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> =>
@@ -19,7 +20,7 @@ export const plain = <T>(fields: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): 
 /** Short and long, with everything JSON escapes and everything UTF-8 takes one to four bytes for. */
 export const text = fc.oneof(
   fc.string(),
-  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc.string({ unit: codePoint, maxLength: 80 }),
   fc.string({ unit: fc.constantFrom('a', '"', '\\', '\n', '\u0001', '\u007f', 'é', '€', '😀'), maxLength: 70 }),
 )
 const hexText = fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes).toString('hex'))

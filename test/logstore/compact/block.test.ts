@@ -19,6 +19,7 @@ import {
 import { Shapes } from '../../../src/logstore/compact/shapes.ts'
 import { TextColumn, TextColumnWriter } from '../../../src/logstore/compact/text-column.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+import { codePoint } from '../../support/code-point.ts'
 
 const OWNER = { tenant: 'acme', dataset: 'orders' }
 const NO_TRACE = new Uint32Array(4)
@@ -29,7 +30,7 @@ const value: fc.Arbitrary<object> = fc.letrec<{ value: object }>((tie) => ({
     { maxDepth: 2 },
     fc.record({
       stringValue: fc.oneof(
-        fc.string({ unit: 'binary' }),
+        fc.string({ unit: codePoint }),
         fc.constantFrom('order 17 of 007', 'a1 b22', '9'.repeat(20)),
       ),
     }),
@@ -156,7 +157,7 @@ describe('a block', () => {
 describe('columns', () => {
   it('of texts give each back, and have a form for what differs in numbers only', () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: codePoint }),
       fc.string({ unit: fc.constantFrom('a', '1', '0', '-', '_', 'é', '\u0001', '\u0002', '\u0003', ' ') }),
       fc.tuple(fc.nat(), fc.nat()).map(([a, b]) => `order ${a} of c-${b}x in ${a % 7} ms`),
     )
