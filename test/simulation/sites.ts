@@ -355,7 +355,7 @@ export class SitesHistory {
     await site.world.flush()
     await site.look() // so that it is known what goes
     const offset = Math.min(below, site.stream.nextOffset)
-    const purged = new Pending(site.world.broker.purgeStream(CALLER, STREAM, { offset }, false))
+    const purged = new Pending(site.world.broker.purgeStream(CALLER, STREAM, { offset }, true))
     await site.world.flush()
     if (!isReadOnly(site)) assert.equal(purged.outcome.kind, 'answered')
   }
