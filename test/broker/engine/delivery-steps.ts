@@ -44,9 +44,13 @@ export interface LeaseRequest {
 
 interface AskedClaim {
   readonly asked: RefClaim
+  /** Null: it has none. */
+  readonly id: string | null
   readonly stream: string
   readonly group: string
 }
+
+const CLAIM_IDS = ['id-1', 'id-2'] as const
 
 export class DeliverySteps extends Steps {
   protected held: Held[] = []
@@ -74,16 +78,19 @@ export class DeliverySteps extends Steps {
 
   claim(name: string, groupName: string, c: number, fromOffset: boolean): void {
     const waitMs = c % 5 === 0 ? 40 : 0
+    const id = c % 4 === 0 ? pick(CLAIM_IDS, c >> 2) : null
     const { broker } = this.world
-    this.lease(name, groupName, c, fromOffset, waitMs > 0, async (path, { startOffset, max, timeoutMs }) => {
+    const ask = async (path: GroupPath, { startOffset, max, timeoutMs }: LeaseRequest): Promise<ClaimAnswer> => {
       const body = {
+        claim_id: id,
         start_offset: startOffset,
         max_messages: max,
         lease_timeout_millis: timeoutMs,
         wait_millis: waitMs,
       }
       return jsonOf<ClaimAnswer>(await broker.claim(CALLER, path, body, PATIENT))
-    })
+    }
+    this.lease(name, groupName, c, fromOffset, waitMs > 0, ask, id)
   }
 
   /** A claim, however it is asked for. */
@@ -94,6 +101,7 @@ export class DeliverySteps extends Steps {
     fromOffset: boolean,
     waits: boolean,
     run: (path: GroupPath, request: LeaseRequest) => Promise<ClaimAnswer>,
+    id: string | null = null,
   ): void {
     const next = this.stream(name)?.nextOffset ?? 0
     const { losses } = this.trace
@@ -101,7 +109,7 @@ export class DeliverySteps extends Steps {
     const max = 1 + (c % 3)
     const timeoutMs = pick([0, 0, 10_000], c) + this.operations + 1 // different for each claim
     const asked = { startOffset, max }
-    const claim = { asked, stream: name, group: groupName }
+    const claim = { asked, id, stream: name, group: groupName }
     this.#claims.set(timeoutMs, claim)
     const number = this.operations
     if (waits) this.#waitingClaims.set(number, claim)
@@ -123,10 +131,11 @@ export class DeliverySteps extends Steps {
     })
   }
 
-  #checkClaim(answer: ClaimAnswer, { stream, group }: { stream: string; group: string }, timeoutMs: number): void {
+  #checkClaim(answer: ClaimAnswer, asked: AskedClaim, timeoutMs: number): void {
+    const { stream, group } = asked
     assert.equal(answer.delivery_count, answer.deliveries.length)
     const frame = this.#claimFrame(timeoutMs)
-    if (frame === undefined) return assert.equal(answer.delivery_count, 0)
+    if (frame === undefined) return this.#checkRepeat(answer, asked)
     assert.equal(frame.state, 'stored')
     const claim = decodeClaim(frame.payload)!
     const given = claim.runs.flatMap(({ offset, count, attempt }) =>
@@ -154,6 +163,28 @@ export class DeliverySteps extends Steps {
       const { groupNumber, claimNumber } = claim
       const ids = { subscriptionId: answer.subscription_id, deliveryId: delivery_id, groupNumber, claimNumber }
       this.held.push({ stream, group, ...ids, offset, attempt })
+    }
+  }
+
+  /** It leased nothing: what it gives is of a claim of its id, of a group that may be gone by now. */
+  #checkRepeat({ deliveries, subscription_id }: ClaimAnswer, { id, stream, group: name }: AskedClaim): void {
+    if (deliveries.length === 0) return
+    const { tokens, groups } = this.reference
+    const named = groups.filter((each) => each.name === name && each.stream.name === stream)
+    const [found] = named.flatMap((group) => {
+      const claims = (id !== null && group.claimsWithId.get(id)) || []
+      const claim = claims.find((each) => tokens.subscription(group.number, each.claimNumber) === subscription_id)
+      return claim ? [{ group, claim }] : []
+    })
+    assert.ok(found, 'a claim that leases nothing gives what its id stands for')
+    const { group, claim } = found
+    for (const { delivery_id, offset, attempt, record } of deliveries) {
+      const isOfClaim = claim.runs.some(
+        (run) => run.attempt === attempt && offset >= run.offset && offset < run.offset + run.count,
+      )
+      assert.ok(isOfClaim, `attempt ${attempt} at offset ${offset} is of another claim`)
+      assert.equal(delivery_id, tokens.delivery(group.number, offset, attempt))
+      assert.deepEqual(record, group.stream.records.get(offset))
     }
   }
 

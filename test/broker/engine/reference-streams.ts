@@ -1,4 +1,5 @@
 /** What a reference knows of streams and groups. */
+import type { ClaimWithId } from '../../../src/broker/state/claim-ids.ts'
 import { NaiveGroup } from '../../support/naive-group.ts'
 import type { Change } from '../../../src/broker/frames/change.ts'
 import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
@@ -65,6 +66,8 @@ export class RefGroup {
   readonly observations = new Map<string, ChangeOf<'observation'>>()
   /** Number of the next. */
   claims: number
+  /** All claims that had an id, by it. */
+  readonly claimsWithId = new Map<string, ClaimWithId[]>()
   isDeleted = false
 
   constructor(number: number, name: string, stream: RefStream, claims = 0) {
@@ -78,6 +81,18 @@ export class RefGroup {
   /** Time has come so far: what is due is available again, or up to the failure policy. */
   meet(nowMs: number): void {
     this.queue.expire(nowMs, Infinity, this.stream.appliesOnExpiry)
+  }
+
+  /** What an id stands for: deliveries of its last claim whose lease is active. */
+  livingOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
+    const claim = this.claimsWithId.get(id)?.at(-1)
+    const given = (claim?.runs ?? []).flatMap(({ offset: first, count, attempt }) =>
+      Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),
+    )
+    return given.filter(({ offset, attempt }) => {
+      const found = this.queue.find(offset, attempt, nowMs)
+      return found.kind === 'active' && found.claimNumber === claim!.claimNumber
+    })
   }
 
   /** Offsets that a claim would find. */

@@ -252,7 +252,7 @@ export class Reference {
   }
 
   #applyClaim(payload: Buffer, intent: Intent): void {
-    const { groupNumber, claimNumber, atMs, expiresAtMs, runs } = decodeClaim(payload)!
+    const { groupNumber, claimNumber, atMs, expiresAtMs, runs, id } = decodeClaim(payload)!
     const group = this.groups[groupNumber]
     assert.ok(group && !group.isDeleted, 'a claim of a group that is there')
     assert.equal(claimNumber, group.claims)
@@ -265,6 +265,10 @@ export class Reference {
         const free = group.plan({ startOffset: offset, max: count })
         assert.deepEqual(free, [{ offset, count, attempt }], 'only what is available is given out')
       }
+    }
+    if (id !== undefined) {
+      assert.deepEqual(group.livingOf(id, atMs), [], 'an id stands for one claim while that lives')
+      group.claimsWithId.set(id, [...(group.claimsWithId.get(id) ?? []), { claimNumber, runs }])
     }
     group.claims += 1
     group.queue.applyClaim(claimNumber, atMs, expiresAtMs, runs)
