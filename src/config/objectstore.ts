@@ -64,7 +64,7 @@ export const objectStoreSettings = {
   OBJSTORE_EXTENSIONS: someOf(EXTENSIONS, {
     default: '',
     description:
-      'Comma-separated, beyond the profile. `list-v1`: ListObjects version 1; `ignore-acl-headers`: ACLs are passed over instead of refused',
+      'Comma-separated, beyond the profile. `list-v1`: ListObjects version 1; `ignore-acl-headers`: ACLs are ignored instead of refused',
   }),
   OBJSTORE_MAX_PUT_BYTES: integer({
     default: String(OBJSTORE_PUT_BYTES_DEFAULT),
