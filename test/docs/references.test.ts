@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { NOTES, PAGES, document, root } from './markdown.ts'
 
@@ -18,6 +18,15 @@ const anchorsOf = (text: string): ReadonlySet<string> =>
     ),
   )
 
+/** The labels in heads of files, by the name of the file; of files without any there is none. */
+const INVARIANTS = new Map<string, Set<string>>()
+for (const path of globSync('{src,workers,native-free-codecs}/**/*.ts', { cwd: root })) {
+  const labels = document(path).match(/(?<=^ \* +)[A-Z]\d+(?= +\S)/gm) ?? []
+  if (labels.length === 0) continue
+  const name = basename(path, '.ts')
+  INVARIANTS.set(name, new Set([...(INVARIANTS.get(name) ?? []), ...labels]))
+}
+
 describe('what the documents point at', () => {
   for (const name of DOCUMENTS) {
     const text = document(name)
@@ -28,6 +37,15 @@ describe('what the documents point at', () => {
         named.filter((path) => globSync(path, { cwd: root }).length === 0),
         [],
       )
+    })
+
+    it(`exists, of the numbered invariants of ${name}`, () => {
+      const cited = Array.from(text.matchAll(/([a-z][a-z0-9-]*)(?:\.ts)?`? ([A-Z]\d+)\b/g), ([, file, label]) => [
+        file!,
+        label!,
+      ])
+      const isUnknown = ([file, label]: readonly string[]): boolean => INVARIANTS.get(file!)?.has(label!) === false
+      assert.deepEqual(cited.filter(isUnknown), [])
     })
 
     it(`exists, of the links of ${name}`, () => {
