@@ -1,7 +1,8 @@
 /** Issue "The console", 1 and 4: signing in to services that ask for credentials, and working with objects, in a browser. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { AwsClient } from 'aws4fetch'
 import type { Locator } from 'playwright-core'
@@ -25,16 +26,13 @@ const GRANTS = [
   'stream.ack',
 ]
 
-/** Three files that a visitor drags into the page. */
+/** In a folder that a visitor drags into the page. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-const DRAGGED = `(() => {
-  const dragged = new DataTransfer()
-  const bytes = Uint8Array.from(atob('${PIXEL}'), (character) => character.charCodeAt(0))
-  dragged.items.add(new File(['{"count":12345678901234567890,"price":1.50}'], 'report.json', { type: 'application/json' }))
-  dragged.items.add(new File([bytes], 'pixel.png', { type: 'image/png' }))
-  dragged.items.add(new File(['as they are: {"a" :1'], 'notes.txt', { type: 'text/plain' }))
-  return dragged
-})()`
+const DRAGGED = {
+  'docs/2026/report.json': Buffer.from('{"count":12345678901234567890,"price":1.50}'),
+  'docs/2026/pixel.png': Buffer.from(PIXEL, 'base64'),
+  'docs/notes.txt': Buffer.from('as they are: {"a" :1'),
+}
 
 const directory = temporaryDirectory()
 const fileOf = (name: string, content: object): string => {
@@ -253,25 +251,41 @@ describe('objects in the console', () => {
   })
 
   it('come by drag and drop, lie in folders, are found by how they begin, and show what is in them', async () => {
-    await page.goto(`/objects/photos?prefix=${encodeURIComponent('docs/2026/')}`)
+    for (const [path, bytes] of Object.entries(DRAGGED)) {
+      mkdirSync(dirname(`${directory}/${path}`), { recursive: true })
+      writeFileSync(`${directory}/${path}`, bytes)
+    }
+    await page.goto(`/objects/photos?prefix=${encodeURIComponent('from a disk/')}`)
     await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
-    const dataTransfer = await page.evaluateHandle(DRAGGED)
-    await page.locator('.split').dispatchEvent('dragover', { dataTransfer })
+    const devtools = await page.context().newCDPSession(page)
+    const drag = (type: 'dragEnter' | 'dragOver' | 'drop'): Promise<unknown> =>
+      devtools.send('Input.dispatchDragEvent', {
+        type,
+        x: 400,
+        y: 400,
+        data: { items: [], files: [`${directory}/docs`], dragOperationsMask: 1 },
+      })
+    await drag('dragEnter')
+    await drag('dragOver')
     await page.locator('.split.over').waitFor()
-    await page.locator('.split').dispatchEvent('drop', { dataTransfer })
+    await drag('drop')
     await eventually(async () => (await page.getByText('stored').count()) === 3)
     const listed = page.getByRole('list', { name: 'Objects of photos' })
-    await eventually(async () => (await listed.getByRole('listitem').count()) === 3)
+    await listed.getByRole('button', { name: 'docs/', exact: true }).click()
+    await listed.getByRole('button', { name: 'notes.txt' }).click()
+    const detail = page.getByRole('complementary', { name: 'Object' })
+    const content = detail.getByLabel('Content')
+    await content.getByText('as they are: {"a" :1').waitFor()
 
     await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'all' }).click()
+    await listed.getByRole('button', { name: 'from a disk/', exact: true }).click()
     await listed.getByRole('button', { name: 'docs/', exact: true }).click()
+    await page.getByText('1 object and 1 folder.').waitFor()
     await listed.getByRole('button', { name: '2026/', exact: true }).click()
     await page.getByLabel('Names that begin with').fill('re')
     await page.getByText('1 object and 0 folders').waitFor()
     await listed.getByRole('button', { name: 'report.json' }).click()
-    const detail = page.getByRole('complementary', { name: 'Object' })
-    const content = detail.getByLabel('Content')
-    await content.waitFor()
+    await content.getByText('count').waitFor()
     assert.equal(await content.textContent(), '{\n  "count": 12345678901234567890,\n  "price": 1.50\n}')
     await page.reload() // the address has the folder, the search and the object
     await content.waitFor()
@@ -282,8 +296,6 @@ describe('objects in the console', () => {
     await detail.getByRole('img', { name: /pixel.png/ }).waitFor()
     const shown = "document.querySelector('img.preview')"
     assert.equal(await page.evaluate(`${shown}.decode().then(() => ${shown}.naturalWidth)`), 1)
-    await listed.getByRole('button', { name: 'notes.txt' }).click()
-    await content.getByText('as they are: {"a" :1').waitFor()
     assert.deepEqual(visitor.complaints, [])
   })
 

@@ -4,13 +4,14 @@ import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { exact } from '../format.ts'
 import { html } from '../html.ts'
-import { againLater } from '../loading.ts'
+import { againLater, useAction } from '../loading.ts'
 import { Bytes, Empty, Loading, Problem, When, link } from '../parts.ts'
 import { asRefusal } from '../request.ts'
 import type { Refusal } from '../request.ts'
 import { session } from '../session.ts'
 import { VirtualList } from '../virtual-list.ts'
 import { DeleteMany } from './delete-objects.ts'
+import { chosenFiles, droppedFiles } from './dropped.ts'
 import { ObjectDetail } from './object-detail.ts'
 import { listObjects } from './s3.ts'
 import type { ListedObject } from './s3.ts'
@@ -43,7 +44,7 @@ export function Browser({ bucket }: { bucket: string }): VNode {
     setMarked((before) =>
       before.has(key) ? new Set([...before].filter((each) => each !== key)) : new Set([...before, key]),
     )
-  const upload = (files: Iterable<File>): void => startUploads(bucket, prefix, files)
+  const dropping = useAction()
   const step = (by: number): void => {
     const next = objects[objects.findIndex(({ key }) => key === selected) + by]
     if (next) go({ key: next.key })
@@ -53,11 +54,14 @@ export function Browser({ bucket }: { bucket: string }): VNode {
   const drop = (event: DragEvent): void => {
     event.preventDefault()
     setOver(false)
-    upload(event.dataTransfer?.files ?? [])
+    if (event.dataTransfer === null) return
+    const files = droppedFiles(event.dataTransfer)
+    dropping.run(async () => startUploads(bucket, prefix, await files))
   }
   return html`<div
     class=${`split ${selected === undefined ? '' : 'open'} ${isOver ? 'over' : ''}`}
     onDragOver=${(event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes('Files')) return
       event.preventDefault()
       setOver(true)
     }}
@@ -86,7 +90,7 @@ export function Browser({ bucket }: { bucket: string }): VNode {
           ref=${chooser}
           aria-label="Files to upload"
           onChange=${(event: { currentTarget: HTMLInputElement }) => {
-            upload(event.currentTarget.files ?? [])
+            startUploads(bucket, prefix, chosenFiles(event.currentTarget.files ?? []))
             event.currentTarget.value = ''
           }}
         />
@@ -108,6 +112,7 @@ export function Browser({ bucket }: { bucket: string }): VNode {
         onClick=${() => step(-1)}
       ></button>
       <${UploadList} bucket=${bucket} onDone=${reload} />
+      ${dropping.problem && html`<${Problem} of=${dropping.problem} />`}
       ${problem && html`<${Problem} of=${problem} />`}
       ${
         !isLoaded

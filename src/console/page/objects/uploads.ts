@@ -8,6 +8,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { RETRY_MS } from '../loading.ts'
 import { Refusal, asRefusal, refusalOf } from '../request.ts'
+import type { NamedFile } from './dropped.ts'
 import { prepared, s3, textIn } from './s3.ts'
 import type { S3Request } from './s3.ts'
 
@@ -244,11 +245,8 @@ async function runNext(): Promise<void> {
 const waiting = (): Upload | undefined => uploads.find(({ state }) => state === 'waiting')
 
 /** @param prefix that the names of the files go behind */
-export function startUploads(bucket: string, prefix: string, files: Iterable<File>): void {
-  const added = Array.from(
-    files,
-    (file) => new Upload(bucket, `${prefix}${file.webkitRelativePath || file.name}`, file),
-  )
+export function startUploads(bucket: string, prefix: string, files: readonly NamedFile[]): void {
+  const added = files.map(({ name, file }) => new Upload(bucket, `${prefix}${name}`, file))
   uploads = [...uploads, ...added]
   changed()
   void runNext()
