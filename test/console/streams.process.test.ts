@@ -398,7 +398,8 @@ describe('streams in the console', () => {
         assert.ok(isRight, `${name}, ${title}: ${digits} and not ${expected}`)
       }
       await card.getByText('1 s', { exact: true }).waitFor() // of a sync: seconds and syncs grow alike
-      await card.getByText('Up for').waitFor()
+      await card.getByTitle('1 s', { exact: true }).waitFor()
+      await card.getByTitle(/^since \d/).waitFor()
       await card.getByText(/^\d+\.\d+\.\d+$/).waitFor() // its version
       await card
         .getByText(/^[1-9][\d.,]*K?\/s$/)

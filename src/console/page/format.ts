@@ -87,6 +87,12 @@ export function duration(seconds: number): string {
   return rest > 0 ? `${count} ${unit} ${rest} ${next![1]}` : `${count} ${unit}`
 }
 
+const digits = new Intl.NumberFormat(undefined, { maximumFractionDigits: 6 })
+
+export const exactDuration = (seconds: number): string => `${digits.format(seconds)} s`
+
+export const exactRate = (perSecond: number): string => `${digits.format(perSecond)} a second`
+
 /** `3 min ago`, `in 20 s`. */
 export function ago(ms: number, nowMs: number): string {
   const seconds = (ms - nowMs) / 1000

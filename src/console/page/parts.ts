@@ -1,7 +1,7 @@
 /** The parts that all pages are made of. */
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { ago, bytes, compact, exact, exactBytes, time } from './format.ts'
+import { ago, bytes, compact, duration, exact, exactBytes, exactDuration, time } from './format.ts'
 import { html } from './html.ts'
 import type { Action } from './loading.ts'
 import type { Refusal } from './request.ts'
@@ -13,6 +13,9 @@ export const Count = ({ of }: { of: number }): VNode =>
 
 export const Bytes = ({ of }: { of: number }): VNode =>
   html`<span class="number" title=${exactBytes(of)}>${bytes(of)}</span>`
+
+export const Duration = ({ seconds }: { seconds: number }): VNode =>
+  html`<span class="number" title=${exactDuration(seconds)}>${duration(seconds)}</span>`
 
 /** A moment: how long ago, and exactly when on hover. */
 export const When = ({ ms, asTime = false }: { ms: number; asTime?: boolean }): VNode =>

@@ -1,9 +1,10 @@
 /** One service: how it is, what it does now, and what it did in the last 15 minutes. */
 import type { VNode } from 'preact'
 import { Chart } from '../chart.ts'
-import { byteRate, bytes, compact, duration, exact, exactBytes, rate } from '../format.ts'
+import { byteRate, bytes, compact, duration, exact, exactBytes, rate, time } from '../format.ts'
 import { html } from '../html.ts'
 import { SignIn } from '../account.ts'
+import { Count, Duration } from '../parts.ts'
 import { TITLES, session, useCredentials } from '../session.ts'
 import type { ServiceName } from '../session.ts'
 import { growth, rates, useKnown } from './history.ts'
@@ -74,7 +75,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
         last.value(measures.syncs) !== null &&
         html`<div>
           <dt>Time of a sync</dt>
-          <dd>${syncTime(service, samples)}</dd>
+          <dd><${SyncTime} service=${service} samples=${samples} /></dd>
         </div>`
       }
       <${Fact} title="Damaged ranges" unit="count" value=${last.value(measures.quarantine)} isBad />
@@ -84,7 +85,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
         last.value(PROCESS.started) !== null &&
         html`<div>
           <dt>Up for</dt>
-          <dd>${upTime(last)}</dd>
+          <dd title=${`since ${time((last.value(PROCESS.started) ?? 0) * 1000)}`}>${upTime(last)}</dd>
         </div>`
       }
       ${
@@ -132,14 +133,15 @@ function Fact({ title, unit, value, isBad = false }: FactProps): VNode | null {
 }
 
 /** The mean of the last 15 minutes, or of all time when nothing was synced since. */
-function syncTime(service: ServiceName, samples: Known['samples']): string {
+function SyncTime({ service, samples }: { service: ServiceName; samples: Known['samples'] }): VNode {
   const { syncSeconds, syncs } = MEASURES[service]
   const there = samples.filter(({ isEmpty }) => !isEmpty)
   const [first, last] = [there[0], there.at(-1)]
   const between = (metric: string): number => (last?.value(metric) ?? 0) - (first?.value(metric) ?? 0)
-  if (between(syncs) > 0) return duration(between(syncSeconds) / between(syncs))
+  if (between(syncs) > 0) return html`<${Duration} seconds=${between(syncSeconds) / between(syncs)} />`
   const count = last?.value(syncs) ?? 0
-  return count > 0 ? duration((last?.value(syncSeconds) ?? 0) / count) : '–'
+  if (count === 0) return html`<span>–</span>`
+  return html`<${Duration} seconds=${(last?.value(syncSeconds) ?? 0) / count} />`
 }
 
 const upTime = (last: Sample): string => {
@@ -152,7 +154,14 @@ function Refused({ counts }: { counts: ReadonlyMap<string, number> }): VNode {
   return html`<div class="refused">
     <h3>Refused since this page was opened</h3>
     <ul>
-      ${[...counts].toSorted(([, a], [, b]) => b - a).map(([kind, count]) => html`<li key=${kind}><code>${kind}</code> <span class="badge">${compact(count)}</span></li>`)}
+      ${[...counts]
+        .toSorted(([, a], [, b]) => b - a)
+        .map(
+          ([kind, count]) =>
+            html`<li key=${kind}>
+              <code>${kind}</code> <span class="badge"><${Count} of=${count} /></span>
+            </li>`,
+        )}
     </ul>
   </div>`
 }

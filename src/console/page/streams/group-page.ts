@@ -3,10 +3,10 @@ import type { VNode } from 'preact'
 import { useLocation, useRoute } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
-import { ago, duration, exact } from '../format.ts'
+import { ago, exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
-import { Count, Loading, Problem, When } from '../parts.ts'
+import { Count, Duration, Loading, Problem, When } from '../parts.ts'
 import { askJson } from '../request.ts'
 import { describeStream, groupPath, replay } from './api.ts'
 import type { Cursor, Delayed, Lease, Stream } from './api.ts'
@@ -123,7 +123,7 @@ function Shown({ stream, group }: { stream: string; group: string }): VNode {
               <div>
                 <dt>Oldest waits</dt>
                 <dd>
-                  ${value.oldestMs === null ? '–' : duration(Math.max(0.001, (Date.now() - value.oldestMs) / 1000))}
+                  ${value.oldestMs === null ? '–' : html`<${Duration} seconds=${Math.max(0.001, (Date.now() - value.oldestMs) / 1000)} />`}
                 </dd>
               </div>
             </dl>
@@ -195,7 +195,7 @@ function Leases({ state: { leases, stream }, withEnded, onShowEnded, onDo }: Lea
                       <td class="right number">${lease.attempt}</td>
                       <td><span class=${`state ${lease.state}`}>${lease.state.replaceAll('_', ' ')}</span></td>
                       <td class="number">
-                        ${lease.state === 'active' ? duration(Math.max(0.001, lease.lease_remaining_millis / 1000)) : '–'}
+                        ${lease.state === 'active' ? html`<${Duration} seconds=${Math.max(0.001, lease.lease_remaining_millis / 1000)} />` : '–'}
                       </td>
                       <td>${lease.reason ?? ''}</td>
                       <td class="mono fine">${lease.delivery_id}</td>

@@ -5,10 +5,10 @@
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { bytes, exact } from '../format.ts'
+import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction } from '../loading.ts'
-import { Empty, Field, Form, Problem, When, link } from '../parts.ts'
+import { Bytes, Empty, Field, Form, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
 import { VirtualList } from '../virtual-list.ts'
@@ -133,7 +133,7 @@ function Row({ offset, record, isSelected, onSelect }: RowProps): VNode {
     <span><${When} ms=${ingestMs} /></span>
     <span class="cut mono">${keyHex === null ? '' : (textOf(keyHex) ?? `0x${keyHex}`)}</span>
     <span class="cut mono">${textOf(payloadHex, payloadHex.length < payloadBytes * 2) ?? `0x${payloadHex}`}</span>
-    <span class="fine number">${bytes(payloadBytes)}</span>
+    <span class="fine"><${Bytes} of=${payloadBytes} /></span>
   </button>`
 }
 

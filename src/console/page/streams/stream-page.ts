@@ -11,7 +11,7 @@ import { GroupsTab } from './groups-tab.ts'
 import { Publish } from './publish.ts'
 import { RecordsTab } from './records-tab.ts'
 import { SettingsTab } from './settings-tab.ts'
-import { keepsText } from './streams-page.ts'
+import { Keeps } from './streams-page.ts'
 
 const REFRESH_MS = 3000
 
@@ -50,7 +50,7 @@ function Shown({ name }: { name: string }): VNode {
           </div>
           <div>
             <dt>Keeps</dt>
-            <dd>${keepsText(value.retention)}</dd>
+            <dd><${Keeps} retention=${value.retention} /></dd>
           </div>
           ${
             value.failure_policy?.dead_letter_stream &&

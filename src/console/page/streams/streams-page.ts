@@ -3,10 +3,10 @@ import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useRef, useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
-import { bytes, duration, exact, rate } from '../format.ts'
+import { exact, exactRate, rate } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
-import { Bytes, Count, Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
+import { Bytes, Count, Dialog, Duration, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { askJson } from '../request.ts'
 import { listStreams, streamPath } from './api.ts'
@@ -74,9 +74,9 @@ const Table = ({ streams, speeds }: { streams: readonly Stream[]; speeds: Readon
               <th scope="row"><a href=${`/streams/${encodeURIComponent(each.stream)}`}>${each.stream}</a></th>
               <td class="right"><${Count} of=${each.record_count} /></td>
               <td class="right"><${Bytes} of=${each.payload_bytes} /></td>
-              <td class="right number">${speeds.has(each.stream) ? rate(speeds.get(each.stream)!) : '–'}</td>
+              <td class="right number"><${Speed} of=${speeds.get(each.stream)} /></td>
               <td class="right"><${Count} of=${each.next_offset} /></td>
-              <td>${keepsText(each.retention)}</td>
+              <td><${Keeps} retention=${each.retention} /></td>
               <td><${When} ms=${each.created_at_ms} /></td>
             </tr>`,
         )}
@@ -86,13 +86,18 @@ const Table = ({ streams, speeds }: { streams: readonly Stream[]; speeds: Readon
     ${streams.length > ROWS_MAX && html`<p class="loading">And ${exact(streams.length - ROWS_MAX)} more: filter by name.</p>`}
   </div>`
 
-export function keepsText({ max_age_millis: age, max_bytes: size, min_cursor_name: cursor }: Retention): string {
+const Speed = ({ of }: { of: number | undefined }): VNode =>
+  of === undefined ? html`<span>–</span>` : html`<span title=${exactRate(of)}>${rate(of)}</span>`
+
+export function Keeps({ retention }: { retention: Retention }): VNode {
+  const { max_age_millis: age, max_bytes: size, min_cursor_name: cursor } = retention
   const bounds = [
-    age !== null && duration(age / 1000),
-    size !== null && bytes(size),
-    cursor !== null && `what ${cursor} has not read`,
-  ]
-  return bounds.filter((each) => each !== false).join(', ') || 'everything'
+    age !== null && html`<${Duration} seconds=${age / 1000} />`,
+    size !== null && html`<${Bytes} of=${size} />`,
+    cursor !== null && html`<span>what ${cursor} has not read</span>`,
+  ].filter((each) => each !== false)
+  if (bounds.length === 0) return html`<span>everything</span>`
+  return html`<span>${bounds.map((each, at) => [at > 0 && ', ', each])}</span>`
 }
 
 /** Records per second, from one look to the next. */
