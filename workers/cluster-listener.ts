@@ -1,4 +1,4 @@
-/** The listener for other nodes, on a thread of its own: what it reads, checks and sends takes nothing from clients. */
+/** The listener for other nodes, on a thread of its own that gives way: what it reads, checks and sends takes little from clients. */
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { readAnchor } from '../src/cluster/lane/anchor-file.ts'
@@ -8,8 +8,10 @@ import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
+import { giveWay } from '../src/pipeline/niceness.ts'
 
 export default async function run({ port, data }: LaneTask<ListenerTask>): Promise<void> {
+  giveWay()
   const { bind, tls, logs, secret, bytesPerSecond } = data
   const tell = (message: FromListener): void => port.postMessage(message)
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()

@@ -4,6 +4,10 @@ import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
+import { giveWay } from '../src/pipeline/niceness.ts'
+
+// Other services of this machine answer clients meanwhile.
+giveWay()
 
 export default async function run({ service, url, secret, ca, ...log }: CopyTask): Promise<CopyOutcome> {
   const node = new RemoteNode({ url, secret, ca })

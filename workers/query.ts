@@ -1,5 +1,5 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { getPriority, setPriority } from 'node:os'
+import { giveWay } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -8,7 +8,6 @@ import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
-import { READ_NICENESS } from '../src/logstore/limits.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
@@ -26,8 +25,7 @@ const CACHES = {
 /** What a search reads passes through here: little enough to stay in the processor's caches. */
 const SCAN_BYTES = 2 * MIB
 
-// Linux: of this thread alone. A process that was begun below that stays there: going up needs a right.
-setPriority(Math.max(getPriority(), READ_NICENESS))
+giveWay()
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

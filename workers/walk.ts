@@ -1,5 +1,5 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { getPriority, setPriority } from 'node:os'
+import { giveWay } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -7,7 +7,6 @@ import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
-import { READ_NICENESS } from '../src/logstore/limits.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { SegmentReader } from '../src/logstore/query/segment-reader.ts'
@@ -23,8 +22,7 @@ const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
 const PIECES_BYTES = 64 * MIB
 
-// Linux: of this thread alone. A process that was begun below that stays there: going up needs a right.
-setPriority(Math.max(getPriority(), READ_NICENESS))
+giveWay()
 
 const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null

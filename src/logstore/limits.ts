@@ -44,8 +44,6 @@ export const BATCH_HEAD_BYTES_MAX = MIB
 /** A query is a few hundred bytes; a cursor in it some more. */
 export const QUERY_BODY_BYTES_MAX = 64 * KIB
 export const QUERY_THREADS = 2
-/** Niceness of the threads that read: ingest, which is short of time first, gets ten times as much of a core that both want. */
-export const READ_NICENESS = 10
 /** Threads for queries of a bucket: most of the time they wait for it. */
 export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
