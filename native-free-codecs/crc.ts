@@ -19,10 +19,11 @@
  *        …           reach  gap      zeros: where the message went on, so that nothing but the part before it moves
  *        …            rest  rest     the part that takes up what comes, and is reduced by the tables
  *
+ * An instance keeps nothing between messages, so one serves all messages of a thread.
+ *
  * C1  reach is the longest distance, rounded up to the 64 bytes of one turn of the loop; rest is not below the longest distance,
  *     so nothing moves behind the message.
  * C2  every distance is 64 bytes or more: what a turn of the loop reads, an earlier one has written.
- * C3  an instance keeps nothing between messages, so one serves all messages of a thread.
  *
  * Source of the idea: Sam Russell, "Chorba: A novel CRC32 implementation", 2024, arXiv:2412.16398. The distances of a generator are
  * found by search, and are as good as proven by one division (test/native-free-codecs/crc.test.ts).

@@ -3,13 +3,13 @@
  *
  *   text   |{"resourceLogs":[…]}0000…|   a copy of what is read, with zeros behind it
  *
- * J1  a zero byte is no part of any JSON text, so every loop ends at the zeros and none compares positions. There are enough
- *     of them for a look ahead of TEXT_PADDING_BYTES. The copy costs 2 % of a scan and saves more.
- * J2  every function takes `at`, the first byte to read, and returns the position after what it read. Whitespace is read by
- *     whoever expects a token, never after a value.
- * J3  the text is UTF-8 before the first token is read, so a byte above 127 is a character of a string wherever a string may
- *     have one, and a syntax error everywhere else.
- * J4  accepted is exactly what JSON.parse accepts, down to the nesting limit.
+ * - A zero byte is no part of any JSON text, so every loop ends at the zeros and none compares positions. There are enough of them for a look ahead
+ *   of TEXT_PADDING_BYTES. The copy costs 2 % of a scan and saves more.
+ * - Every function takes `at`, the first byte to read, and returns the position after what it read. The function that expects a token reads the white
+ *   space before it; none reads white space after a value.
+ * - The text is UTF-8 before the first token is read. So a byte above 127 is a character of a string wherever a string may have one, and a syntax
+ *   error everywhere else.
+ * - The functions accept exactly what JSON.parse accepts, down to the nesting limit.
  *
  * One text at a time and thread: loadText replaces the one before.
  */

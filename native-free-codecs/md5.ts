@@ -10,9 +10,10 @@
  *      160   1024  constants  64 vectors, T[1..64] of the RFC
  *        …      …  pieces     MD5_LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
  *
- * M1  what is in the lanes besides messages is hashed too, and thrown away
+ * What is in the lanes besides messages is hashed too, and thrown away. An instance keeps nothing between calls, so one serves all messages of a
+ * thread.
+ *
  * M2  a message alone goes through scalar code, whose steps are shorter
- * M3  an instance keeps nothing between calls, so one serves all messages of a thread
  *
  * Source: RFC 1321, section 3. The digest is that of 'md5' in node:crypto.
  */

@@ -5,8 +5,7 @@
  *   block   16 u32 words, 512 bits; bit b of a block is bit b mod 32 of its word b / 32
  *   key     four u32 words → two independent 32-bit hashes: one picks the block, one the PROBES bits in it
  *
- * M1  a key that was added is always found: bits are only ever set
- * M2  the array is persisted as it is: a change of hash, salt or layout is a new format
+ * A key that was added is always found, as bits are only ever set. The array is stored as it is: a change of hash, salt or layout is a new format.
  *
  * Source: block-local probing after Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007; bits picked
  * by multiplication with odd constants as in the split block filter of Apache Parquet (whose salts these are).

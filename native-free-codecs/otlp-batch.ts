@@ -7,14 +7,15 @@
  *   resources  ranges of itself, schema URL; tenant     one entry per ResourceLogs or ResourceSpans that has records
  *              claim, dataset
  *
- * B1  recordCount counts every record that was scanned; only the first `capacity` are described. A batch over the
- *     limit is still validated to its end, so that "too large" is never said of a malformed batch.
- * B2  the groups and resources described are those of described records, each numbered in batch order.
- * B3  a range is [start, end) in the scanned bytes. Protobuf: the content of a message, without tag and length. JSON: the text
- *     of an object, from `{` to `}`, or of a string, with its quotes. Start and end are both 0 where a resource or scope is absent,
- *     and where a schema URL is absent or empty; what is present never starts at 0.
- * B4  time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
- * B5  traceWords holds the 16 bytes of the trace id as four big-endian words; all zero says absent or invalid.
+ * - `recordCount` counts every record that was scanned; only the first `capacity` are described. A batch over the limit is still validated to its
+ *   end, so that a malformed batch is never said to be too large.
+ * - The groups and resources described are those of described records, each numbered in batch order.
+ * - A range is [start, end) in the scanned bytes. Protobuf: the content of a message, without tag and length. JSON: the text of an object, from `{`
+ *   to `}`, or of a string, with its quotes. Start and end are both 0 where a resource or scope is absent, and where a schema URL is absent or empty;
+ *   what is present never starts at 0.
+ * - Time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
+ * - `traceWords` holds the 16 bytes of the trace id as four big-endian words; all zeros say that it is absent or invalid.
+ *
  * B6  a lenient batch leaves out records that are malformed and counts them; what is wrong around records is wrong with the batch.
  */
 

@@ -4,11 +4,11 @@
  *   {"resourceLogs": [ {"resource": {…}, "scopeLogs": [ {"scope": {…}, "logRecords": [ {…}, … ]}, … ]}, … ]}      and the
  *   {"resourceSpans": [ {"resource": {…}, "scopeSpans": [ {"scope": {…}, "spans": [ {…}, … ]}, … ]}, … ]}         same shape
  *
- * S1  accepted here means: JSON.parse accepts the text, the known members have the types of the OTLP mapping, and the ranges,
- *     times, ids and claims are those of the parsed value. Integers are exact up to 64 bits.
- * S2  members come in any order; unknown ones may hold anything; null stands for an absent field. Of a name that comes again
- *     the last value counts, as in JSON.parse, except that a list of groups or records may come only once.
- * S3  a log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
+ * - A text is accepted when JSON.parse accepts it and the known members have the types of the OTLP mapping. Ranges, times, ids and claims are then
+ *   those of the parsed value. Integers are exact up to 64 bits.
+ * - Members come in any order, unknown ones may hold anything, and null stands for an absent field. If a name comes again, the last value counts, as
+ *   in JSON.parse, but a list of groups or records may come only once.
+ * - A log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
  */
 import { decodeString, loadText, malformed, skipSpace, skipValue, text, textBytes, textOffset } from './json-text.ts'
 import { cursor, firstKey, KEY_NONE, keyNumber, nextKey } from './otlp-json-keys.ts'

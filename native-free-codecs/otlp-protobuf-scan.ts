@@ -6,11 +6,11 @@
  *       scope group    1 scope · 2 log_records | spans * · 3 schema_url
  *         record       LogRecord or Span
  *
- * P1  accepted here means: protobufjs decodes the batch, each described range, and gives the same times, ids and claims.
- *     Wire types, lengths, nesting, and the UTF-8 of strings are checked all the way down.
- * P2  fields come in any order and singular ones may come again: the last one counts. A second resource or scope of a group is
- *     refused: the format would have the two merged, and what is described is one message as it was sent.
- * P3  a log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
+ * - A batch is accepted when protobufjs decodes it and each described range, with the same times, ids and claims. Wire types, lengths, nesting, and
+ *   the UTF-8 of strings are checked all the way down.
+ * - Fields come in any order. A singular field may come again, and the last one counts. A second resource or scope of a group is refused: the format
+ *   would have the two merged, and what is described is one message as it was sent.
+ * - A log record whose ids are invalid is kept without them; a span without valid ids makes the batch malformed.
  */
 import { IdentityReader, NO_IDENTITY, ResourceCache } from './otlp-batch.ts'
 import type { OtlpBatch, ResourceIdentity } from './otlp-batch.ts'

@@ -1,9 +1,9 @@
 /**
  * Cuts a scanned batch into smaller ones of the same form: what a sender would have sent, had it sent fewer records at a time.
  *
- * S1  the records of the parts are those described by the batch, in order; each stands in the resource and scope that it came in, with
- *     their schema URLs, byte for byte
- * S2  of a group, only what has such a range is kept: members of groups that OTLP does not know are not
+ * The records of the parts are those described by the batch, in order. Each stands in the resource and scope that it came in, with their schema URLs,
+ * byte for byte. Of a group only these ranges are kept; its members that OTLP does not know are dropped.
+ *
  * S3  a part may name the whole, and its number in it, in a field that OTLP does not know: then parts of different wholes differ, and so do
  *     those of one, whatever records they have
  */

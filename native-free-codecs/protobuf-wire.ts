@@ -6,9 +6,10 @@
  *   content  wire type 0: varint                  1: 8 bytes little-endian        5: 4 bytes little-endian
  *            2: length as varint, that many bytes 3: fields up to a tag of wire type 4 with the same field number (group)
  *
+ * protobufjs accepts everything that is accepted here. This code is a little stricter: a varint of an unknown field has 10 bytes at most.
+ *
  * W1  every function takes `at` (where to read) and `end` (of the enclosing message) and never reads at or beyond `end`,
  *     isAscii excepted, which may look at, but not decide on, the bytes of the words that a text begins and ends in.
- * W2  what is accepted here protobufjs accepts too. It is a little stricter: a varint of an unknown field has 10 bytes at most.
  * W3  a field of known number with another wire type is an unknown field; unknown groups are skipped when they are balanced.
  */
 import { isUtf8 } from 'node:buffer'

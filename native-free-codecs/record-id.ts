@@ -10,10 +10,10 @@
  *       37     27  batchDigest  kind 1: the first bytes of the SHA-256 of the whole batch
  *       64      …  record       the bytes of the record, to the end
  *
- * I1  only the last field varies in length, so no two inputs give the same message.
- * I2  a timed record keeps its id in whatever batch it comes; a timeless one is only ever equal to itself in a retry of the
- *     same batch, so that deduplication cannot eat events that merely look alike.
- * I3  identical records of one batch are different records: the ordinal tells them apart.
+ * - Only the last field varies in length, so no two inputs give the same message.
+ * - A timed record keeps its id in whatever batch it comes. A record without a time is only ever equal to itself in a retry of the same batch, so
+ *   that de-duplication cannot drop events that merely look alike.
+ * - Identical records of one batch are different records: the ordinal tells them apart.
  *
  * As text see record-id-text.ts.
  *

@@ -2,7 +2,8 @@
  * Values in the order in which they were added, each with a link by which it is taken out again. A Set does the same with a hash, and makes its
  * table anew all the time where values come and go.
  *
- * L1  an iteration shows the values that were there when it began, but for those that were removed since
+ * An iteration shows the values that were there when it began, except those that were removed since.
+ *
  * L2  a link that is out leads nowhere. Otherwise one that grew old would keep all that came after it, removed or not, from V8's cheap collections
  */
 import assert from 'node:assert/strict'

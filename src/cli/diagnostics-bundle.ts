@@ -1,7 +1,8 @@
 /**
  * What `mq diagnostics collect` writes. Source: specification "Command-line tool mq", row "Diagnostics"; what the sections hold is ours.
  *
- * B1  no payload is read, and no key, header or credential is in it
+ * No payload is read, and the bundle has no key, header or credential.
+ *
  * B2  what could not be collected says why in its section, and among the recent errors: a bundle has all its sections even if a source is broken
  */
 import { Type } from '../schema.ts'

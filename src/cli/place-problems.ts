@@ -1,8 +1,7 @@
 /**
  * What is wrong with the directories and files that settings name, as far as it can be seen without changing anything.
  *
- * P1  each is looked at by its own setting, so that a mistake in another one hides nothing; files that settings themselves are judged by are
- *     read by `src/config`
+ * Each is looked at by its own setting, so that a mistake in another one hides nothing. `src/config` reads the files by which it judges settings.
  */
 import { constants, accessSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'

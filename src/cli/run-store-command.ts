@@ -1,7 +1,7 @@
 /**
  * `trilog backup`, `restore` and `inspect` as a process: stdout has the answer and nothing else, stderr what keeps it from being given.
  *
- * E1  exit code 0: done, and nothing is wrong. 1: something is damaged, or was refused. 2: the command line cannot work
+ * Exit code 0: done, and nothing is wrong. 1: something is damaged, or was refused. 2: the command line cannot work.
  */
 import { resolve } from 'node:path'
 import type { Environment } from '../config/settings.ts'

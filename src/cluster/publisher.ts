@@ -5,8 +5,9 @@
  *      ▲           │
  *      └───────────┘       the stream says what stands at that sequence
  *
- * P1  a message is published with the sequence before its own as expected last sequence, so that each copy of it gets that sequence or none.
- *     Publishing it again is therefore always safe
+ * A message is published with the sequence before its own as expected last sequence, so that each copy of it gets that sequence or none. Publishing
+ * it again is therefore always safe.
+ *
  * P2  a message is confirmed when it is acknowledged or found at its sequence, and all before it are confirmed. An acknowledgement alone says
  *     little: the messages before may be those of another leader
  * P3  what is not there yet may still come, as a server may answer from before: it is published again, and never counted as lost

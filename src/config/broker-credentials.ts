@@ -1,7 +1,7 @@
 /**
  * Credentials of the broker as operators write them: the file of MQ_CREDENTIALS_FILE. Source: contract "Broker".
  *
- * C1  each is a key, by its digest, or the subject of a certificate; a mode takes those that are its own and passes over the others
+ * Each entry is a key, by its digest, or the subject of a certificate. A mode takes its own entries and ignores the others.
  */
 import { Type } from '../schema.ts'
 import { StoreError } from '../errors.ts'

@@ -1,9 +1,10 @@
 /**
  * Where the broker's streams are replicated to, as operators write it: the file of MQ_REPLICATION_BINDING_FILE. Source: contract "Broker".
  *
+ * Everything that a policy names is read with the binding. So a policy that was read can be used, and a file that changes later changes nothing until
+ * the binding is read again.
+ *
  * B1  a policy's key stands in an environment variable or in a file of its own, which the binding names: no key is ever in the binding or in a message
- * B2  everything that a policy names is read with the binding: policies that were read can be used, and a file that changes later changes nothing
- *     until the binding is read again
  */
 import { Type } from '../schema.ts'
 import type { Static } from 'typebox'

@@ -1,9 +1,9 @@
 /**
  * Subjects of certificates, as operators write them and as certificates have them.
  *
- * S1  a name is written as RFC 4514 says, `CN=ci,O=acme`, the narrowest part first. Many tools write it the other way round, so both orders
- *     are the same name
- * S2  names are compared part by part, after escapes were taken away: types without regard to case, values exactly. Spaces around both are none of them; other white space is
+ * A name is written as RFC 4514 says, `CN=ci,O=acme`, the narrowest part first. Many tools write it the other way round, so both orders are the same
+ * name. Names are compared part by part after escapes were resolved: types without regard to case, values exactly. Spaces around both are ignored;
+ * other white space counts.
  *
  * @see RFC 4514, and X509Certificate of Node: a line for each part, the widest first, escaped as RFC 2253 says
  */

@@ -1,7 +1,8 @@
 /**
  * Gathers a body in memory, for endpoints that parse it as a whole. Larger ones are streamed by their service instead.
  *
- * G1  a body that arrives in one piece is not copied: most do, and are parsed at once
+ * A body that arrives in one piece is not copied: most do, and are parsed at once.
+ *
  * G2  a long body is copied while it grows, at most half of it at a time: its chunks are never joined at the end
  */
 import type { BodySink, Exchange, TimeOut } from './exchange.ts'

@@ -1,8 +1,9 @@
 /**
  * The JSON of a request's body, within bounds and without holding the main thread.
  *
+ * A body longer than SHORT_BODY_BYTES is read in slices, one in each turn of the event loop.
+ *
  * B1  JSON.parse reads a body up to SHORT_BODY_BYTES at once: with any content it is too short to take long
- * B2  a longer body is read in slices, one in each turn of the event loop
  */
 import { JsonReader, checkParsed } from '../../native-free-codecs/json-reader.ts'
 import type { JsonBounds, LongStringOf } from '../../native-free-codecs/json-reader.ts'

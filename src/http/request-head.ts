@@ -1,8 +1,9 @@
 /**
  * The head of a request over uWebSockets.js.
  *
- * H1  the headers are copied once, before any look-up: every further question to the library is a call out of JavaScript, and
- *     most look-ups are for absent headers
+ * The headers are copied once, before any look-up: every further question to the library is a call out of JavaScript, and most look-ups are for
+ * absent headers.
+ *
  * H2  `header` returns what the library's getHeader does, `headers` what its forEach does: text beyond ASCII is Latin-1 in the first and UTF-8 in the second
  * H3  nothing is answered after `close` (E3 of exchange.ts)
  */

@@ -4,10 +4,11 @@
  * The library buffers the part of a chunk that the connection does not take. It says so when a chunk is written, and calls when there is room
  * again. But while it has a listener for that call, it does not send its buffer by itself, and does not say how much it holds.
  *
+ * One piece is asked for ahead while the library buffers a part of the piece before.
+ *
  * S1  the library buffers at most one piece and a few slices. After a piece that was not taken whole, the next goes in slices, one whenever
  *     there is room. The room is larger than a slice, so the buffer shrinks. If a slice is taken whole, nothing before it is buffered. But if
  *     the connection is full, the library buffers even a short one until there is room
- * S2  one piece is asked for ahead while the library buffers a part of the piece before
  * S3  a source that fails before its first piece is answered in the service's words; later the connection is closed inside the body
  */
 import type { AnswerHost } from './answer-host.ts'

@@ -1,8 +1,8 @@
 /**
  * Turns of the event loop for work that would hold the main thread too long in one piece.
  *
- * T1  all work waits in one queue, and each turn of the event loop serves one entry: many long bodies at once hold the thread no longer at
- *     a time than one does
+ * All work waits in one queue, and each turn of the event loop serves one entry. So many long bodies at once hold the thread no longer at a time than
+ * one does.
  */
 const waiting: (() => void)[] = []
 

@@ -1,8 +1,9 @@
 /**
  * Backups in a bucket of an S3-compatible store, over the AWS SDK, which is loaded only here.
  *
+ * The SDK repeats requests that fail for a while, as everything that is sent is in memory.
+ *
  * B1  what is longer than a part is an upload in parts: an upload that is not completed shows no object, and one that fails is aborted
- * B2  the SDK repeats what may be repeated: everything that is sent is in memory
  * B3  nothing locks a bucket. A snapshot is put only where none is, so of two backups that run at once one fails at its end
  */
 import type * as Sdk from '@aws-sdk/client-s3'

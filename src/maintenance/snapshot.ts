@@ -11,8 +11,9 @@
  *   logs/<log id>/checkpoint-<position>-<identity>.bin
  *   logs/<log id>/other/<identity>-<name>                     any other file of the directory
  *
+ * A file is never replaced by another content: its name says which content it is.
+ *
  * S1  a snapshot is written last, when everything that it names is durable. So a backup that dies leaves the snapshots before it whole
- * S2  a file is never replaced by another content: its name says which content it is
  * S3  a restore to any position from `from` to `position` finds every frame that the state at that position needs
  */
 import { decodeCheckedJson, encodeCheckedJson } from '../log/checked-json.ts'

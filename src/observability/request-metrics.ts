@@ -1,7 +1,7 @@
 /**
  * How requests ended, by route and class of status: what the HTTP and gRPC fronts of one service tell. All of it is on main.
  *
- * R1  a route is a pattern or an operation, never a path: there are as many series as the service has routes, times the classes
+ * A route is a pattern or an operation, never a path. So there are as many series as the service has routes, times the classes.
  */
 import { Histogram, LATENCY_BOUNDS } from '../pipeline/histogram.ts'
 import type { HistogramView } from './exposition.ts'

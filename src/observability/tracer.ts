@@ -2,8 +2,9 @@
  * Traces of a service: a span for each request, in the trace that its `traceparent` names, and below it spans of what it waits for. Which request
  * work is done for is found by the asynchronous context: there is a tracer only when spans are exported.
  *
+ * A span has nothing of a request but what the access log says of it.
+ *
  * T1  a request whose caller decided that it is not recorded is not, when the sampler follows its parent; what is below it is not either
- * T2  nothing of a request is in a span but what the access log says of it
  *
  * Sources: W3C Trace Context (traceparent), OpenTelemetry semantic conventions for HTTP.
  */

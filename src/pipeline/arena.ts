@@ -6,7 +6,8 @@
  *   #firstOf   |3..|-1|2.|-4..|1|-2.|      at the first block of every run: its blocks, negative when free
  *   #lastOf    |..3|-1|.2|...-4|1|.-2|     the same at its last block; every other entry is 0
  *
- * A1  the runs tile the arena: no gap, no overlap
+ * The runs tile the arena: there is no gap and no overlap.
+ *
  * A2  two free runs are never neighbours: freeing merges, so a run of n free blocks is found whenever there is one
  * A3  an entry of #firstOf is not 0 exactly where a run begins: freeing twice, or at a wrong offset, is caught
  * A4  the lowest free run that is long enough is taken: blocks that were never needed at once are never touched, and take no memory of the machine

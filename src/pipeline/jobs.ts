@@ -1,7 +1,8 @@
 /**
  * Short tasks on a pool of threads, with a bounded queue in front.
  *
- * J1  at most threads + queueMax tasks are inside; the next one is refused as `overloaded`
+ * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`.
+ *
  * J2  every accepted task settles: with its result, or as `unavailable` when it threw, its thread died, or its time was over.
  *     A task that its caller aborted rejects with the caller's own reason
  * J3  a thread that dies takes its own task along and is replaced; the other tasks go on

@@ -2,11 +2,12 @@
  * A lane: one thread that runs one endless task over rings, until it is told to stop. A Piscina pool of one thread holds it,
  * so lanes and jobs start, load TypeScript and report errors in one way.
  *
+ * A dead lane is not restarted here: its owner knows what was in flight.
+ *
  * L1  a lane ends once: either stopped (its owner called `stop` first) or dead; `onDeath` is called at most once, and only
  *     for a lane that was not stopped
  * L2  messages that a lane posted before it ended are delivered before the end is reported
  * L3  its thread is gone when the end is reported: a successor may attach to the same rings
- * L4  a dead lane is not restarted here: its owner knows what was in flight
  *
  * `lane-task.ts` describes the task that runs on the thread.
  */

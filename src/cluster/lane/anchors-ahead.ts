@@ -1,8 +1,9 @@
 /**
  * Where the anchor may go to when the log has synced what stands before: the newest place, and others on the way there.
  *
- * A1  a follower may have taken far less than it has read of the stream. Were only the newest place known, the anchor would wait for all of that; and so would
- *     the log, if it cannot go on before a sealed segment is behind the anchor
+ * A follower may have taken far less than it has read of the stream. If only the newest place were known, the anchor would wait for all of that. So
+ * would the log, if it cannot go on before a sealed segment is behind the anchor.
+ *
  * A2  an anchor that main waits for stays until it, or one behind it, was written: main takes nothing that comes after it before then
  */
 import type { Position } from '../../log/log-writer.ts'
