@@ -1,10 +1,9 @@
 /**
  * A walk through the records of datasets in the order in which they were stored, in steps of bounded time and memory.
  *
- * The next place of a step is behind all that it looked at, so walks from place to place see every record once. Records of a frame that is known to
- * be damaged are counted and left out.
- *
  * L1  a step looks at records from its place on that are committed: what is behind that may never be stored
+ * L2  its next place is behind all that it looked at, so that walks from place to place see every record once
+ * L3  records of a frame that is known to be damaged are counted, and left out
  */
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import type { RecordBatch } from '../batch-frame.ts'

@@ -2,8 +2,9 @@
  * A walk through the results of a query in their order, in steps of bounded time and memory. Where a page of a query counts everything that
  * matches, a step looks only at what comes next, so that a walk through everything reads everything once.
  *
- * A walk sees one snapshot, that of its first step: every record of it that matches once, in the order of a query's pages. A step ends after a run of
- * candidates: when its visitor has enough, or after `stepMs`. Its place is that of a cursor, so it outlives sealing and restarts.
+ * W1  a walk sees one snapshot, that of its first step: every record of it that matches once, in the order of a query's pages
+ * W2  a step ends after a run of candidates: when its visitor has enough, or after `stepMs`. Its place is that of a cursor, so it outlives
+ *     sealing and restarts
  */
 import { Deadline } from '../query/deadline.ts'
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
