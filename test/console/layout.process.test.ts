@@ -135,6 +135,18 @@ describe('pages of the console', () => {
     await page.waitForURL(/record=\d+/)
   })
 
+  it('are loaded in a tab that nobody looks at yet, and again as soon as somebody does', async () => {
+    const tab = await page.context().newPage()
+    await tab.addInitScript(`globalThis.isHidden = true
+      Object.defineProperty(document, 'hidden', { get: () => isHidden })`)
+    await tab.goto('/streams')
+    await tab.getByRole('link', { name: 'orders', exact: true }).waitFor()
+    await fetch(`${server.at('broker')}/v1/streams/later`, { method: 'PUT' })
+    await tab.evaluate("isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+    await tab.getByRole('link', { name: 'later', exact: true }).waitFor()
+    await tab.close()
+  })
+
   it('say how many objects are in each bucket, and how large they are', async () => {
     await page.goto('/objects')
     const row = page.getByRole('row', { name: /invoices/ })

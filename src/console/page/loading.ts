@@ -11,6 +11,10 @@ export function againLater({ mayPass }: Refusal, { signal }: AbortController, as
   if (mayPass) setTimeout(() => signal.aborted || ask(), RETRY_MS)
 }
 
+/** Nobody looks at the tab now. */
+export const onceVisible = (run: () => void, signal?: AbortSignal): void =>
+  document.addEventListener('visibilitychange', run, { once: true, ...(signal && { signal }) })
+
 export interface Loaded<Value> {
   /** The last one that arrived; it stays while the next one is on its way, and when that fails. */
   readonly value: Value | null
@@ -21,7 +25,7 @@ export interface Loaded<Value> {
 
 /**
  * @param keys   of what is loaded: others mean something else, so the old value goes
- * @param everyMs loads again so often while the tab is visible; 0: once, or until it is there
+ * @param everyMs loads again so often while the tab is visible, and as soon as it is; 0: once, or until it is there
  */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
@@ -44,8 +48,10 @@ export function useLoaded<Value>(
     const again = (): void => {
       if (everyMs > 0 && !leaving.signal.aborted) timer = setTimeout(run, everyMs)
     }
+    let isFirst = true
     const run = (): void => {
-      if (document.hidden && everyMs > 0) return again()
+      if (document.hidden && !isFirst) return onceVisible(run, leaving.signal)
+      isFirst = false
       void loadOnce().then(again)
     }
     const loadOnce = async (): Promise<void> => {

@@ -69,7 +69,12 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
     if (count > 0) onRange?.(first, last, startIndex)
   }, [first, last, startIndex, count])
 
-  const stop = focused ?? (shown !== null && shown >= first && shown <= last ? shown : startIndex)
+  const stop =
+    focused !== null && focused < count
+      ? focused
+      : shown !== null && shown >= first && shown <= last
+        ? shown
+        : startIndex
   useLayoutEffect(() => {
     for (const row of rowsOf(rows.current!)) {
       for (const control of controlsOf(row)) control.tabIndex = indexOf(row) === stop ? 0 : -1 // L1

@@ -5,6 +5,7 @@
  * H2 [honest]   a service that does not answer leaves a gap, and a counter that fell (the service was started again) counts from zero
  */
 import { useEffect, useState } from 'preact/hooks'
+import { onceVisible } from '../loading.ts'
 import { asRefusal, askJson, askText } from '../request.ts'
 import type { Refusal } from '../request.ts'
 import { SERVICES, session } from '../session.ts'
@@ -47,8 +48,8 @@ const listeners = new Set<() => void>()
 /** Looks at every service until the tab is closed; a hidden tab waits. */
 export function startHistory(): void {
   const look = async (): Promise<void> => {
-    if (!document.hidden) await Promise.all(SERVICES.map(lookAt))
-    setTimeout(look, SAMPLE_MS)
+    await Promise.all(SERVICES.map(lookAt))
+    setTimeout(() => (document.hidden ? onceVisible(() => void look()) : void look()), SAMPLE_MS)
   }
   session.listen(() => void Promise.all(SERVICES.map(lookAt)))
   void look()
