@@ -220,8 +220,14 @@ describe('objects in the console', () => {
       ['film.bin'],
     )
     await page.unrouteAll()
+    let isAway = true
+    await page.route(/failed\.bin\?partNumber/, (route) => (isAway ? route.abort() : route.continue()))
     await shown('failed.bin').getByRole('button', { name: 'Try failed.bin again' }).click()
+    await shown('failed.bin').getByText('It is sent again').waitFor()
+    isAway = false
     await shown('failed.bin').getByText('stored').waitFor()
+    assert.equal(await shown('failed.bin').getByRole('alert').count(), 0)
+    await page.unrouteAll()
   })
 
   it('with a hostile key and content are shown as text, tagged and deleted', async () => {

@@ -51,6 +51,6 @@ function Shown({ upload }: { upload: Upload }): VNode {
       ${state === 'paused' && html`<button type="button" aria-label=${`Resume ${key}`} onClick=${() => upload.resume()}>Resume</button>`}
       ${mayStop && html`<button type="button" aria-label=${`Cancel ${key}`} onClick=${() => upload.cancel()}>Cancel</button>`}
     </span>
-    ${problem && html`<${Problem} of=${problem} />`}
+    ${problem && html`<${Problem} of=${problem} title=${state === 'sending' ? 'It is sent again' : undefined} />`}
   </li>`
 }

@@ -29,6 +29,7 @@ export class Upload {
   readonly key: string
   readonly file: File
   state: UploadState = 'waiting'
+  /** Why it failed, or why a body is sent again. */
   problem: Refusal | null = null
   readonly #partBytes: number
   /** Bytes of each part that have left. */
@@ -91,6 +92,7 @@ export class Upload {
   pause(): void {
     if (!this.mayStop) return
     this.state = 'paused'
+    this.problem = null
     this.#stop.abort()
     changed()
   }
@@ -107,6 +109,7 @@ export class Upload {
   cancel(): void {
     if (!this.mayStop) return
     this.state = 'cancelled'
+    this.problem = null
     this.#stop.abort()
     changed()
     void this.#giveUp()
@@ -170,23 +173,36 @@ export class Upload {
         this.#sent.set(number, bytes)
         changed()
       })
-    return patiently(send, TRIES, signal)
+    const told = (problem: Refusal | null): void => {
+      if (signal.aborted) return
+      this.problem = problem
+      changed()
+    }
+    return patiently(send, TRIES, signal, told)
   }
 }
 
-/** Tries again what may succeed in a moment. */
+/**
+ * Tries again what may succeed in a moment.
+ *
+ * @param told why it is tried again; null: it has succeeded
+ */
 async function patiently<Value>(
   ask: () => Promise<Value>,
   tries: number,
   signal: AbortSignal = new AbortController().signal,
+  told: (problem: Refusal | null) => void = () => {},
 ): Promise<Value> {
   for (let left = tries - 1; ; left--) {
     try {
-      return await ask()
+      const value = await ask()
+      told(null)
+      return value
     } catch (error) {
       signal.throwIfAborted()
-      const { mayPass, status } = asRefusal(error)
-      if (left <= 0 || !(mayPass || status === 500)) throw error
+      const problem = asRefusal(error)
+      if (left <= 0 || !(problem.mayPass || problem.status === 500)) throw error
+      told(problem)
     }
     await new Promise((resolve) => {
       setTimeout(resolve, RETRY_MS)
