@@ -2,7 +2,7 @@
  * What a client knows of one consumer group: for each offset the last attempt it heard of, when another lease may begin at the
  * earliest, and how it ended. Times are the broker's own, as its answers say them; answers may overtake each other.
  *
- * G1  attempts only grow: the one that is given out later has the higher number
+ * G1  attempts only grow: the one that is given out later has the higher number. An attempt that was only listed is given out to who repeats its claim
  * G2  a lease begins when the one before is over: expired, or released, as the answers say
  * G3  what is finished stays finished, with its outcome and attempt, and is not given out again
  * G4  a request without an answer may have done all, or nothing: `asked` says what is possible, what is shown later decides
@@ -60,6 +60,8 @@ export class GroupLedger {
   readonly #possible = new OffsetColumn()
   /** 1: an audit event about its end was seen. */
   readonly #audited = new OffsetColumn()
+  /** 1: the last attempt was only listed. Its claim had no answer, and may be repeated. */
+  readonly #unanswered = new OffsetColumn()
   #finishedEnd = 0
 
   constructor(stream: StreamLedger, name: string) {
@@ -89,7 +91,12 @@ export class GroupLedger {
     const where = this.#where(offset)
     assert(offset >= this.stream.base, `${where} was given out, and everything there is finished`)
     const known = this.#attempts.get(offset)
-    assert.notEqual(attempt, known, `attempt ${attempt} at ${where} was given out twice`)
+    if (attempt === known) {
+      assert.equal(this.#unanswered.get(offset), 1, `attempt ${attempt} at ${where} was given out twice`)
+      assert.deepEqual([leasedAt, expiresAt], [this.#leasedAt.get(offset), this.#expiresAt.get(offset)], where)
+      this.#unanswered.set(offset, 0)
+      return
+    }
     if (attempt < known) {
       const later = this.#leasedAt.get(offset)
       assert(expiresAt <= later, `${where}: attempt ${attempt} held it until ${expiresAt}, ${known} began at ${later}`)
@@ -274,7 +281,8 @@ export class GroupLedger {
     const leasedAt = entry.leased_at_ms!
     const expiresAt = entry.lease_expires_at_ms!
     if (attempt > known) {
-      this.#begins({ offset, attempt, leased_at_ms: leasedAt, lease_expires_at_ms: expiresAt }, attempt) // by a claim without an answer
+      this.#begins({ offset, attempt, leased_at_ms: leasedAt, lease_expires_at_ms: expiresAt }, attempt)
+      this.#unanswered.set(offset, 1)
     } else {
       assert.equal(leasedAt, this.#leasedAt.get(offset), where)
       const candidates = [this.#expiresAt.get(offset), this.#mayExpireAt.get(offset)]
@@ -309,7 +317,8 @@ export class GroupLedger {
   forgetBelow(offset: number): void {
     for (const column of [this.#attempts, this.#leasedAt, this.#expiresAt, this.#mayExpireAt])
       column.forgetBelow(offset)
-    for (const column of [this.#freeFrom, this.#outcomes, this.#possible, this.#audited]) column.forgetBelow(offset)
+    for (const column of [this.#freeFrom, this.#outcomes, this.#possible, this.#audited, this.#unanswered])
+      column.forgetBelow(offset)
   }
 
   #begins({ offset, leased_at_ms: leasedAt }: Leased, attempt: number): void {
@@ -328,6 +337,7 @@ export class GroupLedger {
     )
     this.#attempts.set(offset, attempt)
     this.#possible.set(offset, 0)
+    this.#unanswered.set(offset, 0)
   }
 
   #assertBeganAfter(offset: number, attempt: number, atMs: number, what: string): void {
