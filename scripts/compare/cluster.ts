@@ -34,6 +34,8 @@ const GIB = 1 << 30
 /** Seldom enough to cost the leader nothing. */
 const FOLLOWER_POLL_MS = 250
 const LACKS_BYTES_MAX = 8 << 20
+/** Until what was just written no longer keeps the disk busy. */
+const SETTLE_MS = 10_000
 
 const USAGE = `usage: node scripts/compare/cluster.ts [options]
 
@@ -145,6 +147,7 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   const objects = Math.ceil((gib * GIB) / (8 << 20))
   await loadAt(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
   const clients = ['objectstore', '--connections', '4', '--rate', '200', '--warm-up', '1s']
+  await sleep(SETTLE_MS)
   const before = await loadAt(first, [...clients, '--duration', duration])
   const heldBytes = bytesBelow(first.dataDirectory)
   const beganMs = performance.now()
