@@ -44,21 +44,43 @@ describe('a tiering manifest', () => {
   })
 })
 
+/** Of `orders`; its incident. */
+async function damaged({ world, client }: Awaited<ReturnType<typeof opened>>): Promise<string> {
+  const { log, state } = world.core
+  const [segment] = log.segments
+  const range = { from: segment!.base, to: segment!.base + 2000 }
+  log.reportDamage(segment!, { ...range, reason: 'the test says so' })
+  state.applyDamage(segment!.base, range.from, range.to)
+  const { incidents } = await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))
+  return incidents[0]!.incident_id
+}
+
 describe('the acknowledgement', () => {
+  it('of an incident of another tenant is refused as that of one that there is not', async () => {
+    const { world, client } = await opened()
+    const incident = await damaged({ world, client })
+    const other = { ...CALLER, tenant: 'other' }
+    await client.now(new Pending(world.broker.createStream(other, 'orders', {})))
+    assert.deepEqual((await client.now(new Pending(world.broker.quarantine(other, 'orders')))).incidents, [])
+    const asked = (id: string) => new Pending(world.broker.acknowledgeQuarantine(other, 'orders', id, {}))
+    const [real, none] = [asked(incident), asked('inc-000000000000')]
+    await world.flush()
+    assert.equal(refusalOf(real).code, 'quarantine_not_found')
+    assert.equal(refusalOf(real).message, refusalOf(none).message)
+    const { incidents } = await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))
+    assert.equal(incidents[0]!.state, 'open')
+    await world.close()
+  })
+
   it('of an incident that the log does not keep is quarantine_storage_failed, and the incident stays open', async () => {
     const { world, client } = await opened()
-    const { log, state } = world.core
-    const [segment] = log.segments
-    const range = { from: segment!.base, to: segment!.base + 2000 }
-    log.reportDamage(segment!, { ...range, reason: 'the test says so' })
-    state.applyDamage(segment!.base, range.from, range.to)
-    const incidents = async () => (await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))).incidents
-    const [incident] = await incidents()
-    const acknowledged = new Pending(world.broker.acknowledgeQuarantine(CALLER, 'orders', incident!.incident_id, {}))
+    const incident = await damaged({ world, client })
+    const acknowledged = new Pending(world.broker.acknowledgeQuarantine(CALLER, 'orders', incident, {}))
     await turn()
     await world.journalDies()
     assert.equal(refusalOf(acknowledged).code, 'quarantine_storage_failed')
-    assert.equal((await incidents())[0]!.state, 'open')
+    const { incidents } = await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))
+    assert.equal(incidents[0]!.state, 'open')
     await world.close()
   })
 })
