@@ -22,7 +22,7 @@ import { systemClock } from './observability/system-clock.ts'
 import type { ServiceManager } from './service-manager.ts'
 import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
-import { withoutUrlSecrets } from './url-secrets.ts'
+import { sayFailure } from './say-failure.ts'
 
 /** A process is gone 10 s after its signal: what a stalled client may take of them leaves time to sync. */
 const CLOSE_MS = 8000
@@ -123,7 +123,7 @@ export async function run(config: Config): Promise<void> {
     process.exit(0)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    process.stderr.write(`${withoutUrlSecrets(error.message)}\n`)
+    sayFailure(error)
     exitAtOnce(EXIT_BAD_CONFIGURATION) // likewise, those of services that start beside the one that cannot
   }
 }

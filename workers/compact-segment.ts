@@ -1,12 +1,11 @@
 /** Compacts segments, and merges bundles: at the lowest priority, and resting half as long as it works, unless they are urgent. */
-import { setPriority } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
 import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/compactor.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
+import { LOWEST, giveWay } from '../src/pipeline/niceness.ts'
 
-const LOWEST = 19
 const RESTS = 0.5
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
@@ -15,7 +14,7 @@ let isLowest = false
 export default function run(job: BackgroundJob): BackgroundResult {
   const isUrgent = 'isUrgent' in job && job.isUrgent
   if (!isUrgent && !isLowest) {
-    setPriority(LOWEST) // Linux: of this thread alone
+    giveWay(LOWEST)
     isLowest = true
   }
   let startMs = performance.now()

@@ -2,7 +2,7 @@
 import { RemoteNode } from '../cluster/catch-up/remote.ts'
 import { StoreError } from '../errors.ts'
 import type { ClusterReply } from '../http/cluster.ts'
-import { withoutUrlSecrets } from '../url-secrets.ts'
+import { sayFailure } from '../say-failure.ts'
 import type { ClusterCommand } from './cluster-command.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
@@ -17,7 +17,7 @@ export async function runClusterCommand(command: ClusterCommand, style: Style): 
     process.stdout.write(`${text}\n`)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    process.stderr.write(`${withoutUrlSecrets(error.message)}\n`)
+    sayFailure(error)
     process.exitCode = EXIT_REFUSED
   } finally {
     node.close()

@@ -1,10 +1,12 @@
 /** How a thread gives way to others that want the same core. Linux has a niceness for each thread, and reads and writes of the disk go by it, too. */
 import { getPriority, setPriority } from 'node:os'
 
-/** For what nobody waits for on a busy core: what has 0 gets ten times as much of it. */
+/** What has 0 gets ten times as much of a core that both want. */
 const GIVES_WAY = 10
+/** For what nobody waits for. */
+export const LOWEST = 19
 
 /** Of the calling thread alone. A process that was begun below that stays there: going up needs a right. */
-export function giveWay(): void {
-  setPriority(Math.max(getPriority(), GIVES_WAY))
+export function giveWay(niceness = GIVES_WAY): void {
+  setPriority(Math.max(getPriority(), niceness))
 }

@@ -95,7 +95,28 @@ interface SeekProps extends ActionProps {
 
 export function SeekGroup({ stream, group, progress, progressMs, end, onDone, onClose }: SeekProps): VNode {
   const [target, setTarget] = useState<keyof typeof TARGETS>('offset')
-  const [here] = useState({ offset: String(progress), time: localTime(progressMs ?? Date.now()) })
+  /** Where the group stands, in the words of each control. */
+  const [here] = useState({
+    offset: {
+      label: 'Offset',
+      type: 'number',
+      value: String(progress),
+      hint:
+        progressMs === null
+          ? 'The group stands here: it has finished all.'
+          : 'The group stands here: it is the first record that it has not finished.',
+    },
+    time: {
+      label: 'Time',
+      type: 'datetime-local',
+      step: '0.001',
+      value: localTime(progressMs ?? Date.now()),
+      hint:
+        progressMs === null
+          ? 'Now: the group has finished all.'
+          : 'When the first record was stored that the group has not finished.',
+    },
+  })
   const seek = ({ offset, time, reason }: FormValues): Promise<unknown> =>
     post(`${groupPath(stream, group)}/seek`, {
       ...(target === 'time'
@@ -118,31 +139,13 @@ export function SeekGroup({ stream, group, progress, progressMs, end, onDone, on
       ${Object.entries(TARGETS).map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}
     <//>
     ${
-      target === 'offset' &&
-      html`<${Field}
-        key="offset"
-        label="Offset"
-        name="offset"
-        type="number"
-        value=${here.offset}
-        hint=${progressMs === null ? 'The group stands here: it has finished all.' : 'The group stands here: it is the first record that it has not finished.'}
-        required
-      />`
+      target === 'latest'
+        ? html`<p>
+            The end is at <strong>${end}</strong> now. Records below it that are not finished wait for a claim as
+            before.
+          </p>`
+        : html`<${Field} key=${target} name=${target} ...${here[target]} required />`
     }
-    ${
-      target === 'time' &&
-      html`<${Field}
-        key="time"
-        label="Time"
-        name="time"
-        type="datetime-local"
-        step="0.001"
-        value=${here.time}
-        hint=${progressMs === null ? 'Now: the group has finished all.' : 'When the first record was stored that the group has not finished.'}
-        required
-      />`
-    }
-    ${target === 'latest' && html`<p>The end is at <strong>${end}</strong> now. Records below it that are not finished wait for a claim as before.</p>`}
     <${Field} label="Reason" name="reason" hint="For the audit trail." required />
   <//>`
 }
