@@ -16,13 +16,14 @@ import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader, frameBytes } f
 import type { Log } from '../log/log.ts'
 import { LogWriter } from '../log/log-writer.ts'
 import type { Position } from '../log/log-writer.ts'
+import { BareError } from '../errors.ts'
 import { Queue } from '../queue.ts'
 import { RecentFrames } from './recent-frames.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
 export type NotTaken = 'full' | 'read-only' | 'no-space'
 
-export class FrameNotTaken extends Error {
+export class FrameNotTaken extends BareError {
   readonly reason: NotTaken
 
   constructor(reason: NotTaken) {
