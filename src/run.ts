@@ -38,8 +38,10 @@ export async function run(config: Config): Promise<void> {
     const services: Partial<Record<ServiceName, Service>> = {}
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: a reader of the ready line may stop the process at once
-    const cluster =
-      config.cluster === null ? null : await startClusterNode(config, config.cluster, services, running, logger)
+    const reloadable: Reloadable[] = []
+    const reload = (): void => reloadable.forEach((each) => each.reload())
+    const cluster = config.cluster && (await startClusterNode(config, config.cluster, services, running, logger))
+    if (cluster !== null) reloadable.push(cluster)
     const world = {
       clock: systemClock,
       random: randomFillSync,
@@ -47,7 +49,7 @@ export async function run(config: Config): Promise<void> {
       acceptGate,
       processMetrics: new ProcessMetrics({ version, clock: systemClock }),
       metricsSeriesMax: config.metricsSeriesMax,
-      cluster,
+      cluster: cluster?.settings ?? null,
     }
     const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
     /** The world of one service, with its own logger, audit log, access log and tracer. */
@@ -67,12 +69,12 @@ export async function run(config: Config): Promise<void> {
 
     const manager = await serviceManager(logger)
 
-    const reload = (): void => Object.values(services).forEach((service) => service.reload())
     process.on('SIGHUP', () => (manager === null ? reload() : manager.reload(reload)))
 
     const start = async (name: ServiceName, opener: () => Promise<Service>): Promise<void> => {
       const service = await running.openBeside(opener)
       services[name] = service
+      reloadable.push(service)
       announce(name, service)
     }
     /** Last, as it asks the services by the addresses that they got; so it is closed first. */
@@ -82,8 +84,10 @@ export async function run(config: Config): Promise<void> {
       const { openConsole } = await import('./console/console.ts')
       const { placesOf } = await import('./console/places.ts')
       const dependencies = { version, logger: loggerOf(logger, 'console'), services: placesOf(config, services) }
-      const { http } = await running.open(() => openConsole(console, dependencies))
-      if (http !== null) announce('console', { http, isSecure: false })
+      const opened = await running.open(() => openConsole(console, dependencies))
+      const { http, isSecure } = opened
+      reloadable.push(opened)
+      if (http !== null) announce('console', { http, isSecure })
     }
 
     const { logstore, objectstore, broker } = config.services
@@ -136,8 +140,12 @@ interface Listening {
   readonly isSecure: boolean
 }
 
-interface Service extends Listening, Closable {
+/** On SIGHUP. */
+interface Reloadable {
   reload(): void
+}
+
+interface Service extends Listening, Closable, Reloadable {
   drain(): void
   /** Absent or null: it is in no cluster. */
   readonly cluster?: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
@@ -150,7 +158,7 @@ async function startClusterNode(
   services: Partial<Record<ServiceName, Service>>,
   running: Lifecycle,
   logger: ReturnType<typeof createLogger>,
-): Promise<ClusterSettings> {
+): Promise<Reloadable & { readonly settings: ClusterSettings }> {
   const { openListener } = await import('./cluster/catch-up/open-listener.ts')
   const { NodeOfCluster } = await import('./cluster-node.ts')
   const node = new NodeOfCluster(services)
@@ -158,7 +166,7 @@ async function startClusterNode(
   await running.open(async () => opened.listener)
   loggerOf(logger, 'cluster').info({ address: opened.listener.address }, 'listening for other nodes')
   process.on('SIGUSR2', () => node.handOverAll(loggerOf(logger, 'cluster')))
-  return opened.settings
+  return opened
 }
 
 /** Loaded only when it is asked for. */

@@ -31,22 +31,23 @@ const BINDS = {
   LOGSTORE: ['LOGSTORE_BIND_ADDRESS', 'LOGSTORE_OTLP_GRPC_BIND_ADDRESS'],
   OBJSTORE: ['OBJSTORE_BIND_ADDRESS'],
   MQ: ['MQ_HTTP_BIND'],
+  TRILOG_CONSOLE: ['TRILOG_CONSOLE_BIND'],
 } as const
 const environment = Object.entries(BINDS).flatMap(([prefix, binds]) => [
   ...binds.map((name) => [name, '127.0.0.1:0']),
-  [`${prefix}_DATA_DIR`, `${directory}/${prefix}`],
+  ...(prefix === 'TRILOG_CONSOLE' ? [] : [[`${prefix}_DATA_DIR`, `${directory}/${prefix}`]]),
   [`${prefix}_TLS_CERT_FILE`, files.cert],
   [`${prefix}_TLS_KEY_FILE`, files.key],
   [`${prefix}_TLS_CLIENT_CA_FILE`, files.clientCa],
 ])
 
-/** All three services. */
+/** All three services, and the console. */
 class Trilog extends RunningService {
   static async start(): Promise<Trilog> {
     const command: Command = { entry: 'src/start.js', args: [], env: Object.fromEntries(environment) }
     const launched = await launch(command)
     const trilog = new Trilog(command, launched)
-    await eventually(() => trilog.ready.length === 3)
+    await eventually(() => trilog.ready.length === 4)
     return trilog
   }
 
@@ -203,6 +204,29 @@ describe('over TLS', () => {
     })
   }
 
+  it('the console serves browsers with a certificate, and refuses those without one in the handshake', async () => {
+    const known = agentOf(ci)
+    const page = await ask('console', '/', { agent: known })
+    assert.equal(page.status, 200)
+    const { services } = JSON.parse((await ask('console', '/console.json', { agent: known })).text) as {
+      services: Record<string, { url: string }>
+    }
+    assert.equal(services['broker']!.url, `https://${ofService('broker').http}`)
+    const agents = [agentOf(null), agentOf(servers.certify([['CN', 'ci']]))]
+    for (const agent of agents) await assert.rejects(ask('console', '/', { agent }), /alert|ECONNRESET|socket hang up/)
+    for (const each of [known, ...agents]) each.destroy()
+  })
+
+  it('the console takes changes from its page over https alone', async () => {
+    const agent = agentOf(ci)
+    const { http: host } = ofService('console')
+    const statusOf = async (origin: string): Promise<number> =>
+      (await ask('console', '/broker/v1/streams/a', { method: 'PUT', headers: { origin, host }, agent })).status
+    assert.equal(await statusOf(`https://${host}`), 401, 'it reaches the broker, which asks for a certificate')
+    assert.equal(await statusOf(`http://${host}`), 403)
+    agent.destroy()
+  })
+
   it('gRPC serves clients with a certificate, and refuses those without one in the handshake', async () => {
     assert.equal(await exportOver(ci), status.INVALID_ARGUMENT, 'an empty batch is refused by the service itself')
     assert.equal(await exportOver(null), status.UNAVAILABLE)
@@ -215,13 +239,13 @@ describe('SIGHUP', () => {
     trilog.ready.flatMap(({ http, grpc }) => (grpc === null ? [http] : [http, grpc]))
 
   it('renews the certificate of every listener under connections that go on', async () => {
-    const agents = Object.keys(ROUNDS).map((service) => [service, agentOf(ci)] as const)
+    const agents = [...Object.keys(ROUNDS), 'console'].map((service) => [service, agentOf(ci)] as const)
     const ports = (): Promise<readonly (number | undefined)[]> =>
       Promise.all(agents.map(async ([service, agent]) => (await ask(service, '/health', { agent })).port))
     const before = await ports()
     const renewed = renew()
     trilog.signal('SIGHUP')
-    await eventually(() => (trilog.stderr.match(/certificates read again/g) ?? []).length === 3)
+    await eventually(() => (trilog.stderr.match(/certificates read again/g) ?? []).length === 4)
     for (const address of addresses()) assert.equal(await shownAt(address), renewed.cert, address)
     assert.deepEqual(await ports(), before, 'they are the same connections')
     const agent = agentOf(ci)
@@ -235,7 +259,7 @@ describe('SIGHUP', () => {
     const before = await shownAt(address!)
     writeFileSync(files.key, 'no key')
     trilog.signal('SIGHUP')
-    await eventually(() => (trilog.stderr.match(/the certificates stay as they are/g) ?? []).length === 3)
+    await eventually(() => (trilog.stderr.match(/the certificates stay as they are/g) ?? []).length === 4)
     for (const prefix of Object.keys(BINDS)) {
       assert(trilog.stderr.includes(`${prefix}_TLS_KEY_FILE names a file without a private key in PEM`))
     }

@@ -32,11 +32,14 @@ export default async function run({ port, data }: LaneTask<ListenerTask>): Promi
       return reply.promise
     },
   })
-  const server = tls === null ? createServer(answer) : createSecureServer(tls, answer)
+  const secure = tls === null ? null : createSecureServer(tls, answer)
+  const server = secure ?? createServer(answer)
   const ended = Promise.withResolvers<void>()
   port.on('message', (message: unknown) => {
     if (isStop(message)) return ended.resolve()
-    const { id, answer } = message as ToListener // from main, see src/cluster/catch-up/listener.ts
+    const told = message as ToListener // from main, see src/cluster/catch-up/listener.ts
+    if ('renewed' in told) return secure?.setSecureContext(told.renewed)
+    const { id, answer } = told
     const reply = waiting.get(id)
     waiting.delete(id)
     if ('problem' in answer) reply?.reject(new StoreError('notFound', 'cluster_refused', answer.problem))

@@ -125,9 +125,11 @@ export const clusterSettings = {
     ),
   ),
   TRILOG_CLUSTER_TLS_CERT_FILE: optional(
-    path({ description: 'Certificate of the listener for other nodes in PEM: it speaks TLS' }),
+    path({ description: 'Certificate of the listener for other nodes in PEM: it speaks TLS. SIGHUP reads it again' }),
   ),
-  TRILOG_CLUSTER_TLS_KEY_FILE: optional(path({ description: 'Private key of that certificate in PEM' })),
+  TRILOG_CLUSTER_TLS_KEY_FILE: optional(
+    path({ description: 'Private key of that certificate in PEM, without a passphrase. SIGHUP reads it again' }),
+  ),
   TRILOG_CLUSTER_URL: optional(
     serviceUrl({ description: 'Where other nodes reach that listener; unset: at the address of TRILOG_CLUSTER_BIND' }),
   ),

@@ -12,6 +12,8 @@ import {
   unknownSettings,
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
+import { tlsCertSetting, tlsClientCaSetting, tlsKeySetting, tlsOf } from './tls.ts'
+import type { TlsFiles } from '../tls-files.ts'
 
 const CONSOLE_BIND = 'TRILOG_CONSOLE_BIND'
 
@@ -29,10 +31,19 @@ export const consoleSettings = {
       description: 'HTTP listener of the console, host:port; port 0 picks a free one; `off`: no console',
     }),
   ),
+  TRILOG_CONSOLE_TLS_CERT_FILE: tlsCertSetting,
+  TRILOG_CONSOLE_TLS_KEY_FILE: tlsKeySetting,
+  TRILOG_CONSOLE_TLS_CLIENT_CA_FILE: tlsClientCaSetting,
   TRILOG_CONSOLE_LOGSTORE_URL: urlOf('log store'),
   TRILOG_CONSOLE_OBJECTSTORE_URL: urlOf('object store'),
   TRILOG_CONSOLE_BROKER_URL: urlOf('broker'),
 }
+
+export const CONSOLE_TLS_NAMES = {
+  certFile: 'TRILOG_CONSOLE_TLS_CERT_FILE',
+  keyFile: 'TRILOG_CONSOLE_TLS_KEY_FILE',
+  clientCaFile: 'TRILOG_CONSOLE_TLS_CLIENT_CA_FILE',
+} as const
 
 const settings = {
   ...consoleSettings,
@@ -42,6 +53,8 @@ const settings = {
 
 export interface ConsoleConfig {
   readonly bind: BindAddress
+  /** Null: the listener speaks plain HTTP. */
+  readonly tls: TlsFiles | null
   /** True when the operator named this address: a start that cannot bind it fails. A second process does without the default address. */
   readonly isAsked: boolean
   readonly allowedHosts: readonly string[]
@@ -67,6 +80,15 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
   const problems = new SettingProblems()
   const read = readSettings(settings, env, problems)
   problems.check(() => checkBind(read, local, problems))
+  const tls = tlsOf(
+    {
+      certFile: read.TRILOG_CONSOLE_TLS_CERT_FILE,
+      keyFile: read.TRILOG_CONSOLE_TLS_KEY_FILE,
+      clientCaFile: read.TRILOG_CONSOLE_TLS_CLIENT_CA_FILE,
+    },
+    CONSOLE_TLS_NAMES,
+    problems,
+  )
   problems.throwIfAny()
   const bind = read[CONSOLE_BIND]
   if (bind === null) return null
@@ -77,6 +99,7 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
   })
   return Object.freeze({
     bind,
+    tls,
     isAsked: isGiven(consoleSettings[CONSOLE_BIND], env[CONSOLE_BIND]),
     allowedHosts: read.TRILOG_ALLOWED_HOSTS,
     urls,
@@ -86,10 +109,11 @@ export function loadConsoleConfig(env: Environment, local: AskForCredentials): C
 
 const withoutSlash = (url: string | null): string | null => url?.replace(/\/+$/, '') ?? null
 
-/** A client that reaches the console reaches the services behind it. */
+/** A client that reaches the console reaches the services behind it, unless it has to show a certificate first. */
 function checkBind(read: SettingsOf<typeof settings>, local: AskForCredentials, problems: SettingProblems): void {
   const bind = read[CONSOLE_BIND]
   if (bind === null || isLoopback(bind.host) || read.TRILOG_ALLOW_INSECURE_BIND) return
+  if (read.TRILOG_CONSOLE_TLS_CLIENT_CA_FILE !== null) return
   const elsewhere = {
     logstore: read.TRILOG_CONSOLE_LOGSTORE_URL,
     objectstore: read.TRILOG_CONSOLE_OBJECTSTORE_URL,
@@ -100,6 +124,6 @@ function checkBind(read: SettingsOf<typeof settings>, local: AskForCredentials, 
   if (open.length === 0) return
   problems.add(
     CONSOLE_BIND,
-    `must be a loopback address while services behind it may take requests without credentials (${open.join(', ')}): have them ask for some, or set TRILOG_ALLOW_INSECURE_BIND=1`,
+    `must be a loopback address while services behind it may take requests without credentials (${open.join(', ')}): have them ask for some, or set TRILOG_CONSOLE_TLS_CLIENT_CA_FILE, or TRILOG_ALLOW_INSECURE_BIND=1`,
   )
 }

@@ -9,16 +9,25 @@
  * C1 [no-rights]   the console has no credentials and keeps none: services judge each request by what the page sends with it
  * C2 [own-page]    visitors.ts decides who is answered at all
  * C3 [bounded]     at most CONNECTIONS_MAX connections, each with the buffers of its two sockets
+ * C4 [certified]   with authorities for clients, a handshake without a certificate of theirs fails, so no request comes without one
  *
  * It is Node's own HTTP server, unlike those of the services: a few visitors, and answers of unknown length that end when they end.
  */
 import { createServer } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { TlsOptions } from 'node:tls'
+import { CONSOLE_TLS_NAMES } from '../config/console.ts'
 import type { ConsoleConfig } from '../config/console.ts'
+import { readTls } from '../config/tls.ts'
 import { StoreError } from '../errors.ts'
 import { hostPort } from '../http/host-port.ts'
+import { renewTls } from '../http/tls.ts'
+import type { TlsListener } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
+import type { TlsMaterial } from '../tls-files.ts'
 import { OWN_HEADERS, answerJson, answerProblem } from './answers.ts'
 import { forward } from './forward.ts'
 import type { Target } from './forward.ts'
@@ -29,6 +38,8 @@ import { dataProblem, hostProblem } from './visitors.ts'
 /** C3 */
 const CONNECTIONS_MAX = 256
 const HEADER_BYTES_MAX = 48 * 1024
+/** A visitor that does not complete the handshake by then leaves its connection to others. */
+const HANDSHAKE_MS = 10_000
 
 export const CONSOLE_SERVICES = ['logstore', 'objectstore', 'broker'] as const
 type ServiceName = (typeof CONSOLE_SERVICES)[number]
@@ -48,7 +59,11 @@ export interface ServicePlace {
 
 export interface ConsoleDependencies {
   readonly version: string
-  readonly logger: { warn(details: object, message: string): void; error(details: object, message: string): void }
+  readonly logger: {
+    info(details: object, message: string): void
+    warn(details: object, message: string): void
+    error(details: object, message: string): void
+  }
   /** Null: there is no such service. */
   readonly services: Readonly<Record<ServiceName, ServicePlace | null>>
 }
@@ -56,29 +71,56 @@ export interface ConsoleDependencies {
 export interface OpenConsole {
   /** Null: it does not listen, as the default address is taken. */
   readonly http: string | null
+  /** It speaks TLS. */
+  readonly isSecure: boolean
+  /** Takes the certificates that the files have now. */
+  reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
 
 /**
  * A second process on a machine goes without a console when the default address is taken.
  *
- * @throws StoreError when the address that was asked for cannot be bound
+ * @throws StoreError when the address that was asked for cannot be bound, or a certificate cannot be used
  */
 export async function openConsole(config: ConsoleConfig, dependencies: ConsoleDependencies): Promise<OpenConsole> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const visitors = new Console(config, dependencies)
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: 0 }, (visit, answer) =>
-    visitors.serve(visit, answer),
-  )
+  const { tls } = config
+  const readFiles = tls === null ? null : () => readTls(tls, CONSOLE_TLS_NAMES)
+  const { server, listener } = serverFor(visitors, readFiles?.() ?? null)
   server.maxConnections = CONNECTIONS_MAX
+  const isSecure = readFiles !== null
+  const reload = (): void => {
+    if (readFiles !== null) renewTls(readFiles, [listener], dependencies.logger)
+  }
   const problem = await listen(server, config)
-  if (problem === null) return { http: addressOf(server), close: () => close(server) }
+  if (problem === null) return { http: addressOf(server), isSecure, reload, close: () => close(server) }
   const { bind, isAsked } = config
   const message = `TRILOG_CONSOLE_BIND: cannot listen on ${hostPort(bind)}, ${problem}`
   if (isAsked) throw new StoreError('invalid', 'http_bind_failed', message)
   dependencies.logger.warn({}, `${message}: this process has no console; set TRILOG_CONSOLE_BIND to give it one`)
-  return { http: null, close: async () => {} }
+  return { http: null, isSecure, reload: () => {}, close: async () => {} }
 }
+
+/** @param tls null: it speaks plain HTTP */
+function serverFor(
+  visitors: Console,
+  tls: TlsMaterial | null,
+): { readonly server: Server | SecureServer; readonly listener: TlsListener } {
+  const options: ServerOptions = { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: 0 }
+  const serve = (visit: IncomingMessage, answer: ServerResponse): void => visitors.serve(visit, answer)
+  if (tls === null) return { server: createServer(options, serve), listener: { renewTls: () => {} } }
+  const server = createSecureServer({ ...options, ...tlsOptions(tls), handshakeTimeout: HANDSHAKE_MS }, serve)
+  return { server, listener: { renewTls: (material) => server.setSecureContext(tlsOptions(material)) } }
+}
+
+/** C4 */
+const tlsOptions = ({ cert, key, clientCa }: TlsMaterial): TlsOptions => ({
+  cert,
+  key,
+  ...(clientCa !== null && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+})
 
 /** Why it does not listen; null: it does. */
 function listen(server: Server, { bind: { host, port } }: ConsoleConfig): Promise<string | null> {
@@ -105,13 +147,15 @@ function close(server: Server): Promise<void> {
 
 class Console {
   readonly #guard: WebGuard
+  readonly #isSecure: boolean
   readonly #services: ConsoleDependencies['services']
   readonly #about: object
   readonly #logger: ConsoleDependencies['logger']
   #page: Promise<Page> | null = null
 
-  constructor({ bind, allowedHosts }: ConsoleConfig, { services, version, logger }: ConsoleDependencies) {
+  constructor({ bind, tls, allowedHosts }: ConsoleConfig, { services, version, logger }: ConsoleDependencies) {
     this.#guard = new WebGuard({ bindHost: bind.host, allowedHosts })
+    this.#isSecure = tls !== null
     this.#services = services
     this.#logger = logger
     const about = CONSOLE_SERVICES.map((name) => {
@@ -138,7 +182,7 @@ class Console {
 
   #serve(visit: IncomingMessage, answer: ServerResponse): void {
     const { method = '', url = '', headers } = visit
-    const asked = { method, headers }
+    const asked = { method, headers, isSecure: this.#isSecure }
     const foreign = hostProblem(this.#guard, asked)
     if (foreign !== null) return answerProblem(answer, 403, foreign)
     if (!url.startsWith('/')) return answerProblem(answer, 400, 'the target must be a path')

@@ -23,6 +23,8 @@ const NOT_DATA = 'what services answer is data: it is no script, style sheet or 
 export interface Visit {
   readonly method: string
   readonly headers: IncomingHttpHeaders
+  /** It came over TLS of the console itself. */
+  readonly isSecure: boolean
 }
 
 /** V1. Why the request is refused, in words; null: it is not. */
@@ -30,18 +32,20 @@ export const hostProblem = (guard: WebGuard, { headers }: Visit): string | null 
   guard.hostProblem(headers.host ?? '') === null ? null : FOREIGN_HOST
 
 /** V2 and V3, of a request for data, whose host was found to be own. */
-export function dataProblem({ method, headers }: Visit): string | null {
+export function dataProblem({ method, headers, isSecure }: Visit): string | null {
   const site = textOf(headers['sec-fetch-site'])
   const isReading = READING_METHODS.has(method)
   if (site !== '' && site !== 'same-origin' && !(site === 'none' && isReading)) return FOREIGN_PAGE
   const origin = textOf(headers.origin)
-  if (origin !== '' && !isOwnOrigin(origin, headers.host ?? '')) return FOREIGN_PAGE
+  if (origin !== '' && !isOwnOrigin(origin, headers.host ?? '', isSecure)) return FOREIGN_PAGE
   return DATA_DESTINATIONS.has(textOf(headers['sec-fetch-dest'])) ? null : NOT_DATA
 }
 
-/** The scheme is left open: a proxy may speak TLS to the browser. */
-const isOwnOrigin = (origin: string, host: string): boolean =>
-  /^https?:\/\/(.+)$/i.exec(origin)?.[1]?.toLowerCase() === host.toLowerCase()
+/** Without TLS here the scheme is left open: a proxy may speak TLS to the browser. */
+function isOwnOrigin(origin: string, host: string, isSecure: boolean): boolean {
+  const [, scheme, rest] = /^(https?):\/\/(.+)$/i.exec(origin.toLowerCase()) ?? []
+  return rest === host.toLowerCase() && (scheme === 'https' || !isSecure)
+}
 
 const textOf = (value: string | string[] | undefined): string =>
   Array.isArray(value) ? value.join(',') : (value ?? '')

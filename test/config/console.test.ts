@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 
 const consoleOf = (env: Record<string, string>, services?: string) =>
   loadConfig({ ...env, TRILOG_SERVICES: services }).console
@@ -30,6 +31,13 @@ describe('the settings of the console', () => {
     assert.throws(() => consoleOf(open, 'objectstore'), { message })
     assert.equal(consoleOf({ ...open, LOGSTORE_TENANT_POLICY_FILE: '/policy.json' }, 'logstore')?.bind.host, '0.0.0.0')
     assert.equal(consoleOf({ ...open, TRILOG_ALLOW_INSECURE_BIND: '1' })?.bind.host, '0.0.0.0')
+    const files = new TlsFilesOnDisk()
+    const authority = new Authority('an authority')
+    files.write(authority.certify([['CN', 'localhost']]), authority)
+    const { cert, key, clientCa } = files
+    const secure = { ...open, TRILOG_CONSOLE_TLS_CERT_FILE: cert, TRILOG_CONSOLE_TLS_KEY_FILE: key }
+    assert.throws(() => consoleOf(secure), { message }, 'TLS alone lets everybody in')
+    assert.equal(consoleOf({ ...secure, TRILOG_CONSOLE_TLS_CLIENT_CA_FILE: clientCa })?.bind.host, '0.0.0.0')
     const elsewhere = { LOGSTORE_TENANT_POLICY_FILE: '/policy.json', TRILOG_CONSOLE_BROKER_URL: 'http://10.0.0.7:7400' }
     assert.throws(() => consoleOf({ ...open, ...elsewhere }, 'logstore'), { message })
   })

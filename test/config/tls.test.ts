@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { parseBrokerCredentials } from '../../src/config/broker-credentials.ts'
 import { loadBrokerConfig } from '../../src/config/broker.ts'
+import { loadConsoleConfig } from '../../src/config/console.ts'
 import { loadLogStoreConfig } from '../../src/config/logstore.ts'
 import { loadObjectStoreConfig } from '../../src/config/objectstore.ts'
 import { BadConfiguration } from '../../src/config/settings.ts'
@@ -19,7 +20,13 @@ writeFileSync(garbage, 'a secret that no message has')
 const half = `${good.directory}/half`
 writeFileSync(half, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')
 
-const LOADERS = { LOGSTORE: loadLogStoreConfig, OBJSTORE: loadObjectStoreConfig, MQ: loadBrokerConfig }
+const noService = { logstore: null, objectstore: null, broker: null }
+const LOADERS = {
+  LOGSTORE: loadLogStoreConfig,
+  OBJSTORE: loadObjectStoreConfig,
+  MQ: loadBrokerConfig,
+  TRILOG_CONSOLE: (env: Record<string, string>) => loadConsoleConfig(env, noService)!, // it is not off
+}
 
 for (const [prefix, load] of Object.entries(LOADERS)) {
   describe(`the certificates of ${prefix}`, () => {

@@ -42,12 +42,17 @@ async function withConsole(
   })
   await once(service.listen(0, '127.0.0.1'), 'listening')
   const warnings: string[] = []
-  const logger = { warn: (_details: object, message: string) => void warnings.push(message), error: assert.fail }
+  const logger = {
+    info: assert.fail,
+    warn: (_details: object, message: string) => void warnings.push(message),
+    error: assert.fail,
+  }
   const target = { url: `http://${addressOf(service)}`, isLocal: true, headers: ['x-obj-', 'range'] }
   const broker = { target, access: 'none' as const, region: null, ...place }
   const services = { logstore: null, objectstore: null, broker }
   const config = {
     bind: { host: '127.0.0.1', port: 0 },
+    tls: null,
     isAsked: true,
     allowedHosts: [],
     urls: URLS,
@@ -363,11 +368,15 @@ describe('the listener of the console', () => {
       const warnings: string[] = []
       const dependencies = {
         version: '',
-        logger: { warn: (_details: object, message: string) => void warnings.push(message), error: assert.fail },
+        logger: {
+          info: assert.fail,
+          warn: (_details: object, message: string) => void warnings.push(message),
+          error: assert.fail,
+        },
         services: URLS,
       }
       const port = Number(console.split(':')[1])
-      const config = { bind: { host: '127.0.0.1', port }, allowedHosts: [], urls: URLS, unknownSettings: [] }
+      const config = { bind: { host: '127.0.0.1', port }, tls: null, allowedHosts: [], urls: URLS, unknownSettings: [] }
       assert.equal((await openConsole({ ...config, isAsked: false }, dependencies)).http, null)
       assert.match(
         warnings.join(),

@@ -3,6 +3,7 @@ import type { ClusterSettings } from '../../config/cluster.ts'
 import { StoreError, messageOf } from '../../errors.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
+import type { TlsListener } from '../../http/tls.ts'
 import type { GivenLog } from './listing.ts'
 import type { Question } from './server.ts'
 
@@ -21,10 +22,13 @@ export type FromListener =
   | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'asked'; readonly id: number; readonly question: Question }
 
-export interface ToListener {
+interface Answered {
   readonly id: number
   readonly answer: { readonly reply: unknown } | { readonly problem: string }
 }
+
+/** `renewed`: connections from now on get this certificate. */
+export type ToListener = Answered | { readonly renewed: NonNullable<ListenerTask['tls']> }
 
 /** What the node does for others. */
 export interface ListeningNode {
@@ -34,7 +38,7 @@ export interface ListeningNode {
   handOver(service: string | null, to: string | null): readonly string[]
 }
 
-export interface NodeListener {
+export interface NodeListener extends TlsListener {
   /** host:port */
   readonly address: string
   close(): Promise<void>
@@ -72,14 +76,19 @@ export async function openNodeListener(
     },
   })
   try {
-    return { address: `${host}:${await opened.promise}`, close: () => lane.stop() }
+    const address = `${host}:${await opened.promise}`
+    return {
+      address,
+      renewTls: ({ cert, key }) => lane.post({ renewed: { cert, key } } satisfies ToListener),
+      close: () => lane.stop(),
+    }
   } catch (error) {
     await lane.terminate()
     throw error
   }
 }
 
-function answerOf(question: Question, node: ListeningNode): ToListener['answer'] {
+function answerOf(question: Question, node: ListeningNode): Answered['answer'] {
   try {
     if (question.kind === 'nodes') return { reply: node.nodes() }
     return { reply: { handed_over: node.handOver(question.service, question.to) } }

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import type { ClusterSettings } from '../../config/cluster.ts'
 import { readTls } from '../../config/tls.ts'
+import { renewTls } from '../../http/tls.ts'
 import type { ListeningNode, NodeListener } from './listener.ts'
 import { openNodeListener } from './listener.ts'
 import type { GivenLog } from './listing.ts'
@@ -12,15 +13,23 @@ const TLS_NAMES = {
   clientCaFile: 'TRILOG_CLUSTER_CA_FILE',
 } as const
 
+interface OpenedListener {
+  readonly listener: NodeListener
+  readonly settings: ClusterSettings
+  /** Takes the certificate that the files have now. */
+  reload(): void
+}
+
 /** @returns settings with where other nodes reach the listener. @throws StoreError that names the setting */
 export async function openListener(
   settings: ClusterSettings,
   services: Config['services'],
   node: ListeningNode,
-  logger: { error(details: object, message: string): void },
-): Promise<{ readonly listener: NodeListener; readonly settings: ClusterSettings }> {
+  logger: { info(details: object, message: string): void; error(details: object, message: string): void },
+): Promise<OpenedListener> {
   const { bind, tls, secret, bytesPerSecond, url } = settings.listener
-  const material = tls === null ? null : readTls(tls, TLS_NAMES)
+  const readFiles = tls === null ? null : () => readTls(tls, TLS_NAMES)
+  const material = readFiles?.() ?? null
   const listener = await openNodeListener(
     {
       bind,
@@ -33,7 +42,13 @@ export async function openListener(
     logger,
   )
   const own = `${tls === null ? 'http' : 'https'}://${listener.address}`
-  return { listener, settings: { ...settings, listener: { ...settings.listener, url: url ?? own } } }
+  return {
+    listener,
+    settings: { ...settings, listener: { ...settings.listener, url: url ?? own } },
+    reload() {
+      if (readFiles !== null) renewTls(readFiles, [listener], logger)
+    },
+  }
 }
 
 function logsOf({ logstore, objectstore, broker }: Config['services']): Readonly<Record<string, GivenLog>> {

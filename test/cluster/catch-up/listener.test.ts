@@ -5,14 +5,17 @@ import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:tls'
 import { after, describe, it } from 'node:test'
-import { timePasses } from '../../support/waiting.ts'
+import { eventually, timePasses } from '../../support/waiting.ts'
 import { commitCopy } from '../../../src/cluster/catch-up/commit.ts'
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
+import { openListener } from '../../../src/cluster/catch-up/open-listener.ts'
 import { RemoteNode } from '../../../src/cluster/catch-up/remote.ts'
 import { answererOf } from '../../../src/cluster/catch-up/server.ts'
 import type { Question } from '../../../src/cluster/catch-up/server.ts'
+import { loadClusterSettings } from '../../../src/config/cluster.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import { writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
 import { StoreError } from '../../../src/errors.ts'
@@ -121,5 +124,53 @@ describe('the listener for other nodes', () => {
     for (let n = 0; n < 6; n += 1) await log.read('segments/0000000000000000/records.log', 0, 100_000)
     assert(performance.now() - beganMs >= 240, 'the first goes at once, the other five wait')
     node.close()
+  })
+})
+
+describe('the listener of a process', () => {
+  it('shows the certificate that its files have when they are read again, and keeps it when they are bad', async () => {
+    const files = new TlsFilesOnDisk()
+    const first = authority.certify([['CN', 'localhost']])
+    files.write(first)
+    const settings = loadClusterSettings({
+      TRILOG_CLUSTER_SERVERS: '127.0.0.1:1',
+      TRILOG_CLUSTER_NAME: 'shop',
+      TRILOG_NODE_ID: 'a',
+      TRILOG_CLUSTER_SECRET: SECRET,
+      TRILOG_CLUSTER_BIND: '127.0.0.1:0',
+      TRILOG_CLUSTER_TLS_CERT_FILE: files.cert,
+      TRILOG_CLUSTER_TLS_KEY_FILE: files.key,
+    })!
+    const logged: string[] = []
+    const log = (_details: object, message: string): void => void logged.push(message)
+    const node = { nodes: () => ({ broker: 'known' }), handOver: () => [] }
+    const services = { logstore: null, objectstore: null, broker: null }
+    const opened = await openListener(settings, services, node, { info: log, error: log })
+    const { listener } = opened
+    const port = Number(listener.address.split(':')[1])
+    const shown = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ host: '127.0.0.1', port, ca: authority.cert }, () => {
+          resolve(socket.getPeerX509Certificate()!.toString())
+          socket.destroy()
+        }).on('error', reject)
+      })
+    const remote = new RemoteNode({ url: `https://${listener.address}`, secret: SECRET, ca: authority.cert })
+    try {
+      assert.equal(await shown(), first.cert)
+      assert.deepEqual(await remote.nodes(), { broker: 'known' })
+      const second = authority.certify([['CN', 'localhost']])
+      files.write(second)
+      opened.reload()
+      await eventually(async () => (await shown()) === second.cert)
+      writeFileSync(files.key, 'no key')
+      opened.reload()
+      assert.deepEqual(logged, ['certificates read again', 'the certificates stay as they are'])
+      assert.equal(await shown(), second.cert)
+      assert.deepEqual(await remote.nodes(), { broker: 'known' })
+    } finally {
+      remote.close()
+      await listener.close()
+    }
   })
 })
