@@ -1,7 +1,7 @@
 /**
  * What a name from outside may be. The specification's rules, with bounds of ours:
  *
- * N1  a name is not blank, has no control characters (C0, DEL, C1), is well-formed Unicode, at most NAME_BYTES_MAX bytes
+ * N1  a name is not blank, has no control characters, is well-formed Unicode, at most NAME_BYTES_MAX bytes
  * N2  a token is a name that can stand in a path: no slash, at most PATH_TOKEN_BYTES_MAX bytes
  * N3  a stream name is a token without white space around it
  * N4  a remark is any well-formed text of at most NAME_BYTES_MAX bytes
@@ -23,7 +23,6 @@ export const REASON_RULE = `must be well-formed text of 1 to ${NAME_BYTES_MAX} b
 export const HEADERS_RULE = 'must be an object of strings'
 export const HEADERS_SIZE_RULE = `must not be more than ${HEADERS_MAX}, or have more than ${HEADERS_BYTES_MAX} bytes together`
 
-/** C0, DEL, C1. */
 const CONTROL_CHARACTER = /\p{Cc}/u
 
 /** N1 */

@@ -3,8 +3,11 @@
  *
  * A proxy and this server must find the same end. Otherwise bytes that the proxy takes for a body are served here as the next request. The library
  * takes the first of several Content-Length headers and treats every Transfer-Encoding as chunked, so a request that could be read in two ways
- * is refused: F1 Content-Length is one decimal number, F2 Transfer-Encoding is `chunked`, once, F3 a chunked body announces no trailers,
- * which the library cannot read. A request with both headers never gets here: the library refuses it.
+ * is refused. A request with both headers never gets here: the library refuses it.
+ *
+ * F1  Content-Length is one decimal number
+ * F2  Transfer-Encoding is `chunked`, once
+ * F3  a chunked body announces no trailers, which the library cannot read
  */
 const LENGTH = /^[0-9]{1,15}$/
 

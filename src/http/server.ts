@@ -4,8 +4,8 @@
  *  - it refuses HTTP/1.0, a missing Host, a bad Content-Length, more than 48 KiB or about 95 headers with an answer of its own
  *    (505, 400, 431) and closes; no handler sees such a request
  *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, a body that stalls, or a reader that
- *    takes nothing; the latter two are kept for our own time (E7)
- *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers: E9, framing.ts)
+ *    takes nothing; the latter two are kept for our own time (uws-exchange.ts E7)
+ *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers: uws-exchange.ts E9, framing.ts F3)
  *  - it takes the first of several Content-Length headers and any Transfer-Encoding for chunked (framing.ts), and drops the two bytes behind
  *    a chunk whatever they are
  *  - after an answer that closes the connection, it goes on parsing the bytes that it has read

@@ -60,7 +60,7 @@ export interface CatchUpTask {
   readonly logId: number
   /** The sealed ones of the primary. */
   readonly segments: readonly { readonly base: number; readonly end: number }[]
-  /** Position up to which the replica had synced (C4 there); Infinity when that is not known, as before a start. */
+  /** Position up to which the replica had synced (catch-up.ts C4); Infinity when that is not known, as before a start. */
   readonly syncedUpTo: number
 }
 

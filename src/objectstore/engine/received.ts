@@ -36,7 +36,7 @@ export class Received implements ReceivedBody {
     return this.#content
   }
 
-  /** Why nothing may commit it: some of it was lost (B3). Null: all of it is there. */
+  /** Why nothing may commit it: some of it was lost (bodies.ts B3). Null: all of it is there. */
   get failure(): Error | null {
     return this.#large === null ? null : this.#large.failure
   }

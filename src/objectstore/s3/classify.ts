@@ -129,7 +129,7 @@ for (const operation of OPERATIONS) {
   }
 }
 
-/** O1 of the table. */
+/** O1 of operations-table.ts. */
 function isMeant(
   { selectors, header }: Operation,
   query: ReadonlyMap<string, string>,
@@ -139,10 +139,10 @@ function isMeant(
   return selectors.every(({ name, value }) => (value === null ? query.has(name) : query.get(name) === value))
 }
 
-/** O2 and O3 of the table. */
+/** O2 and O3 of operations-table.ts. */
 function asksForElse({ selectors, parameters }: Operation, name: string, query: ReadonlyMap<string, string>): boolean {
   if (!SELECTING_PARAMETERS.has(name) || parameters === null) return false
-  if (parameters.includes(name)) return name === VERSION && query.get(name) !== ONLY_VERSION // O3
+  if (parameters.includes(name)) return name === VERSION && query.get(name) !== ONLY_VERSION
   return !selectors.some((selector) => selector.name === name)
 }
 
