@@ -3,13 +3,14 @@
  * everything that is written is written seven times to one disk. The load goes to the node alone and to the leader in turn.
  *
  *   rates     publishes over 64 connections and over one, OTLP batches of 512 records, PUTs of 4 KiB
- *   copy      a second node of the object store joins when the first holds `--gib`: how fast it copies, and what clients of the leader wait meanwhile
+ *   copy      a second node of the object store joins when the first holds `--gib`: how fast it copies, and what clients of the leader wait meanwhile.
+ *             On another disk, as on another machine, when `--second-dir` names one
  *   takeover  the leader of the log store is killed when both nodes hold `--records`: how long until the other one answers
  *
  * Exits with 0 when all was measured, 1 when something failed, 2 for bad usage or without nats-server.
  */
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { ParseArgsOptionsConfig } from 'node:util'
@@ -42,6 +43,7 @@ const USAGE = `usage: node scripts/compare/cluster.ts [options]
   --rounds 3          of rates, and a first one that is not counted
   --duration 5s       of each load
   --gib 10            that copy begins with
+  --second-dir DIR    where the second node of copy keeps its data (default: beside the first)
   --records 10000000  that takeover begins with
   --parts LIST        of ${PARTS.join(', ')}
 `
@@ -50,6 +52,7 @@ const options = {
   rounds: { type: 'string', default: '3' },
   duration: { type: 'string', default: '5s' },
   gib: { type: 'string', default: '10' },
+  'second-dir': { type: 'string', default: tmpdir() },
   records: { type: 'string', default: '10000000' },
   parts: { type: 'string', default: PARTS.join(',') },
 } satisfies ParseArgsOptionsConfig
@@ -61,7 +64,8 @@ function parse() {
     const parts = values.parts.split(',')
     const known: readonly string[] = PARTS
     const isUsable = rounds >= 1 && gib > 0 && records >= 1 && parts.every((part) => known.includes(part))
-    return isUsable ? { rounds, gib, records, parts, duration: values.duration } : null
+    const secondDir = resolve(values['second-dir'])
+    return isUsable ? { rounds, gib, records, parts, secondDir, duration: values.duration } : null
   } catch {
     return null
   }
@@ -152,7 +156,9 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   const heldBytes = bytesBelow(first.dataDirectory)
   const beganMs = performance.now()
   const seconds: { copy?: number } = {}
-  const joining = startObjectStore(clusterEnvironment(servers, IDS[1])).then(async (node) => {
+  const secondRoot = scratchDirectory(join(asked!.secondDir, 'trilog-second-'))
+  const second = { ...clusterEnvironment(servers, IDS[1]), OBJSTORE_DATA_DIR: join(secondRoot, 'data') }
+  const joining = startObjectStore(second).then(async (node) => {
     await inStep(first, IDS[1])
     seconds.copy = (performance.now() - beganMs) / 1000
     return node
@@ -161,9 +167,9 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   while (seconds.copy === undefined) {
     meanwhile.push((await loadAt(first, [...clients, '--duration', duration])).latencyMs.p99)
   }
-  const second = await joining
+  const joined = await joining
   const after = await loadAt(first, [...clients, '--duration', duration])
-  await Promise.all([first, second].map((node) => node.kill()))
+  await Promise.all([first, joined].map((node) => node.kill()))
   return [
     {
       'GiB copied': round3(heldBytes / GIB),
