@@ -2,14 +2,14 @@
 import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../src/engine/checkpoint-thread.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { scanSegment } from '../src/objectstore/engine/scan-segment.ts'
-import type { ScanTask, ScannedSegment } from '../src/objectstore/engine/scan-segment.ts'
+import { scanPart } from '../src/objectstore/engine/scan-segment.ts'
+import type { ScanTask, ScannedPart } from '../src/objectstore/engine/scan-segment.ts'
 
 const checkpoints = new CheckpointThread(nodeFiles)
 
 /** @returns null of a task that writes */
-export default function run(task: CheckpointTask | ScanTask): ScannedSegment | null {
-  if (task.kind === 'scan') return scanSegment(nodeFiles, task)
+export default function run(task: CheckpointTask | ScanTask): ScannedPart | null {
+  if (task.kind === 'scan') return scanPart(nodeFiles, task)
   checkpoints.run(task)
   return null
 }

@@ -63,7 +63,7 @@ import { openEngine, recoverEngine } from './engine/engine.ts'
 import type { StoreEngine, EngineParts } from './engine/engine.ts'
 import { FrameReads, LONG_FRAME_BYTES } from './engine/frame-reads.ts'
 import type { ReadResult, ReadTask } from './engine/read-protocol.ts'
-import type { ScanTask, ScannedSegment } from './engine/scan-segment.ts'
+import type { ScanTask, ScannedPart } from './engine/scan-segment.ts'
 import { objectStoreFront, objectStoreGateway, refuseUnopened } from './s3/gateway.ts'
 import { handlers } from './s3/handlers.ts'
 import { managementRoutes, objectStoreStandingRoutes } from './s3/management.ts'
@@ -332,7 +332,7 @@ const cachedFramesOf = (log: Log): CachedFrames =>
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
 
 /** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */
-const startBackground = (): JobPool<CheckpointTask | ScanTask, ScannedSegment | null> =>
+const startBackground = (): JobPool<CheckpointTask | ScanTask, ScannedPart | null> =>
   new JobPool({
     name: 'objectstore background',
     filename: workerFile('objectstore-background'),

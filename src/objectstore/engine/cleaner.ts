@@ -23,7 +23,7 @@ import type { Core } from './core.ts'
 import type { CheckpointPlan } from './checkpoint-plan.ts'
 import { commitFrameBytes } from './frames.ts'
 import type { Extent } from './frames.ts'
-import type { ScanTask, ScannedFrame, ScannedSegment } from './scan-segment.ts'
+import type { ScanTask, ScannedFrame, ScannedPart } from './scan-segment.ts'
 import type { BodyTarget } from '../operations.ts'
 import { S3Error } from '../refusals.ts'
 import { extentsOf } from './state.ts'
@@ -43,7 +43,7 @@ export interface CleanerParts {
   readonly plan: CheckpointPlan
   readonly segmentBytes: number
   readonly uploadTtlMs: number
-  readonly scan: (task: ScanTask) => Promise<ScannedSegment>
+  readonly scan: (task: ScanTask) => Promise<ScannedPart>
 }
 
 export class Cleaner implements Upkeep {
@@ -182,15 +182,26 @@ export class Cleaner implements Upkeep {
     const { core, scan } = this.#parts
     const { state } = core
     const { base, end, recordsPath } = segment
-    const { frames, damage } = await scan({ kind: 'scan', logId: core.log.id, base, end, recordsPath })
-    for (const range of damage) core.log.reportDamage(segment, range)
-    for (let at = 0; at < frames.length; at += MOVED_AT_ONCE) {
+    for (let from = base; from < end;) {
+      const { frames, damage, next } = await scan({ kind: 'scan', logId: core.log.id, base, from, end, recordsPath })
+      for (const range of damage) core.log.reportDamage(segment, range)
+      const living = frames.filter((frame) => this.#mayLive(frame))
+      for (let at = 0; at < living.length; at += MOVED_AT_ONCE) {
+        if (signal.aborted) return false
+        const owners = Map.groupBy(living.slice(at, at + MOVED_AT_ONCE), ownerOf)
+        await Promise.all(Array.from(owners.values(), (ofOwner) => this.#moveInTurn(ofOwner, segment)))
+      }
       if (signal.aborted) return false
-      const owners = Map.groupBy(frames.slice(at, at + MOVED_AT_ONCE), ownerOf)
-      await Promise.all(Array.from(owners.values(), (ofOwner) => this.#moveInTurn(ofOwner, segment)))
+      from = next
     }
     await core.appender.settled()
     return core.state === state
+  }
+
+  /** False of an object that another one replaced, as most frames are: told at once, as a frame that does not live any more never will again. */
+  #mayLive({ bucket, key, position, uploadId, isExtent }: ScannedFrame): boolean {
+    if (isExtent || uploadId !== null) return true
+    return this.#parts.core.state.index.get(bucket, Buffer.from(key))?.position === position
   }
 
   /** Frames of one owner: with the first of them the others move. */

@@ -24,7 +24,7 @@ import { recoverState } from './recovery.ts'
 import type { Recovered } from './recovery.ts'
 import { atOnce } from '../../steps.ts'
 import type { Steps } from '../../steps.ts'
-import type { ScanTask, ScannedSegment } from './scan-segment.ts'
+import type { ScanTask, ScannedPart } from './scan-segment.ts'
 import type { StoreState } from './state.ts'
 import { Store } from './store.ts'
 
@@ -35,7 +35,7 @@ export interface EngineParts {
   readonly files: Files
   readonly reads: FrameReads
   readonly write: (task: CheckpointTask) => Promise<void>
-  readonly scan: (task: ScanTask) => Promise<ScannedSegment>
+  readonly scan: (task: ScanTask) => Promise<ScannedPart>
   readonly digests: DigestLanes
   readonly arena: Arena
   readonly clock: StoreClock

@@ -1,13 +1,16 @@
-/** What stands in a segment, by whose it is: what a thread tells the cleaner. */
+/** What stands in a part of a segment, by whose it is: what a thread tells the cleaner. */
 import type { Files } from '../../log/files.ts'
-import { replaySegment } from '../../log/read.ts'
+import { replayInSteps } from '../../log/read.ts'
 import type { DamagedRange } from '../../log/read.ts'
+import { SEGMENT_HEADER_BYTES } from '../../log/segment-format.ts'
 import { FRAME_EXTENT, FRAME_OBJECT, decodeCommitHead, decodeExtentOwner } from './frames.ts'
 
 export interface ScanTask {
   readonly kind: 'scan'
   readonly logId: number
   readonly base: number
+  /** The segment's base, or where the scan before ended. */
+  readonly from: number
   readonly end: number
   readonly recordsPath: string
 }
@@ -23,20 +26,27 @@ export interface ScannedFrame {
   readonly isExtent: boolean
 }
 
-export interface ScannedSegment {
+/** A part ends behind so many frames, and then some: main takes in a part at a time, between other things. */
+const PART_FRAMES = 1000
+
+export interface ScannedPart {
   readonly frames: readonly ScannedFrame[]
   /** Frames that stood here cannot be moved. */
   readonly damage: readonly DamagedRange[]
+  /** Where the part ends: the segment's end behind its last one. */
+  readonly next: number
 }
 
-export function scanSegment(files: Files, { logId, base, end, recordsPath }: ScanTask): ScannedSegment {
+export function scanPart(files: Files, { logId, base, from, end, recordsPath }: ScanTask): ScannedPart {
   const frames: ScannedFrame[] = []
   const damage: DamagedRange[] = []
-  replaySegment(
+  const begin = Math.max(from, base + SEGMENT_HEADER_BYTES)
+  const steps = replayInSteps(
     files,
     { base, recordsPath },
     {
       logId,
+      from: begin,
       to: end,
       onFrame({ type, position, payload }) {
         if (type !== FRAME_OBJECT && type !== FRAME_EXTENT) return
@@ -47,5 +57,8 @@ export function scanSegment(files: Files, { logId, base, end, recordsPath }: Sca
       onDamage: (range) => damage.push(range),
     },
   )
-  return { frames, damage }
+  for (const visitedBytes of steps) {
+    if (frames.length >= PART_FRAMES) return { frames, damage, next: begin + visitedBytes }
+  }
+  return { frames, damage, next: end }
 }

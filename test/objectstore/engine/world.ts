@@ -22,8 +22,8 @@ import type { StoreEngine } from '../../../src/objectstore/engine/engine.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
 import type { ReadResult } from '../../../src/objectstore/engine/read-protocol.ts'
-import { scanSegment } from '../../../src/objectstore/engine/scan-segment.ts'
-import type { ScannedSegment } from '../../../src/objectstore/engine/scan-segment.ts'
+import { scanPart } from '../../../src/objectstore/engine/scan-segment.ts'
+import type { ScannedPart } from '../../../src/objectstore/engine/scan-segment.ts'
 import { CheckpointThread } from '../../../src/engine/checkpoint-thread.ts'
 import { ReadMemory } from '../../../src/libc.ts'
 import { CachedFrames } from '../../../src/log/cached-frames.ts'
@@ -175,7 +175,7 @@ export class StoreWorld extends EngineWorld {
           writer.run(received)
         })
       },
-      scan: (task) => this.#scans.hold<ScannedSegment>(() => structuredClone(scanSegment(files, task))),
+      scan: (task) => this.#scans.hold<ScannedPart>(() => structuredClone(scanPart(files, task))),
       digests,
       arena,
       clock: { nowMs: () => world.nowMs, wallMs: () => this.wallMs, every: () => () => {} },
