@@ -5,12 +5,14 @@
 import type { ClusterMember } from './cluster/member/member.ts'
 import type { MemberOptions } from './cluster/member/open-member.ts'
 import type { MemberService } from './cluster/member/parts.ts'
+import { registerClusterMetrics } from './cluster-metrics.ts'
 import type { ClusterSettings } from './config/cluster.ts'
 import type { ClusterView } from './http/cluster.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { ClusterOptions } from './log/cluster-part.ts'
 import type { Log } from './log/log.ts'
 import type { Degradation } from './observability/health.ts'
+import type { Metrics } from './observability/metrics.ts'
 
 interface MembershipOptions extends Omit<MemberOptions, 'settings'> {
   /** Absent or null: the log is in no cluster. */
@@ -101,6 +103,10 @@ export class ClusterSight {
     if (this.member?.hasTwin !== true) return []
     const reason = `another process of the cluster is node ${this.#settings.nodeId}, too`
     return [{ kind: 'node_id_twice', reason, action: 'give each node a TRILOG_NODE_ID of its own' }]
+  }
+
+  registerMetrics<Scope>(metrics: Metrics<Scope>, service: MemberOptions['service']): void {
+    registerClusterMetrics(metrics, { service, view: this.view, measures: () => this.member?.measures ?? null })
   }
 
   handOver(to: string | null): void {

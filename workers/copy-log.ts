@@ -1,5 +1,6 @@
 /** Copies the log of another node. What went wrong there is a result: the caller asks the next node. */
 import { copyLog } from '../src/cluster/catch-up/copy.ts'
+import type { RemoteLog } from '../src/cluster/catch-up/copy.ts'
 import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
@@ -11,11 +12,22 @@ giveWay()
 
 export default async function run({ service, url, secret, ca, ...log }: CopyTask): Promise<CopyOutcome> {
   const node = new RemoteNode({ url, secret, ca })
+  const source = node.logOf(service)
+  let bytes = 0
+  const remote: RemoteLog = {
+    list: () => source.list(),
+    async read(...asked) {
+      const piece = await source.read(...asked)
+      bytes += piece?.byteLength ?? 0
+      return piece
+    },
+  }
   try {
-    return { listing: await copyLog({ ...log, files: nodeFiles, remote: node.logOf(service) }) }
+    const listing = await copyLog({ ...log, files: nodeFiles, remote })
+    return { bytes, listing }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    return { kind: error.kind, code: error.code, problem: error.message }
+    return { bytes, kind: error.kind, code: error.code, problem: error.message }
   } finally {
     node.close()
   }

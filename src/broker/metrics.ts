@@ -5,6 +5,7 @@
  * A caller sees the process, and of streams and groups those of its tenant.
  */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
+import type { ClusterSight } from '../cluster-membership.ts'
 import type { Log } from '../log/log.ts'
 import { bytesIn } from '../log/segment-list.ts'
 import { Metrics } from '../observability/metrics.ts'
@@ -23,14 +24,18 @@ export interface BrokerMetricSources {
   readonly groups: Pick<GroupSeries, 'of'>
   readonly requests: Pick<RequestMetrics, 'register'>
   readonly process: Pick<ProcessMetrics, 'register'>
+  /** Null: there is no cluster. */
+  readonly cluster: Pick<ClusterSight, 'registerMetrics' | 'view'> | null
 }
 
 export class BrokerMetrics {
   readonly #metrics = new Metrics<readonly GroupSample[]>({ showsAliases: true })
   readonly #groups: BrokerMetricSources['groups']
+  readonly #cluster: BrokerMetricSources['cluster']
 
-  constructor({ counters, gauges, log, groups, requests, process }: BrokerMetricSources) {
+  constructor({ counters, gauges, log, groups, requests, process, cluster }: BrokerMetricSources) {
     this.#groups = groups
+    this.#cluster = cluster
     const metrics = this.#metrics
     const counter = (name: string, help: string, read: () => number): void => metrics.counter({ name, help }, read)
     const gauge = (name: string, help: string, read: () => number): void => metrics.gauge({ name, help }, read)
@@ -137,6 +142,7 @@ export class BrokerMetrics {
     )
     requests.register(metrics, 'mq')
     process.register(metrics)
+    cluster?.registerMetrics(metrics, 'broker')
   }
 
   /** Media type of `text`. */
@@ -144,8 +150,9 @@ export class BrokerMetrics {
     return this.#metrics.contentType
   }
 
-  /** What the process does, and the streams and groups of one tenant. */
+  /** What the process does, and the groups of one tenant, which only the leader of a cluster shows: sums over its nodes count them once. */
   async text(tenant: string): Promise<string> {
-    return this.#metrics.text(await this.#groups.of(tenant))
+    const showsGroups = this.#cluster === null || this.#cluster.view().leads
+    return this.#metrics.text(showsGroups ? await this.#groups.of(tenant) : [])
   }
 }

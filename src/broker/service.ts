@@ -191,7 +191,15 @@ async function openFront(
     },
   }
   const groups = new GroupSeries(core, metricsSeriesMax)
-  const metrics = new BrokerMetrics({ counters, gauges, log, groups, requests, process: processMetrics })
+  const metrics = new BrokerMetrics({
+    counters,
+    gauges,
+    log,
+    groups,
+    requests,
+    process: processMetrics,
+    cluster: sight,
+  })
   const http = hostPort(server)
   const audit = new AccessAudit(core, () => clock.nowMs(), LOCAL_CALLER.tenant)
   const onDenied: ConnectionsParts['onDenied'] = (who, refused, stream) => audit.refused(who, refused.message, stream)

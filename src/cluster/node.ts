@@ -21,7 +21,7 @@ import type { Anchor, Verdict } from './history.ts'
 import { isSameMessage, nodeOf } from './message.ts'
 import type { Authorship, ClusterMessage, LogPlace } from './message.ts'
 import { Publisher } from './publisher.ts'
-import type { PublisherAction, PublisherTimes, Settled } from './publisher.ts'
+import type { PublishMeasures, PublisherAction, PublisherTimes, Settled } from './publisher.ts'
 
 export interface ClusterTimes extends PublisherTimes {
   readonly leaseMs: number
@@ -59,6 +59,8 @@ export interface ClusterNodeParts<Body> {
   /** From 0 to below 1. */
   readonly random: () => number
   readonly act: (action: ClusterAction<Body>) => void
+  /** Absent: nobody measures. */
+  readonly measures?: PublishMeasures
 }
 
 /** Frames to write, or a part of one. */
@@ -292,6 +294,7 @@ export class ClusterNode<Body> {
       times: this.#times,
       newId: () => (this.#ids += 1),
       act: this.#act,
+      measures: this.#parts.measures ?? null,
       settled: (settled) => this.#onSettled(settled),
     })
     this.#say('epoch', nowMs)

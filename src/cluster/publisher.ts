@@ -48,6 +48,17 @@ export interface PublisherTimes {
   readonly pauseMs: number
 }
 
+/** Hears what metrics show. */
+export interface PublishMeasures {
+  /** A message that was published so long ago is confirmed. */
+  confirmed(tookMs: number, nowMs: number): void
+  /** An acknowledgement does not come. */
+  lost(): void
+  /** The server stored nothing. */
+  refused(): void
+  lookedUp(): void
+}
+
 export interface PublisherParts<Body> {
   /** The last sequence of the stream that the writer knows. */
   readonly lastSequence: number
@@ -55,6 +66,8 @@ export interface PublisherParts<Body> {
   /** Names attempts and look-ups: 1 or more, never the same again. */
   readonly newId: () => number
   readonly act: (action: PublisherAction<Body>) => void
+  /** Null: nobody measures. */
+  readonly measures: PublishMeasures | null
   /** May close the publisher. */
   readonly settled: (settled: Settled<Body>) => void
 }
@@ -73,6 +86,7 @@ export class Publisher<Body> {
   readonly #times: PublisherTimes
   readonly #act: (action: PublisherAction<Body>) => void
   readonly #settled: (settled: Settled<Body>) => void
+  readonly #measures: PublishMeasures | null
   #waiting: Outgoing<Body>[] = []
   readonly #newId: () => number
   #nextSequence: number
@@ -82,11 +96,12 @@ export class Publisher<Body> {
   #looking: { readonly look: number; readonly dueMs: number } | null = null
   #lookFromMs = -Infinity
 
-  constructor({ lastSequence, times, newId, act, settled }: PublisherParts<Body>) {
+  constructor({ lastSequence, times, newId, act, measures, settled }: PublisherParts<Body>) {
     this.#nextSequence = lastSequence + 1
     this.#times = times
     this.#newId = newId
     this.#act = act
+    this.#measures = measures
     this.#settled = settled
   }
 
@@ -140,7 +155,9 @@ export class Publisher<Body> {
 
   /** The server compared sequences, and stored nothing. */
   refused(attempt: number, nowMs: number): void {
-    if (this.#ofAttempt(attempt) !== undefined && this.#looking === null) this.#look(nowMs)
+    if (this.#ofAttempt(attempt) === undefined || this.#looking !== null) return
+    this.#measures?.refused()
+    this.#look(nowMs)
   }
 
   /** @param found null: nothing stands there, as far as the server that answered knows (P3) */
@@ -163,7 +180,9 @@ export class Publisher<Body> {
   }
 
   tick(nowMs: number): void {
-    if (nowMs >= this.dueMs) this.#look(nowMs)
+    if (nowMs < this.dueMs) return
+    if (this.#looking === null) this.#measures?.lost()
+    this.#look(nowMs)
   }
 
   /** P2 */
@@ -172,6 +191,7 @@ export class Publisher<Body> {
     while (head?.isAcknowledged === true) {
       this.#waiting.shift()
       this.#bytes -= head.bytes
+      this.#measures?.confirmed(nowMs - head.firstSentMs, nowMs)
       this.#settled({ kind: 'confirmed', sequence: head.sequence, message: head.message, sentMs: head.sentMs })
       head = this.#waiting[0]
     }
@@ -189,6 +209,7 @@ export class Publisher<Body> {
     }
     const look = this.#newId()
     this.#looking = { look, dueMs: nowMs + this.#times.lookMs }
+    this.#measures?.lookedUp()
     this.#act({ kind: 'look up', look, sequence: head.sequence })
   }
 

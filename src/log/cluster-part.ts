@@ -59,6 +59,11 @@ export class ClusterPart {
     return this.#shared.leads && this.options.nowMs() < this.#shared.leaseUntilMs
   }
 
+  /** How long that may go on without another acknowledgement. */
+  get leaseLeftMs(): number {
+    return this.#shared.leads ? Math.max(0, this.#shared.leaseUntilMs - this.options.nowMs()) : 0
+  }
+
   /** Epoch of the lead under which what the log holds may be told; null: it may not be told. */
   get term(): number | null {
     return this.mayAnswer ? this.#shared.frameEpoch : null

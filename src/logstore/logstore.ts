@@ -396,6 +396,7 @@ async function openFronts(
     requests,
     processMetrics,
   })
+  sight?.registerMetrics(metrics, 'logstore')
   const helperRoutes = endpointHelperRoutes({
     helper,
     recentPath: '/v1/endpoint/:activation_id',

@@ -420,6 +420,7 @@ async function openFront(
     requests,
     processMetrics,
   })
+  sight?.registerMetrics(metrics, 'objectstore')
   const guard = new WebGuard({
     bindHost: config.http.host,
     allowedHosts: config.allowedHosts,

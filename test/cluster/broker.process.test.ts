@@ -4,6 +4,7 @@ import { before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
 import { TestCluster, goesOnWithAnother, goesOnWithoutServers, hasAllOnEach } from '../support/cluster.ts'
 import type { AnsweredAgain } from '../support/cluster.ts'
+import { Exposition } from '../support/exposition.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
 import { eventually } from '../support/waiting.ts'
 import { BrokerLedger } from '../support/broker-ledger.ts'
@@ -16,7 +17,7 @@ describe(name, { skip }, () => {
   const cluster: TestCluster<BrokerServer> = new TestCluster({ servers: 3, end: () => ledger.end() })
   const ledger = new BrokerLedger(() => cluster.nodes, 'orders')
   const startNode = (id: string): Promise<BrokerServer> =>
-    cluster.started(BrokerServer.start({ env: cluster.nodeOf(id) }))
+    cluster.started(BrokerServer.start({ env: { ...cluster.nodeOf(id), MQ_METRICS_EXPOSURE: 'http' } }))
   const isAnsweredAgain: AnsweredAgain = async (count = 20) => {
     const { answered, claimed } = ledger
     await eventually(() => ledger.answered >= answered + count && ledger.claimed > claimed)
@@ -34,6 +35,27 @@ describe(name, { skip }, () => {
     assert.equal((await first.request('PUT', '/v1/streams/orders', '{}')).status, 201)
     ledger.begin(PUBLISHERS)
     await isAnsweredAgain(200)
+  })
+
+  it('shows in its metrics who leads, and what the stream acknowledged', async () => {
+    const first = await cluster.leader()
+    const other = cluster.nodes.find((node) => node !== first)!
+    const shownBy = async (node: BrokerServer) => {
+      const shown = new Exposition((await node.request('GET', '/metrics')).text)
+      return (name: string, labels = {}): number | undefined =>
+        shown.value(`trilog_cluster_${name}`, { cluster: 'test', service: 'broker', ...labels })
+    }
+    const leader = await shownBy(first)
+    assert.equal(leader('role', { role: 'leader' }), 1)
+    assert.equal(leader('role_changes_total', { role: 'leader' }), 1)
+    assert.ok(leader('lease_seconds')! > 0)
+    assert.ok(leader('acknowledged_seconds_ago')! < 2)
+    assert.ok(leader('publish_duration_seconds_count')! > 10)
+    await eventually(async () => {
+      const follower = await shownBy(other)
+      const isFollower = follower('role', { role: 'follower' }) === 1 && follower('leader_known') === 1
+      return isFollower && follower('nodes') === 2 && follower('sequence')! > 10 && follower('lease_seconds') === 0
+    })
   })
 
   goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 100 })

@@ -30,9 +30,11 @@ describe(name, { skip }, () => {
   before(() => Promise.all(['node-1', 'node-2'].map(startNode)))
 
   it('answers on one node', async () => {
-    await cluster.leader()
+    const first = await cluster.leader()
     ledger.begin(SENDERS)
     await isAnsweredAgain(100)
+    const leads = 'trilog_cluster_role{cluster="test",service="logstore",role="leader"} 1\n'
+    await eventually(async () => (await first.request('/metrics', null)).text.includes(leads))
   })
 
   goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 50 })

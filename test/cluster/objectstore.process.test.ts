@@ -46,6 +46,8 @@ describe(name, { skip }, () => {
     assert.equal((await first.request('PUT', '/photos')).status, 200)
     ledger.begin(WRITERS)
     await isAnsweredAgain(100)
+    const leads = 'trilog_cluster_role{cluster="test",service="objectstore",role="leader"} 1\n'
+    await eventually(async () => (await first.request('GET', '/v1/metrics')).text.includes(leads))
   })
 
   goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 50 })

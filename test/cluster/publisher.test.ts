@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Publisher } from '../../src/cluster/publisher.ts'
 import type { PublisherAction, Settled } from '../../src/cluster/publisher.ts'
+import { LaneMeasures } from '../../src/cluster/lane/measures.ts'
 import { message as messageOf } from './messages.ts'
 import type { Message } from './messages.ts'
 
@@ -13,11 +14,13 @@ function begin(lastSequence = 10) {
   const acts: PublisherAction<string>[] = []
   const settled: Settled<string>[] = []
   let ids = 0
+  const measured = LaneMeasures.create()
   const publisher = new Publisher<string>({
     lastSequence,
     times: TIMES,
     newId: () => (ids += 1),
     act: (action) => acts.push(action),
+    measures: measured,
     settled: (each) => settled.push(each),
   })
   /** What was to be done since the last call: `attempt>sequence` of what is published, `?sequence` of what is looked up. */
@@ -26,7 +29,7 @@ function begin(lastSequence = 10) {
       .splice(0)
       .map((act) => (act.kind === 'publish' ? `${act.message.ordinal}>${act.expectedLast + 1}` : `?${act.sequence}`))
   const confirmed = (): string[] => settled.splice(0).map(({ kind, sequence }) => `${kind} ${sequence}`)
-  return { publisher, acts, done, confirmed, lastId: () => ids }
+  return { publisher, acts, done, confirmed, measured, lastId: () => ids }
 }
 
 test('several messages are on their way, each for a sequence of its own', () => {
@@ -68,6 +71,7 @@ test('a message that was found came into the stream after it was sent first', ()
     times: TIMES,
     newId: () => (ids += 1),
     act() {},
+    measures: null,
     settled: (each) => settled.push(each),
   })
   publisher.publish(message(1), 1, 5)
@@ -96,6 +100,23 @@ test('what is not there is published again for the same sequence, with what foll
   assert.deepEqual(done(), ['?11'])
 })
 
+test('what became of each message is measured from when it was published first', () => {
+  const { publisher, measured, lastId } = begin()
+  publisher.publish(message(1), 1, 1000)
+  publisher.publish(message(2), 1, 1000)
+  publisher.acknowledged(1, 11, 1004)
+  assert.deepEqual([measured.publishSeconds.sum, measured.confirmedAtMs], [0.004, 1004])
+  publisher.tick(1100)
+  assert.deepEqual([measured.lostAcknowledgements, measured.lookUps], [1, 1])
+  publisher.tick(1150) // nor did the answer to that
+  assert.deepEqual([measured.lostAcknowledgements, measured.lookUps], [1, 2])
+  publisher.lookedUp(lastId(), null, 1151)
+  publisher.refused(lastId(), 1170)
+  assert.deepEqual([measured.refusedPublishes, measured.lookUps], [1, 3])
+  publisher.lookedUp(lastId(), message(2), 1250)
+  assert.deepEqual([measured.publishSeconds.sum, measured.confirmedAtMs], [0.254, 1250])
+})
+
 test('behind a message that does not count, all move up', () => {
   const { publisher, done, confirmed, lastId } = begin()
   for (const ordinal of [1, 2]) publisher.publish(message(ordinal), 1, 0)
@@ -122,6 +143,7 @@ test('nothing goes out after it is closed', () => {
     times: TIMES,
     newId: () => (ids += 1),
     act: (action) => acts.push(action),
+    measures: null,
     settled: () => publisher.close(), // fenced
   })
   publisher.publish(message(1), 1, 0)

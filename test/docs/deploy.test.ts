@@ -4,14 +4,14 @@ import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { codeOf, document, handbook, root, tableOf } from './markdown.ts'
 
-const TABLES = ['log store', 'object store', 'broker', 'process', 'queries from a bucket']
+const TABLES = ['log store', 'object store', 'broker', 'process', 'cluster', 'queries from a bucket']
 /** What Prometheus adds to every series of a target. */
 const OF_TARGETS = ['instance', 'job']
 
 /** Labels by metric, as the tables of documents have them, which a test compares with the services. */
 const labels = new Map(
   TABLES.flatMap((what) => {
-    const of = /^[lobp]/.test(what) && what !== 'queries from a bucket' ? `the ${what}` : what
+    const of = /^[lobpc]/.test(what) && what !== 'queries from a bucket' ? `the ${what}` : what
     return tableOf(handbook(), `Metrics of ${of}`)
   }).map(([name, , given]) => [codeOf(name), given!.match(/\w+/g) ?? []] as const),
 )

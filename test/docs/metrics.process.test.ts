@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { registerBucket } from '../../src/logstore/metrics.ts'
 import { Metrics } from '../../src/observability/metrics.ts'
 import { BrokerServer } from '../support/broker.ts'
+import { clusterMetricsText } from '../support/cluster-metrics.ts'
 import { Exposition } from '../support/exposition.ts'
 import type { Family } from '../support/exposition.ts'
 import { LogStoreServer } from '../support/logstore.ts'
@@ -64,7 +65,12 @@ const services = {
 }
 
 describe('metrics that are named', () => {
-  const headings = [...Object.keys(services), 'Metrics of the process', 'Metrics of queries from a bucket']
+  const headings = [
+    ...Object.keys(services),
+    'Metrics of the process',
+    'Metrics of queries from a bucket',
+    'Metrics of the cluster',
+  ]
   const known = new Set(headings.flatMap((heading) => tableOf(pages, heading)).map(([name]) => codeOf(name)))
   const NAME = /\b(?:logstore|objstore|mq|process|trilog)_[a-z0-9_]+\b/g
 
@@ -105,6 +111,16 @@ describe('the table', () => {
       assert.equal(promtool(['check', 'metrics'], text), '')
     })
   }
+
+  it('of the cluster names each likewise', () => {
+    const { families } = new Exposition(clusterMetricsText())
+    assert.deepEqual(tableOf(pages, 'Metrics of the cluster'), [...families.values()].map(rowOf))
+  })
+
+  const { name: checked, skip } = promtoolOrSkip('of the cluster: promtool check metrics finds nothing wrong')
+  it(checked, { skip }, () => {
+    assert.equal(promtool(['check', 'metrics'], clusterMetricsText()), '')
+  })
 
   it('of queries from a bucket names each likewise', () => {
     const metrics = new Metrics()

@@ -61,6 +61,8 @@ type Row = readonly [
   make: (parts: RouteParts) => Endpoint,
 ]
 
+/** Each node of a cluster has its own. */
+const METRICS_PATH = '/metrics'
 const GROUP = '/v1/streams/:stream/consumer-groups/:group'
 const CURSOR = `${GROUP}/cursors/:cursor`
 const DELIVERIES = '/v1/streams/:stream/subscriptions/:subscription/deliveries'
@@ -111,7 +113,7 @@ const ROWS: readonly Row[] = [
 
   ['GET',  '/v1/audit/events',                                  'tenant.administer', auditEvents],
   ['GET',  '/v1/audit/export',                                  'tenant.administer', auditExport],
-  ['GET',  '/metrics',                                          'tenant.inspect',    metrics],
+  ['GET',  METRICS_PATH,                                        'tenant.inspect',    metrics],
   ['GET',  '/streams/:stream/retention/dry-run',                'stream.inspect',    retentionDryRun],
   ['GET',  '/streams/:stream/tiering/readiness',                'stream.inspect',    tieringReadiness],
   ['GET',  '/streams/:stream/tiering/archive-manifest',         'stream.inspect',    archiveManifest],
@@ -160,12 +162,12 @@ function identify(
 
 export function brokerService(parts: BrokerHttpParts): HttpService {
   const { guard } = parts
-  const kept = (asked: Endpoint): Endpoint => {
-    const endpoint = parts.cluster ? ofLeader(parts, parts.cluster, asked) : asked
-    return guard === null
+  const guardedAgainstPages = (endpoint: Endpoint): Endpoint =>
+    guard === null
       ? endpoint
       : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
-  }
+  const kept = (endpoint: Endpoint): Endpoint =>
+    guardedAgainstPages(parts.cluster ? ofLeader(parts, parts.cluster, endpoint) : endpoint)
   /** R2 */
   const isIdentified = (head: RequestHead, exchange: Exchange): boolean => {
     try {
@@ -183,7 +185,8 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   const routes = brokerRoutes(parts).map(([method, path, permission, endpoint]): Route => ({
     method,
     path,
-    endpoint: permission === 'public' ? endpoint : kept(endpoint),
+    endpoint:
+      permission === 'public' ? endpoint : path === METRICS_PATH ? guardedAgainstPages(endpoint) : kept(endpoint),
   }))
   const streaming = connection(parts, (head, exchange) => identify(parts, head, exchange))
   routes.push({ method: 'GET', path: CONNECTION_PATH, endpoint: kept(streaming) })

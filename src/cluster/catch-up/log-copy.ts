@@ -19,9 +19,13 @@ export interface CopyTask extends GivenLog {
 }
 
 /** What the task came to: a failure is a value, so that its kind is known. */
-export type CopyOutcome =
+export type CopyOutcome = {
+  /** That came from the other node, also when something failed then. */
+  readonly bytes: number
+} & (
   | { readonly listing: Listing }
   | { readonly kind: StoreError['kind']; readonly code: string; readonly problem: string }
+)
 
 export interface LogCopyOptions extends GivenLog {
   readonly service: string
@@ -44,6 +48,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
         threads: 1,
         queueMax: 0,
       })
+      let copiedBytes = 0
       let said = ''
       const say = (reason: string): void => {
         if (reason !== said) logger.warn({ reason }, 'the log of another node cannot be copied yet')
@@ -56,6 +61,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
           for (const url of urls) {
             logger.info({ from: url }, 'the log of another node is copied, as the stream begins later')
             const outcome = await pool.run({ ...task, url })
+            copiedBytes += outcome.bytes
             if ('listing' in outcome) {
               listing = outcome.listing
               break
@@ -67,6 +73,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
           else commitCopy(parts, listing)
         }
         logger.info({}, 'the log of another node was copied')
+        return copiedBytes
       } catch (error) {
         if (error instanceof StoreError) throw error
         const message = `${log.directory}: the log of another node cannot be copied: ${messageOf(error)}`

@@ -25,13 +25,14 @@ import { Session } from '../nats/session.ts'
 import type { LogAction, SessionParts } from '../nats/session.ts'
 import { readAnchor, writeAnchor } from './anchor-file.ts'
 import { AnchorsAhead } from './anchors-ahead.ts'
+import { LaneMeasures } from './measures.ts'
 import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
 import { RingFrames } from './ring-frames.ts'
 
 export interface LaneParts {
   readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes'>
-  readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena'> & {
+  readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena' | 'measures'> & {
     readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
   }
   readonly nodes: OtherNodes
@@ -71,6 +72,7 @@ export class ClusterLane {
   readonly #frames: RingFrames
   readonly #session: Session
   readonly #nodes: OtherNodes
+  readonly #measures: LaneMeasures
   /** M2. Null: nothing is offered. */
   #generation: number | null = null
   #offeredEnd: LogPlace = LOG_BEGIN
@@ -94,6 +96,8 @@ export class ClusterLane {
     this.#ring = SpscRing.attach(log.ring)
     this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
     this.#nodes = nodes
+    this.#measures = LaneMeasures.attach(data.measures)
+    this.#measures.flies(0, 0)
     this.#anchor = anchor
     this.#ahead = new AnchorsAhead(anchor)
     if (!isDeepStrictEqual(readAnchor(parts.files, data.directory), anchor))
@@ -109,6 +113,7 @@ export class ClusterLane {
       random,
       onChange: () => this.#onChange(),
       act: (action) => this.#act(action),
+      measures: this.#measures,
     })
   }
 
@@ -162,6 +167,7 @@ export class ClusterLane {
     this.#shared.publishLease(0)
     this.#writeAnchor()
     this.#session.close()
+    this.#measures.flies(0, 0)
     this.#ring.wake()
     this.#letOffer()
   }
@@ -267,7 +273,8 @@ export class ClusterLane {
 
   /** M1 */
   #onChange(): void {
-    const { leaseUntilMs, anchor } = this.#session.node
+    const { leaseUntilMs, anchor, inFlight, inFlightBytes } = this.#session.node
+    this.#measures.flies(inFlight, inFlightBytes)
     this.#ahead.add(anchor)
     if (leaseUntilMs !== this.#leaseUntilMs) {
       this.#leaseUntilMs = leaseUntilMs

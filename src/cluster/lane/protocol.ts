@@ -27,6 +27,8 @@ export interface LaneTaskData {
   readonly directory: string
   /** External parts of frames stand in it. */
   readonly arena: SharedArrayBuffer | null
+  /** Of `LaneMeasures`. */
+  readonly measures: SharedArrayBuffer
 }
 
 /** What nodes say of themselves, about every second. */

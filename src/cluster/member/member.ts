@@ -14,10 +14,12 @@ import { StoreError, messageOf } from '../../errors.ts'
 import type { ClusterOptions } from '../../log/cluster-part.ts'
 import { readFormat } from '../../log/format.ts'
 import type { Log } from '../../log/log.ts'
+import type { Histogram } from '../../pipeline/histogram.ts'
 import type { Anchor } from '../history.ts'
 import { isSamePlace } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { readAnchor } from '../lane/anchor-file.ts'
+import { LaneMeasures } from '../lane/measures.ts'
 import type { FromLane, ToLane } from '../lane/protocol.ts'
 import { Asides } from './asides.ts'
 import { KnownNodes } from './known-nodes.ts'
@@ -26,6 +28,24 @@ import type { MemberParts, MemberService, RunningLane } from './parts.ts'
 
 type LaneEvent = Extract<FromLane, { readonly kind: 'frames' | 'lead' | 'step down' | 'catch up' | 'stop' }>
 type Stream = Extract<FromLane, { readonly kind: 'stream' }>
+
+/** What metrics show besides the view. */
+export interface MemberMeasures {
+  /** How long this node may still answer without another acknowledgement. */
+  readonly leaseLeftMs: number
+  /** Null: the stream acknowledged no message of this node yet. */
+  readonly acknowledgedMsAgo: number | null
+  readonly inFlight: number
+  readonly inFlightBytes: number
+  readonly publishSeconds: Histogram
+  readonly lostAcknowledgements: number
+  readonly refusedPublishes: number
+  readonly lookUps: number
+  /** How often this node took each role. */
+  readonly roleChanges: Readonly<Record<ClusterRole, number>>
+  /** Of the logs of other nodes. */
+  readonly copiedBytes: number
+}
 
 const LOOK_MS = 20
 /** Before another lane is started for one that died as it joined. */
@@ -54,6 +74,9 @@ export class ClusterMember {
   #joinedAtMs = -Infinity
   #isClosed = false
   #role: ClusterRole = 'recovering'
+  readonly #measured = LaneMeasures.create()
+  readonly #roleChanges: Record<ClusterRole, number> = { recovering: 0, follower: 0, leader: 0 }
+  #copiedBytes = 0
   /** Number of the term that this node leads; 0: it leads none. */
   #term = 0
   #problem: string | null = null
@@ -80,6 +103,23 @@ export class ClusterMember {
     return this.#nodes.viewAs(this.#role)
   }
 
+  get measures(): MemberMeasures {
+    const { confirmedAtMs, inFlight, inFlightBytes, publishSeconds } = this.#measured
+    const { lostAcknowledgements, refusedPublishes, lookUps } = this.#measured
+    return {
+      leaseLeftMs: this.#log?.cluster?.leaseLeftMs ?? 0,
+      acknowledgedMsAgo: confirmedAtMs === 0 ? null : this.#parts.nowMs() - confirmedAtMs,
+      inFlight,
+      inFlightBytes,
+      publishSeconds,
+      lostAcknowledgements,
+      refusedPublishes,
+      lookUps,
+      roleChanges: this.#roleChanges,
+      copiedBytes: this.#copiedBytes,
+    }
+  }
+
   /**
    * Opens the log as the cluster needs it. Where the directory is empty, that takes the stream.
    *
@@ -93,7 +133,7 @@ export class ClusterMember {
     const isConverted = own !== null && anchor === null
     if (!isConverted) {
       this.#startLane(own, anchor)
-      if (isBehind(await this.#stream.promise, anchor)) await copy.run(() => this.#nodes.peers)
+      if (isBehind(await this.#stream.promise, anchor)) this.#copiedBytes += await copy.run(() => this.#nodes.peers)
       ;({ own, anchor } = this.#found)
     }
     const logId = own ?? (await this.#stream.promise).logId
@@ -122,7 +162,7 @@ export class ClusterMember {
   /** The service is there: follows from here on. */
   join(service: MemberService): void {
     this.#service = service
-    this.#role = 'follower'
+    this.#become('follower')
     this.#joinedAtMs = this.#parts.nowMs()
     this.#post({ kind: 'join', log: this.#log!.cluster!.handle, anchor: this.#joinAt! })
   }
@@ -138,7 +178,7 @@ export class ClusterMember {
     this.#isClosed = true
     this.#life += 1
     this.#events = []
-    this.#role = 'recovering'
+    this.#become('recovering')
     const lane = this.#lane
     this.#lane = null
     await lane?.stop().catch(() => {})
@@ -166,7 +206,7 @@ export class ClusterMember {
     const { node, leaseMs, url, peerUrl, ack: _ack, ...stream } = settings
     const log = id === null || ends === null ? null : { id, end: ends.end, epoch: ends.epoch }
     this.#lane = startLane(
-      { settings: stream, node, leaseMs, url, peerUrl, log, directory, arena },
+      { settings: stream, node, leaseMs, url, peerUrl, log, directory, arena, measures: this.#measured.shared },
       {
         onMessage: (message) => {
           if (life === this.#life) this.#heard(message)
@@ -294,7 +334,7 @@ export class ClusterMember {
 
   #isLeading(epoch: number): void {
     if (this.#term !== epoch) return
-    this.#role = 'leader'
+    this.#become('leader')
     this.#parts.logger.info({ epoch }, 'this node leads the cluster')
   }
 
@@ -303,10 +343,15 @@ export class ClusterMember {
     this.#post({ kind: 'give up the lead', reason: messageOf(error) })
   }
 
+  #become(role: ClusterRole): void {
+    if (role !== this.#role) this.#roleChanges[role] += 1
+    this.#role = role
+  }
+
   #endLead(): void {
     this.#term = 0
     this.#log!.cluster!.follow()
-    this.#role = 'follower'
+    this.#become('follower')
     this.#nameLeader()
   }
 
@@ -348,7 +393,7 @@ export class ClusterMember {
     this.#life += 1
     this.#events = []
     this.#endLead()
-    this.#role = 'recovering'
+    this.#become('recovering')
     service.steppedDown()
     const lane = this.#lane
     this.#lane = null
@@ -373,7 +418,7 @@ export class ClusterMember {
   #leave(): void {
     if (this.#service === null || this.#isClosed) return
     this.#endLead()
-    this.#role = 'recovering'
+    this.#become('recovering')
     this.#service.steppedDown()
     void this.close()
   }

@@ -31,8 +31,9 @@ export interface LogCopy {
    * Resolves when the directory has the log of another node, and its anchor.
    *
    * @param from where the other nodes are, the leader first; empty as long as none is known
+   * @returns how many bytes it took from there
    */
-  run(from: () => readonly string[]): Promise<void>
+  run(from: () => readonly string[]): Promise<number>
 }
 
 export interface MemberParts {

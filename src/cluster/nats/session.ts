@@ -8,6 +8,7 @@
 import type { Anchor } from '../history.ts'
 import { ClusterNode } from '../node.ts'
 import type { ClusterAction, ClusterTimes, Offered } from '../node.ts'
+import type { PublishMeasures } from '../publisher.ts'
 import type { NatsStream } from './nats-stream.ts'
 
 interface SessionClock {
@@ -30,6 +31,8 @@ export interface SessionParts {
   /** After each event: what is confirmed, or who leads, may be another. */
   readonly onChange: () => void
   readonly act: (action: LogAction) => void
+  /** Absent: nobody measures. */
+  readonly measures?: PublishMeasures
 }
 
 /** Until a consumer that could not be made is made again. */
@@ -51,7 +54,7 @@ export class Session {
 
   constructor(parts: SessionParts) {
     this.#parts = parts
-    const { writer, times, anchor, clock, random } = parts
+    const { writer, times, anchor, clock, random, measures } = parts
     this.#node = new ClusterNode<Uint8Array>({
       writer,
       times,
@@ -59,6 +62,7 @@ export class Session {
       random,
       nowMs: clock.nowMs(),
       act: (action) => this.#act(action),
+      ...(measures !== undefined && { measures }),
     })
     this.#follow(anchor.sequence + 1)
     this.#setTimer()

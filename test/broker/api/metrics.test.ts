@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import type { BrokerGauges } from '../../../src/broker/counters.ts'
 import { BrokerMetrics } from '../../../src/broker/metrics.ts'
+import type { BrokerMetricSources } from '../../../src/broker/metrics.ts'
 import type { GroupSample } from '../../../src/broker/operations/group-series.ts'
 import { RequestMetrics } from '../../../src/observability/request-metrics.ts'
 import { Exposition } from '../../support/exposition.ts'
@@ -44,10 +45,10 @@ const group: GroupSample = {
   delayed: 2,
   deadLetters: 1,
 }
-const metricsOf = (counters: BrokerCounters): BrokerMetrics => {
+const metricsOf = (counters: BrokerCounters, cluster: BrokerMetricSources['cluster'] = null): BrokerMetrics => {
   const groups = { of: async (tenant: string) => (tenant === 'local' ? [group] : []) }
   const requests = new RequestMetrics()
-  return new BrokerMetrics({ counters, gauges, log, groups, requests, process: { register() {} } })
+  return new BrokerMetrics({ counters, gauges, log, groups, requests, process: { register() {} }, cluster })
 }
 
 describe('GET /metrics', () => {
@@ -118,5 +119,14 @@ describe('GET /metrics', () => {
   it('shows groups to their tenant only', async () => {
     const { families } = new Exposition(await metricsOf(new BrokerCounters()).text('another'))
     assert.deepEqual(families.get('mq_group_lag')?.samples, [])
+  })
+
+  it('shows groups on the leader of a cluster only', async () => {
+    const groupsShown = async (leads: boolean): Promise<number> => {
+      const view = () => ({ name: 'shop', node: 'a', leads, nodes: [] })
+      const metrics = metricsOf(new BrokerCounters(), { view, registerMetrics() {} })
+      return new Exposition(await metrics.text('local')).labelsOf('mq_group_lag').length
+    }
+    assert.deepEqual([await groupsShown(false), await groupsShown(true)], [0, 1])
   })
 })

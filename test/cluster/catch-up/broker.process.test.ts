@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
 import { TestCluster, inStep, leads } from '../../support/cluster.ts'
+import { Exposition } from '../../support/exposition.ts'
 import { Link } from '../../support/link.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { runToEnd } from '../../support/process.ts'
@@ -29,10 +30,14 @@ describe(name, { skip }, () => {
     await eventually(() => leads(first))
     await stream.publish('in the stream')
 
-    const second = await small.started(BrokerServer.start({ env: small.nodeOf('b') }))
+    const second = await small.started(
+      BrokerServer.start({ env: { ...small.nodeOf('b'), MQ_METRICS_EXPOSURE: 'http' } }),
+    )
     await inStep(second, 'b')
     await inStep(first, 'b') // which is asked next
     await second.logged(/"msg":"the log of another node was copied"/)
+    const shown = new Exposition((await second.request('GET', '/metrics')).text)
+    assert.ok(shown.value('trilog_cluster_copied_bytes_total', { cluster: 'test', service: 'broker' })! > 10_000)
 
     const peer = peerOf(first)
     const status = await cluster('status', '--url', peer, '--output', 'json')
