@@ -234,7 +234,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   #blocksOf(index: HashIndex, hash: number): number[] {
-    return index.blocksOf(hash, (piece, make) => this.#cached(piece, () => make(this.#file.piece(piece))))
+    return index.blocksOf(hash, (piece) => this.#cached(piece, () => this.#file.piece(piece)))
   }
 
   /** As BundleIndex.lowerBoundPosting. */

@@ -8,8 +8,8 @@
  *
  * H1  a key that was added is always found
  */
+import assert from 'node:assert/strict'
 import type { ByteReader } from './byte-reader.ts'
-import { ByteReader as Reader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { asItIs, pieceOf, readPiece, writePiece } from './pieces.ts'
 import type { Piece, WrittenPiece } from './pieces.ts'
@@ -96,81 +96,83 @@ export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, blockCo
   return pieces
 }
 
-interface HashPiece extends Piece {
-  readonly pairs: number
-  readonly first: number
-}
-
-interface Pairs {
-  readonly hashes: Uint32Array
-  readonly blocks: Uint16Array
-}
-
+/**
+ * What of a bundle's directory is for such an index. Its pieces stand in arrays, not in objects: a thread may have a thousand bundles open, with some
+ * hundred pieces each.
+ */
 export class HashIndex {
   readonly #shift: number
-  readonly #pieces: HashPiece[] = []
-  readonly #blockCount: number
+  readonly #pairs: Uint32Array
+  readonly #firsts: Uint32Array
+  readonly #ats: Float64Array
+  readonly #bytes: Uint32Array
+  readonly #crcs: Uint32Array
+  readonly #blockBytes: number
   /** Where the pieces end in the file. */
   readonly end: number
 
   /** @param at where the pieces begin in the file */
   constructor(directory: ByteReader, at: number, blockCount: number) {
     this.#shift = 32 - directory.byte()
-    this.#blockCount = blockCount
+    this.#blockBytes = blockCount > 256 ? 2 : 1
+    const pieces = directory.varint()
+    this.#pairs = new Uint32Array(pieces)
+    this.#firsts = new Uint32Array(pieces)
+    this.#ats = new Float64Array(pieces)
+    this.#bytes = new Uint32Array(pieces)
+    this.#crcs = new Uint32Array(pieces)
     let next = at
-    for (let left = directory.varint(); left > 0; left--) {
-      const pairs = directory.varint()
-      const first = directory.u32()
-      const piece = { pairs, first, ...readPiece(directory, next) }
-      this.#pieces.push(piece)
-      next += piece.bytes
+    for (let number = 0; number < pieces; number++) {
+      this.#pairs[number] = directory.varint()
+      this.#firsts[number] = directory.u32()
+      const { bytes, rawBytes, crc } = readPiece(directory, next)
+      assert(rawBytes === 0, 'written as it is')
+      this.#ats[number] = next
+      this.#bytes[number] = bytes
+      this.#crcs[number] = crc
+      next += bytes
     }
     this.end = next
   }
 
   /** The blocks that may hold the key of this hash, ascending (H1). @param load reads a piece, or has it */
-  blocksOf(hash: number, load: (piece: Piece, make: (bytes: Buffer) => Pairs) => Pairs): number[] {
+  blocksOf(hash: number, load: (piece: Piece) => Buffer): number[] {
     const wanted = hash >>> this.#shift
+    const firsts = this.#firsts
     const found: number[] = []
     // From the last piece that begins before the hash on: it may begin inside of one piece and go on in the next.
-    let piece = Math.max(0, this.#firstPieceFrom(wanted) - 1)
-    for (; piece < this.#pieces.length && this.#pieces[piece]!.first <= wanted; piece++) {
-      const entry = this.#pieces[piece]!
-      const { hashes, blocks } = load(entry, (bytes) => this.#read(entry, bytes))
-      for (let i = lowerBound(hashes, wanted); i < hashes.length && hashes[i] === wanted; i++) {
-        if (found.at(-1) !== blocks[i]) found.push(blocks[i]!)
-      }
+    for (let piece = Math.max(0, lowerBound(firsts, wanted) - 1); piece < firsts.length; piece++) {
+      if (firsts[piece]! > wanted) break
+      const at = this.#ats[piece]!
+      const bytes = load({ at, bytes: this.#bytes[piece]!, rawBytes: 0, crc: this.#crcs[piece]! })
+      this.#find(bytes, this.#pairs[piece]!, firsts[piece]!, wanted, found)
     }
     return found
   }
 
-  /** The first piece that begins at or behind the hash. */
-  #firstPieceFrom(wanted: number): number {
-    let low = 0
-    let high = this.#pieces.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#pieces[middle]!.first < wanted) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
-  #read({ pairs, first }: HashPiece, bytes: Buffer): Pairs {
-    const from = new Reader(bytes)
-    const hashes = new Uint32Array(pairs)
+  /** Goes through the steps as they stand: to make arrays of a piece takes many times longer, and look-ups seldom meet one twice. */
+  #find(bytes: Buffer, pairs: number, first: number, wanted: number, found: number[]): void {
+    const blocksAt = bytes.byteLength - pairs * this.#blockBytes
     let hash = first
-    for (let i = 0; i < pairs; i++) {
-      hash += from.varint()
-      hashes[i] = hash
+    let at = 0
+    for (let pair = 0; pair < pairs; pair++) {
+      let byte = bytes[at++]!
+      let step = byte & 127
+      for (let scale = 128; byte >= 128; scale *= 128) {
+        byte = bytes[at++]!
+        step += (byte & 127) * scale
+      }
+      hash += step
+      if (hash < wanted) continue
+      assert(at <= blocksAt)
+      if (hash > wanted) return
+      const block = this.#blockBytes === 1 ? bytes[blocksAt + pair]! : bytes.readUInt16LE(blocksAt + 2 * pair)
+      if (found.at(-1) !== block) found.push(block)
     }
-    const blocks = Uint16Array.from({ length: pairs }, () =>
-      this.#blockCount > 256 ? from.byte() + 256 * from.byte() : from.byte(),
-    )
-    return { hashes, blocks }
   }
 }
 
+/** The first of the values at or above the wanted one. */
 function lowerBound(values: Uint32Array, wanted: number): number {
   let low = 0
   let high = values.length

@@ -20,8 +20,11 @@ import type { Catalog } from '../index/catalog.ts'
 /** Room for the frames of some 600 MiB. */
 const GRAMS_BYTES = 24 * 1024 * 1024
 
-/** Each holds a file descriptor, and an index up to 11 blocks beyond the cache's bound (see BlockTable). */
-const OPEN_MAX = 256
+/**
+ * A look-up goes through all of them: if there are more, none that it meets is open. Each holds a file descriptor, and 125 KB where it is compacted, or an
+ * index up to 11 blocks beyond the cache's bound (see BlockTable).
+ */
+const OPEN_MAX = 512
 
 interface ExpectedSegment {
   readonly kind: 'bundle' | 'active'
