@@ -72,11 +72,11 @@ export class Redriving {
     const end = stream.visibleNext
     const offsets: number[] = []
     let at = Math.max(stream.floor, body.start_offset ?? 0)
-    for (; at < end && offsets.length < max; at += 1) {
-      at = this.#nextUnused(stream, at)
-      if (at < end) offsets.push(at)
+    const behindUsed = (): number => Math.max(at, Math.min(this.#nextUnused(stream, at), end))
+    for (at = behindUsed(); at < end && offsets.length < max; at = behindUsed()) {
+      offsets.push(at)
+      at += 1
     }
-    at = Math.max(at, Math.min(this.#nextUnused(stream, at), end))
     return this.#readAll(stream, { offsets, nextOffset: at, isEnd: at >= end })
   }
 

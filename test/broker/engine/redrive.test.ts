@@ -99,6 +99,11 @@ describe('a redrive', () => {
     const second = await client.now(redrive(world, { start_offset: first.next_offset }))
     assert.deepEqual([second.redriven_count, second.end_of_stream], [2, true])
     assert.equal((await client.messages('orders')).length, 10)
+    const third = await client.now(redrive(world, { start_offset: 1 })) // all are used
+    assert.deepEqual([third.redriven_count, third.next_offset, third.end_of_stream], [0, 5, true])
+    await bury(client, 'jobs', 1)
+    const fourth = await client.now(redrive(world, { start_offset: third.next_offset }))
+    assert.deepEqual([fourth.redriven_count, fourth.next_offset], [1, 6])
     await world.close()
   })
 
