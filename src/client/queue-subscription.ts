@@ -8,7 +8,8 @@
  * Q3  as long as it lives, it renews the leases of what it gave out and what it keeps (leases.ts). It says so when a lease is lost, and
  *     gives out nothing whose lease was. A loop that is not taken on lives until the client is closed
  * Q4  a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the delivery itself or the
- *     lease was lost. What is being handled when the subscription is told to stop is waited for
+ *     lease was lost. What is being handled when the subscription is told to stop is waited for, and settled as before: only the client's
+ *     end ends these calls
  * Q5  it keeps to the stream that its first claim was of: one that has the name later is not found
  */
 import { CLAIM_MESSAGES_MAX, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../broker/limits.ts'
@@ -26,6 +27,7 @@ import type { HeldLeases } from './leases.ts'
 import type { ClientTimers } from './pause.ts'
 import { checkPolicy } from './retry.ts'
 import { SdkError, invalidConfig, mayHaveHappened } from './sdk-error.ts'
+import type { SubscriptionParts } from './subscriptions.ts'
 
 export interface QueueClient extends Pick<
   BrokerClient,
@@ -40,7 +42,7 @@ export interface QueueParts {
   readonly stream: string
   readonly group: string
   readonly options: QueueSubscriptionOptions
-  readonly retrying: <T>(attempt: () => Promise<T>, isWorthIt?: (error: SdkError) => boolean) => Promise<T>
+  readonly retrying: SubscriptionParts['retrying']
   readonly timers: ClientTimers
   readonly leases: HeldLeases
   readonly stop: AbortSignal
@@ -230,7 +232,7 @@ class Claims {
       return error.retryable || mayHaveHappened(error)
     }
     try {
-      await this.#parts.retrying(call, isWorthIt)
+      await this.#parts.retrying(call, isWorthIt, this.closing)
     } catch (error) {
       const failure =
         error instanceof SdkError ? error : new SdkError('Transport', 'bad_answer', 'a bug', { cause: error })

@@ -15,7 +15,12 @@ import type { RetryPolicy, Waiting } from './retry.ts'
 import type { SdkError } from './sdk-error.ts'
 
 export interface SubscriptionParts {
-  readonly retrying: <T>(attempt: () => Promise<T>, isWorthIt?: (error: SdkError) => boolean) => Promise<T>
+  /** @param until it is tried again until this is aborted; by default until the subscription is told to stop */
+  readonly retrying: <T>(
+    attempt: () => Promise<T>,
+    isWorthIt?: (error: SdkError) => boolean,
+    until?: AbortSignal,
+  ) => Promise<T>
   readonly pause: Pause
   readonly timers: ClientTimers
   readonly closing: AbortSignal
@@ -41,7 +46,7 @@ export function subscriptionParts(
     closing,
     pause,
     timers,
-    retrying: (attempt, isWorthIt) => withRetry(attempt, retry, way, stop, isWorthIt),
+    retrying: (attempt, isWorthIt, until = stop) => withRetry(attempt, retry, way, until, isWorthIt),
   }
 }
 

@@ -82,12 +82,12 @@ class Queue {
         onLeaseLost: ({ offset }, { code }) => this.lost.push([offset, code]),
         ...options,
       },
-      retrying: async (attempt, isWorthIt = ({ retryable }) => retryable) => {
+      retrying: async (attempt, isWorthIt = ({ retryable }) => retryable, until = this.stop.signal) => {
         for (;;) {
           try {
             return await attempt()
           } catch (error) {
-            if (!(error instanceof SdkError && isWorthIt(error))) throw error
+            if (!(error instanceof SdkError && isWorthIt(error)) || until.aborted) throw error
           }
         }
       },
@@ -295,6 +295,21 @@ describe('handlers of a queue subscription', () => {
     )
     await queue.subscribe().handle(() => {})
     assert.deepEqual([queue.ackFailures, queue.lost], [[], []])
+  })
+
+  it('acknowledge again when the subscription was told to stop, until the client is closed (Q4)', async () => {
+    for (const [closes, settled] of [
+      [false, [[0], []]],
+      [true, [[], [[0, 'connection_lost']]]],
+    ] as const) {
+      const queue = new Queue(1)
+      queue.ackFailures.push(new SdkError('Transport', 'connection_lost', 'm'))
+      await queue.subscribe().handle(() => {
+        queue.stop.abort()
+        if (closes) queue.closing.abort()
+      })
+      assert.deepEqual([queue.acked, queue.lost], settled)
+    }
   })
 
   it('say that the delivery is lost when its acknowledgement is refused (Q4)', async () => {
