@@ -1,5 +1,4 @@
 /** A new bucket of the caller. */
-import { readCreateBucketRequest } from './create-bucket-request.ts'
 import { CREATE_BUCKET_BODY_BYTES_MAX } from '../document-limits.ts'
 import { refuse } from '../../refusals.ts'
 import { eitherHeader } from '../auth/request-identity.ts'
@@ -9,6 +8,8 @@ import { SYNCED, bucketIdHeader } from '../ids.ts'
 import { checkAcl } from '../objects/acl.ts'
 import { headerNotImplemented } from '../objects/header-refusals.ts'
 import { isBucketName } from './bucket-name.ts'
+import { readXml } from '../xml/xml-reader.ts'
+import { element, list, once, optional, text } from '../xml/xml-shape.ts'
 
 /** What a region looks like: `eu-central-1`; `EU` is S3's old name of one. */
 const REGION = /^(?:[a-z]{2,3}(?:-[a-z]+)+-\d|EU)$/
@@ -43,3 +44,23 @@ const wrongLocation = (asked: string): Error =>
         `The ${asked} location constraint is incompatible for the region specific endpoint this request was sent to.`,
       )
     : refuse('InvalidLocationConstraint', undefined, { fields: { LocationConstraint: asked.slice(0, 128) } })
+
+const CONFIGURATION = {
+  name: 'CreateBucketConfiguration',
+  bytesMax: CREATE_BUCKET_BODY_BYTES_MAX,
+  shape: element({
+    LocationConstraint: optional(text),
+    Tags: optional(element({ Tag: list(element({ Key: once(text), Value: once(text) }), { min: 0, max: 50 }) })),
+  }),
+} as const
+
+/**
+ * @returns the region asked for, null for the service's own
+ * @throws S3Error MalformedXML, EntityTooLarge, NotImplemented for tags of a bucket
+ */
+export function readCreateBucketRequest(body: Uint8Array): string | null {
+  if (body.byteLength === 0) return null
+  const { LocationConstraint, Tags } = readXml(body, CONFIGURATION)
+  if (Tags !== null && Tags.Tag.length > 0) throw refuse('NotImplemented', 'Tags of buckets are not implemented')
+  return LocationConstraint?.trim() || null
+}

@@ -1,7 +1,7 @@
 /** What a browser is answered: a page to go to, a document, or nothing much. */
 import type { FormFields } from './form-fields.ts'
-import { successRedirect } from './post-redirect.ts'
 import { renderPostResponse } from '../objects/object-answers.ts'
+import type { PostedObject } from '../objects/object-answers.ts'
 import { urlEncode } from '../xml/xml-text.ts'
 import type { NewObject, ObjectSummary } from '../../operations.ts'
 import type { Answer, GatewayRequest, HeaderLine } from '../handler.ts'
@@ -32,4 +32,18 @@ export function postAnswer(
     default:
       return { status: 204, headers: headersTo(location) }
   }
+}
+
+// oxlint-disable-next-line no-control-regex -- they would end the header it stands in
+const NOT_IN_URL = /[\u0000-\u0020\u007f-\uffff]/
+
+/** @returns value of `Location`; null when the form has no URL that can be gone to, which S3 takes for none */
+export function successRedirect(
+  url: string | null,
+  { bucket, key, etag }: Omit<PostedObject, 'location'>,
+): string | null {
+  if (url === null || !/^https?:\/\//i.test(url) || NOT_IN_URL.test(url) || !URL.canParse(url)) return null
+  const [address, fragment] = url.split('#', 2) as [string, string?]
+  const query = `bucket=${encodeURIComponent(bucket)}&key=${encodeURIComponent(key)}&etag=%22${etag}%22`
+  return `${address}${address.includes('?') ? '&' : '?'}${query}${fragment === undefined ? '' : `#${fragment}`}`
 }

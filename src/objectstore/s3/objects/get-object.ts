@@ -1,3 +1,4 @@
+/** GetObject, and HeadObject, which tells the length of the body and reads nothing. */
 import type { ByteSource } from '../../operations.ts'
 import type { Answer, MaybePromise, ObjectHandler } from '../handler.ts'
 import { readObject } from './read-object.ts'
@@ -6,10 +7,10 @@ import type { ObjectReading } from './read-object.ts'
 /** At once when the object is in memory and short. */
 export const getObject: ObjectHandler = (request, bucket, key, context) => {
   const reading = readObject(request, bucket, key, context)
-  return reading instanceof Promise ? reading.then(answerOf) : answerOf(reading)
+  return reading instanceof Promise ? reading.then(withBody) : withBody(reading)
 }
 
-function answerOf(reading: ObjectReading): MaybePromise<Answer> {
+function withBody(reading: ObjectReading): MaybePromise<Answer> {
   const { from, to } = reading.selection
   if (from === to) return answerWith(reading, null)
   const source = reading.object.read(from, to)
@@ -37,3 +38,16 @@ async function begun(source: ByteSource): Promise<ByteSource> {
     close: () => source.close(),
   }
 }
+
+/** As GetObject, of which the length of the body is told, and nothing is read. */
+export const headObject: ObjectHandler = (request, bucket, key, context) => {
+  const reading = readObject(request, bucket, key, context)
+  return reading instanceof Promise ? reading.then(withLength) : withLength(reading)
+}
+
+function withLength({ selection, status, contentType, objectHeaders, headers }: ObjectReading): Answer {
+  const lengthBytes = selection.to - selection.from
+  return { status, objectHeaders, headers, body: { contentType, lengthBytes, source: UNREAD } }
+}
+
+const UNREAD: ByteSource = { next: () => Promise.resolve(null), close: () => {} }

@@ -1,11 +1,12 @@
 /** Handlers of uploads in parts without HTTP, over the store in memory. */
 import assert from 'node:assert/strict'
 import type { Answer, GatewayContext, ObjectHandler } from '../../../../src/objectstore/s3/handler.ts'
-import { abortMultipartUpload } from '../../../../src/objectstore/s3/multipart/abort-multipart-upload.ts'
+import {
+  abortMultipartUpload,
+  createMultipartUpload,
+} from '../../../../src/objectstore/s3/multipart/multipart-upload.ts'
 import { completeMultipartUpload } from '../../../../src/objectstore/s3/multipart/complete-multipart-upload.ts'
-import { createMultipartUpload } from '../../../../src/objectstore/s3/multipart/create-multipart-upload.ts'
-import { listMultipartUploads } from '../../../../src/objectstore/s3/multipart/list-multipart-uploads.ts'
-import { listParts } from '../../../../src/objectstore/s3/multipart/list-parts.ts'
+import { listMultipartUploads, listParts } from '../../../../src/objectstore/s3/multipart/multipart-listings.ts'
 import { uploadPart } from '../../../../src/objectstore/s3/multipart/upload-part.ts'
 import { uploadPartCopy } from '../../../../src/objectstore/s3/multipart/upload-part-copy.ts'
 import type { Bucket } from '../../../../src/objectstore/operations.ts'

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { getObject } from '../../../../src/objectstore/s3/objects/get-object.ts'
-import { headObject } from '../../../../src/objectstore/s3/objects/head-object.ts'
+import { getObject, headObject } from '../../../../src/objectstore/s3/objects/get-object.ts'
 import { TestGateway, assertRefusal, headerOf, headersOf, requestOf, textOf } from '../../../support/object-handlers.ts'
 import type { RequestParts } from '../../../support/object-handlers.ts'
 

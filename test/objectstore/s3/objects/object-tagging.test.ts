@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { deleteObjectTagging } from '../../../../src/objectstore/s3/objects/delete-object-tagging.ts'
-import { getObjectTagging } from '../../../../src/objectstore/s3/objects/get-object-tagging.ts'
-import { putObjectTagging } from '../../../../src/objectstore/s3/objects/put-object-tagging.ts'
+import {
+  deleteObjectTagging,
+  getObjectTagging,
+  putObjectTagging,
+} from '../../../../src/objectstore/s3/objects/object-tagging.ts'
 import { TestGateway, assertRefusal, headerOf, textOf } from '../../../support/object-handlers.ts'
 
 const tagSet = (tags: Readonly<Record<string, string>>): string => {

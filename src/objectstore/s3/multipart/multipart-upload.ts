@@ -1,4 +1,4 @@
-/** CreateMultipartUpload. */
+/** CreateMultipartUpload and AbortMultipartUpload. */
 import { uploadChecksum } from './multipart-checksums.ts'
 import { renderInitiatedUpload } from './multipart-answers.ts'
 import type { HeaderLine, ObjectHandler } from '../handler.ts'
@@ -6,7 +6,7 @@ import { bucketIdHeader, SYNCED } from '../ids.ts'
 import { attributesOf } from '../objects/attributes.ts'
 import { encryptionHeaders } from '../objects/encryption.ts'
 import { demandTagging } from '../objects/further-actions.ts'
-import { uploadIdHeader } from './named-upload.ts'
+import { namedUpload, uploadIdHeader } from './named-upload.ts'
 
 /** Initiator of an upload that an anonymous caller began. */
 const ANONYMOUS = 'anonymous'
@@ -32,4 +32,10 @@ export const createMultipartUpload: ObjectHandler = async (request, bucket, key,
     ],
     body: { contentType: 'application/xml', bytes: renderInitiatedUpload({ bucket: bucket.name, key, uploadId }) },
   }
+}
+
+export const abortMultipartUpload: ObjectHandler = async (request, bucket, key, { store }) => {
+  const upload = namedUpload(request, bucket, key, store)
+  await store.abortUpload(upload)
+  return { status: 204, headers: [bucketIdHeader(bucket.number), uploadIdHeader(upload.uploadId), SYNCED] }
 }

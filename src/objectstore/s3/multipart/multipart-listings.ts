@@ -1,10 +1,11 @@
-/** ListMultipartUploads. */
-import { renderUploadListing } from './multipart-answers.ts'
+/** ListMultipartUploads and ListParts. */
+import { renderUploadListing, renderPartListing } from './multipart-answers.ts'
 import { refuse } from '../../refusals.ts'
-import type { BucketHandler, GatewayRequest } from '../handler.ts'
+import type { BucketHandler, GatewayRequest, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader } from '../ids.ts'
-import { pageMax } from '../page-bounds.ts'
+import { pageMax, integer } from '../page-bounds.ts'
 import { uploadPage } from './upload-page.ts'
+import { namedUpload, uploadIdHeader } from './named-upload.ts'
 
 export const listMultipartUploads: BucketHandler = async (request, bucket, { store }) => {
   const { query } = request
@@ -48,4 +49,33 @@ function isUrlEncoded({ query }: GatewayRequest): boolean {
   throw refuse('InvalidArgument', 'Invalid Encoding Method specified in Request', {
     fields: { ArgumentName: 'encoding-type', ArgumentValue: encoding.slice(0, 128) },
   })
+}
+
+export const listParts: ObjectHandler = async (request, bucket, key, { store }) => {
+  const maxParts = pageMax(request.query, 'max-parts')
+  const partNumberMarker = integer(request.query, 'part-number-marker', 0)
+  const { uploadId, initiator, checksum, storageClass, parts } = namedUpload(request, bucket, key, store)
+  const above = parts.filter((part) => part.partNumber > partNumberMarker)
+  const page = renderPartListing({
+    bucket: bucket.name,
+    key,
+    uploadId,
+    initiator,
+    owner: bucket.owner,
+    partNumberMarker,
+    maxParts,
+    isTruncated: maxParts > 0 && above.length > maxParts,
+    checksumAlgorithm: checksum.isChosen ? checksum.algorithm : null,
+    checksumType: checksum.isChosen ? checksum.type : null,
+    storageClass,
+    parts: above.slice(0, maxParts).map((part) => ({
+      ...part,
+      checksums: checksum.isChosen ? [{ algorithm: checksum.algorithm, value: part.checksum.value }] : [],
+    })),
+  })
+  return {
+    status: 200,
+    headers: [bucketIdHeader(bucket.number), uploadIdHeader(uploadId)],
+    body: { contentType: 'application/xml', bytes: page },
+  }
 }
