@@ -3,7 +3,7 @@
  * in plain JavaScript, eight bytes a step, to the CRCs of native-free-codecs/crc.ts? `--smoke` runs each case once, so that CI
  * catches rot.
  */
-import { finished } from '../src/objectstore/s3/slices.ts'
+import { atOnce } from '../src/steps.ts'
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { Bench } from 'tinybench'
@@ -96,8 +96,8 @@ for (const [name, digest] of digests) {
 
 const upload = { algorithm: 'CRC64NVME', type: 'FULL_OBJECT', isChosen: false } as const
 const parts = Array.from({ length: 100 }, (_, i) => ({ value: `rosUhgp5mI${i % 10}=`, bytes: 5 << 20 }))
-checksum = crc32(finished(objectChecksum(upload, parts)).value, checksum)
-bench.add('combine', () => void finished(objectChecksum(upload, parts)))
+checksum = crc32(atOnce(objectChecksum(upload, parts)).value, checksum)
+bench.add('combine', () => void atOnce(objectChecksum(upload, parts)))
 
 await bench.run()
 

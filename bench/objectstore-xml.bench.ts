@@ -11,7 +11,7 @@ import { renderObjectListing } from '../src/objectstore/s3/buckets/object-listin
 import type { ObjectListing } from '../src/objectstore/s3/buckets/object-listing.ts'
 import { BucketPolicy } from '../src/objectstore/s3/policy/bucket-policy.ts'
 import { readTagging, renderTagging } from '../src/objectstore/s3/objects/tagging.ts'
-import { finished } from '../src/objectstore/s3/slices.ts'
+import { atOnce } from '../src/steps.ts'
 
 const smoke = process.argv.includes('--smoke')
 let checksum = 0 // same documents, same number
@@ -101,12 +101,12 @@ const pageBytes = count(renderObjectListing(plainPage))
 count(renderObjectListing(encodedPage))
 count(
   JSON.stringify([
-    finished(readDeleteRequest(deletion)),
-    finished(readCompleteRequest(completion(100), 'u')),
+    atOnce(readDeleteRequest(deletion)),
+    atOnce(readCompleteRequest(completion(100), 'u')),
     readTagging(tagging),
   ]),
 )
-count(`${finished(policy.evaluate(asked))} ${uploadForm()}`)
+count(`${atOnce(policy.evaluate(asked))} ${uploadForm()}`)
 
 const bench = new Bench({ name: 'documents', ...(smoke && { time: 0, iterations: 1, warmup: false }) })
 const longCompletion = completion(10_000)
@@ -114,11 +114,11 @@ const shortCompletion = completion(100)
 bench.add('page of 1000 keys', () => renderObjectListing(plainPage))
 bench.add('page of 1000 keys, as bytes', () => Buffer.from(renderObjectListing(plainPage)))
 bench.add('page of 1000 keys, URL-encoded', () => renderObjectListing(encodedPage))
-bench.add('DeleteObjects of 1000 keys', () => finished(readDeleteRequest(deletion)))
-bench.add('CompleteMultipartUpload of 100 parts', () => finished(readCompleteRequest(shortCompletion, 'u')))
-bench.add('CompleteMultipartUpload of 10 000 parts', () => finished(readCompleteRequest(longCompletion, 'u')))
+bench.add('DeleteObjects of 1000 keys', () => atOnce(readDeleteRequest(deletion)))
+bench.add('CompleteMultipartUpload of 100 parts', () => atOnce(readCompleteRequest(shortCompletion, 'u')))
+bench.add('CompleteMultipartUpload of 10 000 parts', () => atOnce(readCompleteRequest(longCompletion, 'u')))
 bench.add('10 tags', () => readTagging(tagging))
-bench.add('policy of 20 statements', () => finished(policy.evaluate(asked)))
+bench.add('policy of 20 statements', () => atOnce(policy.evaluate(asked)))
 bench.add('form with a file of 16 MiB', () => uploadForm())
 await bench.run()
 

@@ -6,11 +6,3 @@ export type Sliced<Result> = Generator<number, Result, void>
 
 /** Most steps of one slice. */
 export const STEPS_AT_ONCE = 1 << 16
-
-/** Without a pause: of work that is known to be short. */
-export function finished<Result>(work: Sliced<Result>): Result {
-  for (;;) {
-    const { done, value } = work.next()
-    if (done === true) return value
-  }
-}

@@ -2,7 +2,7 @@
 import { finished as finishedBody } from '../../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
-import { finished } from '../../../src/objectstore/s3/slices.ts'
+import { atOnce } from '../../../src/steps.ts'
 import { FRAME_PART, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
 import type { Bucket, Upload } from '../../../src/objectstore/operations.ts'
 import { Steps, changesOf, committed } from './asking.ts'
@@ -75,7 +75,7 @@ export class UploadSteps extends Steps {
     const shown = `${etag}-${parts.length}`
     this.bodies.add(shown, Buffer.concat(parts.map((part) => this.bodies.of(part.etag))))
     const checksums = [
-      finished(
+      atOnce(
         objectChecksum(
           checksum,
           parts.map((part) => part.checksum),

@@ -7,14 +7,14 @@ import { readCompleteRequest } from '../../../src/objectstore/s3/multipart/compl
 import { readCreateBucketRequest } from '../../../src/objectstore/s3/buckets/create-bucket.ts'
 import { readDeleteRequest } from '../../../src/objectstore/s3/objects/delete-request.ts'
 import { COMPLETE_BODY_BYTES_MAX, DELETE_BODY_BYTES_MAX } from '../../../src/objectstore/s3/document-limits.ts'
-import { finished } from '../../../src/objectstore/s3/slices.ts'
+import { atOnce } from '../../../src/steps.ts'
 import { escapeXml } from '../../../src/objectstore/s3/xml/xml-text.ts'
 import { assertRefuses, bytes, xmlText } from '../../support/documents.ts'
 
 const S3 = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 describe('a DeleteObjects body', () => {
-  const read = (inner: string) => finished(readDeleteRequest(bytes(`<Delete ${S3}>${inner}</Delete>`)))
+  const read = (inner: string) => atOnce(readDeleteRequest(bytes(`<Delete ${S3}>${inner}</Delete>`)))
 
   it('names keys, versions and ETags', () => {
     const request = read(
@@ -42,14 +42,14 @@ describe('a DeleteObjects body', () => {
     assert.equal(read(object.repeat(1000)).objects.length, 1000)
     assertRefuses(() => read(object.repeat(1001)), 'MalformedXML')
     assertRefuses(() => read(''), 'MalformedXML')
-    assertRefuses(() => finished(readDeleteRequest(bytes(''))), 'MalformedXML')
+    assertRefuses(() => atOnce(readDeleteRequest(bytes(''))), 'MalformedXML')
   })
 
   it('is refused without a key, with an unknown element, and over 1 MiB', () => {
     assertRefuses(() => read('<Object><VersionId>v</VersionId></Object>'), 'MalformedXML')
     assertRefuses(() => read('<Object><Key></Key></Object>'), 'MalformedXML')
     assertRefuses(() => read('<Object><Key>k</Key><Kind>x</Kind></Object>'), 'MalformedXML')
-    assertRefuses(() => finished(readDeleteRequest(Buffer.alloc(DELETE_BODY_BYTES_MAX + 1))), 'EntityTooLarge')
+    assertRefuses(() => atOnce(readDeleteRequest(Buffer.alloc(DELETE_BODY_BYTES_MAX + 1))), 'EntityTooLarge')
   })
 
   it('is not implemented with conditions on size and time', () => {
@@ -77,9 +77,7 @@ describe('a DeleteObjects body', () => {
 
 describe('a CompleteMultipartUpload body', () => {
   const read = (inner: string) =>
-    finished(
-      readCompleteRequest(bytes(`<CompleteMultipartUpload ${S3}>${inner}</CompleteMultipartUpload>`), 'upload-1'),
-    )
+    atOnce(readCompleteRequest(bytes(`<CompleteMultipartUpload ${S3}>${inner}</CompleteMultipartUpload>`), 'upload-1'))
   const part = (n: number | string, more = '') =>
     `<Part><PartNumber>${n}</PartNumber><ETag>"e${n}"</ETag>${more}</Part>`
 
@@ -105,7 +103,7 @@ describe('a CompleteMultipartUpload body', () => {
   it('is refused without parts, and malformed without a body', () => {
     const message = 'You must specify at least one part'
     assertRefuses(() => read(''), 'InvalidRequest', { message })
-    assertRefuses(() => finished(readCompleteRequest(bytes(''), 'upload-1')), 'MalformedXML')
+    assertRefuses(() => atOnce(readCompleteRequest(bytes(''), 'upload-1')), 'MalformedXML')
   })
 
   it('is refused out of order, also with a part twice', () => {
@@ -141,7 +139,7 @@ describe('a CompleteMultipartUpload body', () => {
     const parts = Array.from({ length: 10_001 }, (_, i) => part(i + 1, sha256))
     assert.equal(read(parts.slice(0, 10_000).join('\n    ')).length, 10_000)
     assertRefuses(() => read(parts.join('')), 'MalformedXML')
-    assertRefuses(() => finished(readCompleteRequest(Buffer.alloc(COMPLETE_BODY_BYTES_MAX + 1), 'u')), 'EntityTooLarge')
+    assertRefuses(() => atOnce(readCompleteRequest(Buffer.alloc(COMPLETE_BODY_BYTES_MAX + 1), 'u')), 'EntityTooLarge')
   })
 })
 

@@ -8,7 +8,8 @@
  * W2  a piece with question marks between other characters takes at most 3 × ⌈piece / 32⌉ steps for each character of the text
  * W3  a search in slices takes at most STEPS_AT_ONCE steps, or the length of the pattern, in one
  */
-import { STEPS_AT_ONCE, finished } from '../slices.ts'
+import { STEPS_AT_ONCE } from '../slices.ts'
+import { atOnce } from '../../../steps.ts'
 import type { Sliced } from '../slices.ts'
 
 export interface Pattern {
@@ -44,7 +45,7 @@ export function wildcard(pattern: string): Pattern {
   }
 
   return {
-    matches: (text) => fits(text) && (between.length === 0 || finished(findBetween(text))),
+    matches: (text) => fits(text) && (between.length === 0 || atOnce(findBetween(text))),
     *search(text) {
       yield first.length + (last ?? '').length
       return fits(text) && (between.length === 0 || (yield* findBetween(text)))

@@ -11,7 +11,7 @@
 import type * as Saxes from 'saxes'
 import { requirePackage } from '../../../require-package.ts'
 import { S3Error, refuse } from '../../refusals.ts'
-import { finished } from '../slices.ts'
+import { atOnce } from '../../../steps.ts'
 import type { Sliced } from '../slices.ts'
 import type { ElementShape, Shape, ValueOf } from './xml-shape.ts'
 
@@ -42,7 +42,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  * @throws S3Error MalformedXML, EntityTooLarge, or what the shape says of a list that is too long
  */
 export const readXml = <Root extends ElementShape>(body: Uint8Array, document: XmlDocument<Root>): ValueOf<Root> =>
-  finished(readXmlInSlices(body, document))
+  atOnce(readXmlInSlices(body, document))
 
 /** X5. @throws S3Error as `readXml` */
 export function* readXmlInSlices<Root extends ElementShape>(

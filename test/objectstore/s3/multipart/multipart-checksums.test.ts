@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { STEPS_AT_ONCE, finished } from '../../../../src/objectstore/s3/slices.ts'
+import { STEPS_AT_ONCE } from '../../../../src/objectstore/s3/slices.ts'
+import { atOnce } from '../../../../src/steps.ts'
 import { createHash } from 'node:crypto'
 import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
@@ -118,7 +119,7 @@ describe('an object of parts', () => {
     const parts = ['one', 'two', 'three'].map((text) => Buffer.from(text))
     const digests = parts.map((part) => createHash('sha256').update(part).digest())
     const expected = createHash('sha256').update(Buffer.concat(digests)).digest('base64')
-    const checksum = finished(
+    const checksum = atOnce(
       objectChecksum(
         chosen('SHA256'),
         digests.map((digest, i) => ({ value: digest.toString('base64'), bytes: parts[i]!.length })),
@@ -129,7 +130,7 @@ describe('an object of parts', () => {
 
   it('is refused when the request that completes it says another checksum, algorithm or type', () => {
     const upload = chosen('CRC32')
-    const checksum = finished(objectChecksum(upload, [{ value: 'y/Q5Jg==', bytes: 9 }]))
+    const checksum = atOnce(objectChecksum(upload, [{ value: 'y/Q5Jg==', bytes: 9 }]))
     const check = (headers: Headers, of = upload) => checkObjectChecksum(mapOf(headers), of, checksum)
     assert.match(checksum.value, /^.{8}-1$/)
 
@@ -159,7 +160,7 @@ test('the CRC of a whole object comes from those of its parts, wherever it was c
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 500 }), { minLength: 1, maxLength: 6 }), (parts) => {
       for (const algorithm of crcs) {
-        const checksum = finished(
+        const checksum = atOnce(
           objectChecksum(
             chosen(algorithm, 'FULL_OBJECT'),
             parts.map((part) => ({ value: checksumOf(algorithm, part), bytes: part.length })),

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { parseCondition } from '../../../../src/objectstore/s3/policy/conditions.ts'
-import { finished } from '../../../../src/objectstore/s3/slices.ts'
+import { atOnce } from '../../../../src/steps.ts'
 import { assertRefuses } from '../../../support/documents.ts'
 
 const KEY = 's3:prefix'
 const holds = (operator: string, wanted: readonly string[], asked: readonly string[], key = KEY): boolean =>
-  finished(parseCondition(operator, key, wanted).holds(asked))
+  atOnce(parseCondition(operator, key, wanted).holds(asked))
 
 type Case = readonly [operator: string, wanted: string, asked: string, holds: boolean]
 

@@ -7,7 +7,7 @@ import { BUCKET_ACTIONS, OBJECT_ACTIONS } from '../../../../src/objectstore/s3/p
 import { BucketPolicy } from '../../../../src/objectstore/s3/policy/bucket-policy.ts'
 import type { PolicyVerdict } from '../../../../src/objectstore/s3/policy/bucket-policy.ts'
 import type { PolicyRequest } from '../../../../src/objectstore/s3/policy/statement.ts'
-import { finished } from '../../../../src/objectstore/s3/slices.ts'
+import { atOnce } from '../../../../src/steps.ts'
 import { S3Error } from '../../../../src/objectstore/refusals.ts'
 import { assertRefuses, bytes } from '../../../support/documents.ts'
 
@@ -33,7 +33,7 @@ const READ: Statement = {
 }
 
 const verdict = (statement: Statement, about: Partial<PolicyRequest> = {}): PolicyVerdict =>
-  finished(policyOf({ ...READ, ...statement }).evaluate(request(about)))
+  atOnce(policyOf({ ...READ, ...statement }).evaluate(request(about)))
 
 describe('a policy document', () => {
   it('is JSON that begins with a brace, of at most 20 KiB', () => {
@@ -49,7 +49,7 @@ describe('a policy document', () => {
       const json = JSON.stringify({ Statement: READ })
       return bytes(json.slice(0, -1) + ' '.repeat(size - json.length) + '}')
     }
-    assert.equal(finished(BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX), 'photos').evaluate(request())), 'allow')
+    assert.equal(atOnce(BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX), 'photos').evaluate(request())), 'allow')
     assertRefuses(() => BucketPolicy.parse(padded(POLICY_BODY_BYTES_MAX + 1), 'photos'), 'EntityTooLarge', {
       fields: { ProposedSize: POLICY_BODY_BYTES_MAX + 1, MaxSizeAllowed: POLICY_BODY_BYTES_MAX },
     })
@@ -61,7 +61,7 @@ describe('a policy document', () => {
       message: 'Could not parse the policy: Statement is empty!',
     })
     for (const Statement of [READ, [READ], [READ, READ]]) {
-      assert.equal(finished(parse({ Version: '2008-10-17', Id: 'mine', Statement }).evaluate(request())), 'allow')
+      assert.equal(atOnce(parse({ Version: '2008-10-17', Id: 'mine', Statement }).evaluate(request())), 'allow')
     }
     for (const Statement of [null, 'x', 1, [null], [[]], ['x']]) {
       assertRefuses(() => parse({ Statement }), 'MalformedPolicy')
@@ -123,7 +123,7 @@ describe('a policy document', () => {
   })
 
   it('is stored with actions that S3 has only, and holds with others', () => {
-    const storing = (about: Statement) => () => finished(policyOf({ ...READ, ...about }).checkStorable())
+    const storing = (about: Statement) => () => atOnce(policyOf({ ...READ, ...about }).checkStorable())
     const message = 'Policy has invalid action'
     for (const Action of ['s3:GetObjects', 's3:Gett*', ['s3:GetObject', 'obj:Nothing'], 's3:*Objekt?']) {
       assertRefuses(storing({ Action }), 'MalformedPolicy', { message })
@@ -138,11 +138,11 @@ describe('a policy document', () => {
 
   it('is stored with statements of different ids only, and holds with others', () => {
     const policy = policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, { ...READ, Sid: 'a' })
-    assertRefuses(() => finished(policy.checkStorable()), 'MalformedPolicy', {
+    assertRefuses(() => atOnce(policy.checkStorable()), 'MalformedPolicy', {
       message: 'Statement IDs (SID) in a single policy must be unique.',
     })
-    assert.equal(finished(policy.evaluate(request())), 'allow')
-    finished(policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, READ, READ, { ...READ, Sid: '' }).checkStorable())
+    assert.equal(atOnce(policy.evaluate(request())), 'allow')
+    atOnce(policyOf({ ...READ, Sid: 'a' }, { ...READ, Sid: 'A' }, READ, READ, { ...READ, Sid: '' }).checkStorable())
   })
 
   it('names resources within its bucket', () => {
@@ -226,7 +226,7 @@ describe('a policy document', () => {
     })).value
     const parsed = (document: Uint8Array): void => {
       try {
-        finished(BucketPolicy.parse(document, 'photos').evaluate(request()))
+        atOnce(BucketPolicy.parse(document, 'photos').evaluate(request()))
       } catch (error) {
         assert.ok(error instanceof S3Error, String(error))
       }
@@ -262,9 +262,9 @@ describe('a statement', () => {
       assert.ok(!allows(ann, 'annie') && !allows(ann, null))
     }
     const deny = { ...READ, Effect: 'Deny', Principal: undefined, NotPrincipal: { AWS: 'ann' } }
-    assert.equal(finished(policyOf(deny).evaluate(request())), 'none')
-    assert.equal(finished(policyOf(deny).evaluate(request({ principal: 'bob' }))), 'deny')
-    assert.equal(finished(policyOf(deny).evaluate(request({ principal: null }))), 'deny')
+    assert.equal(atOnce(policyOf(deny).evaluate(request())), 'none')
+    assert.equal(atOnce(policyOf(deny).evaluate(request({ principal: 'bob' }))), 'deny')
+    assert.equal(atOnce(policyOf(deny).evaluate(request({ principal: null }))), 'deny')
   })
 
   it('matches actions in any case, with wildcards, under either prefix', () => {
@@ -330,7 +330,7 @@ describe('a statement', () => {
 
   it('may allow what it does not rule out before the body is read', () => {
     const may = (statement: Statement, about: Partial<PolicyRequest> = {}) =>
-      finished(policyOf({ ...READ, ...statement }).mayAllow(request({ key: null, ...about })))
+      atOnce(policyOf({ ...READ, ...statement }).mayAllow(request({ key: null, ...about })))
     assert.ok(may({}))
     assert.ok(may({ Resource: 'photos/cats/*' }))
     assert.ok(may({ Resource: undefined, NotResource: 'photos/cats/*' }))
@@ -380,10 +380,10 @@ describe('a policy', () => {
   it('denies when one statement does, else allows when one does, in any order', () => {
     fc.assert(
       fc.property(statements, requests, (statements, asked) => {
-        const verdicts = new Set(statements.map((each) => finished(policyOf(each).evaluate(asked))))
+        const verdicts = new Set(statements.map((each) => atOnce(policyOf(each).evaluate(asked))))
         const expected = verdicts.has('deny') ? 'deny' : verdicts.has('allow') ? 'allow' : 'none'
-        assert.equal(finished(policyOf(...statements).evaluate(asked)), expected)
-        assert.equal(finished(policyOf(...statements.toReversed()).evaluate(asked)), expected)
+        assert.equal(atOnce(policyOf(...statements).evaluate(asked)), expected)
+        assert.equal(atOnce(policyOf(...statements.toReversed()).evaluate(asked)), expected)
       }),
     )
   })
@@ -392,7 +392,7 @@ describe('a policy', () => {
     fc.assert(
       fc.property(statements, requests, (statements, asked) => {
         const policy = policyOf(...statements)
-        assert.ok(finished(policy.mayAllow(asked)) || finished(policy.evaluate(asked)) !== 'allow')
+        assert.ok(atOnce(policy.mayAllow(asked)) || atOnce(policy.evaluate(asked)) !== 'allow')
       }),
     )
   })
@@ -400,9 +400,9 @@ describe('a policy', () => {
   it('is not changed by a statement that does not match', () => {
     fc.assert(
       fc.property(statements, statement, requests, fc.nat(), (statements, other, asked, at) => {
-        fc.pre(finished(policyOf(other).evaluate(asked)) === 'none')
+        fc.pre(atOnce(policyOf(other).evaluate(asked)) === 'none')
         const more = statements.toSpliced(at % (statements.length + 1), 0, other)
-        assert.equal(finished(policyOf(...more).evaluate(asked)), finished(policyOf(...statements).evaluate(asked)))
+        assert.equal(atOnce(policyOf(...more).evaluate(asked)), atOnce(policyOf(...statements).evaluate(asked)))
       }),
     )
   })
@@ -410,8 +410,8 @@ describe('a policy', () => {
   it('never allows more with one more denial', () => {
     fc.assert(
       fc.property(statements, statement, requests, (statements, other, asked) => {
-        const before = finished(policyOf(...statements).evaluate(asked))
-        const after = finished(policyOf(...statements, { ...other, Effect: 'Deny' }).evaluate(asked))
+        const before = atOnce(policyOf(...statements).evaluate(asked))
+        const after = atOnce(policyOf(...statements, { ...other, Effect: 'Deny' }).evaluate(asked))
         assert.ok(after === before || after === 'deny')
       }),
     )
