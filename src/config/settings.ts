@@ -155,10 +155,12 @@ export function unknownSettings(table: SettingsTable, prefix: string, env: Envir
   return Object.keys(env).filter((name) => name.startsWith(prefix) && !(name in table))
 }
 
-type Described = { readonly description: string }
-type WithDefault = Described & { readonly default: string }
+interface Given {
+  readonly description: string
+  readonly default?: string
+}
 
-function setting<T>(given: Described & { readonly default?: string }, parse: (text: string) => T): Setting<T> {
+function setting<T>(given: Given, parse: (text: string) => T): Setting<T> {
   return { description: given.description, default: given.default, emptyIsValue: false, isSecret: false, parse }
 }
 
@@ -173,11 +175,7 @@ export function secret<T>(inner: Setting<T>): Setting<T> {
 }
 
 /** @param read returns null for what is not `expected`: 'must be …' */
-export function readAs<T>(
-  given: WithDefault | Described,
-  expected: string,
-  read: (text: string) => T | null,
-): Setting<T> {
+export function readAs<T>(given: Given, expected: string, read: (text: string) => T | null): Setting<T> {
   return setting(given, (value) => {
     const found = read(value)
     if (found !== null) return found
@@ -197,38 +195,37 @@ export function nonEmptyWhenSupplied<T>(inner: Setting<T>): Setting<T> {
   }
 }
 
-export function text(given: WithDefault | Described): Setting<string> {
+export function text(given: Given): Setting<string> {
   return setting(given, (value) => value)
 }
 
 /** Something that is shown to people and in answers. */
-export function label(given: (WithDefault | Described) & { readonly charactersMax: number }): Setting<string> {
-  return setting(given, (value) => {
-    if (value.length <= given.charactersMax && !/\p{Cc}/u.test(value)) return value
-    throw new BadSetting(`must be at most ${given.charactersMax} characters, none of them a control character`)
-  })
+export function label(given: Given & { readonly charactersMax: number }): Setting<string> {
+  const { charactersMax } = given
+  return readAs(given, `must be at most ${charactersMax} characters, none of them a control character`, (value) =>
+    value.length <= charactersMax && !/\p{Cc}/u.test(value) ? value : null,
+  )
 }
 
 /** A region, as it stands between the slashes of a signature's scope. */
-export function region(given: WithDefault | Described): Setting<string> {
-  return setting(given, (value) => {
-    if (/^[a-z0-9-]{1,64}$/i.test(value)) return value
-    throw new BadSetting('must be a region, as in us-east-1: 1 to 64 letters, digits and hyphens')
-  })
+export function region(given: Given): Setting<string> {
+  return readAs(given, 'must be a region, as in us-east-1: 1 to 64 letters, digits and hyphens', (value) =>
+    /^[a-z0-9-]{1,64}$/i.test(value) ? value : null,
+  )
 }
 
 /** An absolute path, from one that may be relative to the working directory. */
-export function path(given: WithDefault | Described): Setting<string> {
+export function path(given: Given): Setting<string> {
   return setting(given, (value) => resolve(value))
 }
 
 /** Absolute paths, from a comma-separated list. */
-export function paths(given: WithDefault | Described): Setting<readonly string[]> {
+export function paths(given: Given): Setting<readonly string[]> {
   return setting(given, (value) => entriesOf(value).map((each) => resolve(each)))
 }
 
 /** Names and addresses, from a comma-separated list: in lower case, addresses in their canonical form. */
-export function hosts(given: WithDefault | Described): Setting<readonly string[]> {
+export function hosts(given: Given): Setting<readonly string[]> {
   return setting(given, (value) =>
     entriesOf(value).map((each) => {
       const host = canonicalAddress(each.replace(/^\[(.*)\]$/, '$1')) ?? each.toLowerCase()
@@ -239,7 +236,7 @@ export function hosts(given: WithDefault | Described): Setting<readonly string[]
 }
 
 /** Addresses and blocks of them, from a comma-separated list. */
-export function addressBlocks(given: WithDefault | Described): Setting<readonly AddressBlock[]> {
+export function addressBlocks(given: Given): Setting<readonly AddressBlock[]> {
   return setting(given, (value) =>
     entriesOf(value).map((each) => {
       const block = addressBlock(each)
@@ -252,7 +249,7 @@ export function addressBlocks(given: WithDefault | Described): Setting<readonly 
 }
 
 /** Headers that say who the caller is: `tenant=X,principal=Y,permissions=Z`. */
-export function identityHeaders(given: WithDefault | Described): Setting<Readonly<Record<IdentityPart, string>>> {
+export function identityHeaders(given: Given): Setting<Readonly<Record<IdentityPart, string>>> {
   return setting(given, (value) => {
     const entries = entriesOf(value).map((each) => each.split('=', 2))
     const headers = IDENTITY_PARTS.map((part) => {
@@ -277,35 +274,26 @@ export const entriesOf = (list: string): readonly string[] =>
     .map((each) => each.trim())
     .filter((each) => each !== '')
 
-export function oneOf<const Value extends string>(
-  values: readonly Value[],
-  given: WithDefault | Described,
-): Setting<Value> {
-  return setting(given, (value) => {
-    const found = values.find((each) => each === value)
-    if (found !== undefined) return found
-    throw new BadSetting(`must be ${values.join(' or ')}`)
-  })
+export function oneOf<const Value extends string>(values: readonly Value[], given: Given): Setting<Value> {
+  return readAs(given, `must be ${values.join(' or ')}`, (value) => values.find((each) => each === value) ?? null)
 }
 
 /** Some of several words, from a comma-separated list. */
 export function someOf<const Value extends string>(
   values: readonly Value[],
-  given: WithDefault | Described,
+  given: Given,
 ): Setting<ReadonlySet<Value>> {
-  return setting(given, (value) => {
-    const words = value.split(',').map((word) => word.trim())
+  return readAs(given, `must be a comma-separated list of: ${values.join(', ')}`, (value) => {
+    const words = entriesOf(value)
     const chosen = new Set(values.filter((each) => words.includes(each)))
-    const isKnown = (word: string): boolean => word === '' || values.some((each) => each === word)
-    if (words.every(isKnown)) return chosen
-    throw new BadSetting(`must be a comma-separated list of: ${values.join(', ')}`)
+    return words.every((word) => values.some((each) => each === word)) ? chosen : null
   })
 }
 
 /** At least one of several words. */
 export function oneOrMoreOf<const Value extends string>(
   values: readonly Value[],
-  given: WithDefault | Described,
+  given: Given,
 ): Setting<ReadonlySet<Value>> {
   const inner = someOf(values, given)
   return {
@@ -318,11 +306,10 @@ export function oneOrMoreOf<const Value extends string>(
   }
 }
 
-export function flag(given: WithDefault | Described): Setting<boolean> {
-  return setting(given, (value) => {
+export function flag(given: Given): Setting<boolean> {
+  return readAs(given, 'must be 1 or 0', (value) => {
     if (value === '1' || value === 'true') return true
-    if (value === '0' || value === 'false') return false
-    throw new BadSetting('must be 1 or 0')
+    return value === '0' || value === 'false' ? false : null
   })
 }
 
@@ -333,22 +320,21 @@ const DOMAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/
 
 /** A part of all: `off` is 0, `all` is 1. */
-export function share(given: WithDefault | Described): Setting<number> {
-  return setting(given, (value) => {
+export function share(given: Given): Setting<number> {
+  return readAs(given, 'must be off, all, or a share from 0 to 1, as in 0.01', (value) => {
     const number = value === 'off' ? 0 : value === 'all' ? 1 : /^[01]?\.?[0-9]{1,9}$/.test(value) ? Number(value) : NaN
-    if (number >= 0 && number <= 1) return number
-    throw new BadSetting('must be off, all, or a share from 0 to 1, as in 0.01')
+    return number >= 0 && number <= 1 ? number : null
   })
 }
 
 type Bounds = { readonly min: number; readonly max: number }
 
-export function integer(given: (WithDefault | Described) & Bounds): Setting<number> {
+export function integer(given: Given & Bounds): Setting<number> {
   return setting(given, (value) => integerWithin(value, given, ''))
 }
 
 /** A bound that can be lifted: `none` is Infinity. */
-export function limit(given: (WithDefault | Described) & Bounds): Setting<number> {
+export function limit(given: Given & Bounds): Setting<number> {
   return setting(given, (value) =>
     value === 'none' ? Infinity : integerWithin(value, given, ', or none for no limit'),
   )
@@ -361,16 +347,13 @@ function integerWithin(value: string, { min, max }: Bounds, suffix: string): num
 }
 
 /** `host:port`, an IPv6 host in brackets. */
-export function bindAddress(given: WithDefault | Described): Setting<BindAddress> {
-  return setting(given, (value) => {
-    const match = /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:[\]/\s]+)):(?<port>[0-9]{1,5})$/.exec(value)
-    const host = match?.groups?.['bracketed'] ?? match?.groups?.['plain'] ?? ''
-    const port = Number(match?.groups?.['port'])
-    const isBracketedIpv6 = match?.groups?.['bracketed'] === undefined || isIP(host) === 6
-    if (!match || !isBracketedIpv6 || port > 65_535) {
-      throw new BadSetting('must be host:port, as in 127.0.0.1:8080 or [::1]:8080')
-    }
-    return { host, port }
+export function bindAddress(given: Given): Setting<BindAddress> {
+  return readAs(given, 'must be host:port, as in 127.0.0.1:8080 or [::1]:8080', (value) => {
+    const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]/\s]+)):([0-9]{1,5})$/.exec(value) ?? []
+    const host = bracketed ?? plain
+    const port = Number(digits)
+    const isBad = host === undefined || (bracketed !== undefined && isIP(host) !== 6) || port > 65_535
+    return isBad ? null : { host, port }
   })
 }
 
@@ -380,28 +363,24 @@ export function orOff<T>(inner: Setting<T>): Setting<T | null> {
 }
 
 /** A host name, in lower case. */
-export function domain(given: WithDefault | Described): Setting<string> {
-  return setting(given, (value) => {
+export function domain(given: Given): Setting<string> {
+  return readAs(given, 'must be a domain name, as in s3.example.com', (value) => {
     const name = value.toLowerCase()
-    if (name.length <= 253 && DOMAIN.test(name) && isIP(name) === 0) return name
-    throw new BadSetting('must be a domain name, as in s3.example.com')
+    return name.length <= 253 && DOMAIN.test(name) && isIP(name) === 0 ? name : null
   })
 }
 
-export function httpUrl(given: WithDefault | Described): Setting<string> {
-  return setting(given, (value) => {
-    const url = URL.parse(value)
-    if (!url || !/^https?:$/.test(url.protocol)) throw new BadSetting('must be an http or https URL')
-    return value
-  })
+export function httpUrl(given: Given): Setting<string> {
+  return readAs(given, 'must be an http or https URL', (value) =>
+    /^https?:$/.test(URL.parse(value)?.protocol ?? '') ? value : null,
+  )
 }
 
 /** Where a service is, which others are told: it holds no secret. */
-export function serviceUrl(given: WithDefault | Described): Setting<string> {
-  return setting(given, (value) => {
+export function serviceUrl(given: Given): Setting<string> {
+  return readAs(given, 'must be an http or https URL, without credentials and query', (value) => {
     const url = URL.parse(value)
     const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === ''
-    if (isPlain && /^https?:$/.test(url.protocol)) return value
-    throw new BadSetting('must be an http or https URL, without credentials and query')
+    return isPlain && /^https?:$/.test(url.protocol) ? value : null
   })
 }
