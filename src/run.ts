@@ -9,16 +9,15 @@ import type { ClusterSettings } from './config/cluster.ts'
 import type { Config } from './config/config.ts'
 import { StoreError } from './errors.ts'
 import { AcceptGate } from './http/accept-gate.ts'
-import type { ClusterView } from './http/cluster.ts'
 import { watchOf } from './http/request-watch.ts'
 import { demandCodeGeneration } from './http/serializer.ts'
 import { exitAtOnce } from './libc.ts'
 import { Lifecycle } from './lifecycle.ts'
-import type { Closable } from './lifecycle.ts'
 import { AccessLog } from './observability/access-log.ts'
 import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
 import { systemClock } from './observability/system-clock.ts'
+import type { OpenService } from './service.ts'
 import type { ServiceManager } from './service-manager.ts'
 import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
@@ -134,22 +133,11 @@ export async function run(config: Config): Promise<void> {
 
 type ServiceName = keyof Config['services']
 
-interface Listening {
-  readonly http: string
+interface Service extends OpenService {
   readonly grpc?: string | null
-  readonly isSecure: boolean
 }
 
-/** On SIGHUP. */
-interface Reloadable {
-  reload(): void
-}
-
-interface Service extends Listening, Closable, Reloadable {
-  drain(): void
-  /** Absent or null: it is in no cluster. */
-  readonly cluster?: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
-}
+type Reloadable = Pick<Service, 'reload'>
 
 /** The listener for other nodes, and what it asks of the services. Loaded only in a cluster. SIGUSR2 gives the lead away. */
 async function startClusterNode(
@@ -203,7 +191,7 @@ async function drain(services: readonly Service[], forMs: number): Promise<void>
 }
 
 /** The one line on stdout that scripts wait for. */
-function announce(service: string, { http, grpc = null, isSecure }: Listening): void {
+function announce(service: string, { http, grpc = null, isSecure }: Pick<Service, 'http' | 'grpc' | 'isSecure'>): void {
   const scheme = isSecure ? { scheme: 'https' } : {}
   process.stdout.write(`ready ${JSON.stringify({ service, http, grpc, ...scheme, pid: process.pid })}\n`)
 }

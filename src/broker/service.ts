@@ -9,12 +9,9 @@ import { readBrokerCredentials } from '../config/broker-credentials.ts'
 import { readQuotas } from '../config/quotas.ts'
 import { readTls } from '../config/tls.ts'
 import { StoreError, messageOf } from '../errors.ts'
-import type { AcceptGate } from '../http/accept-gate.ts'
-import type { ClusterView } from '../http/cluster.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
 import type { Route } from '../http/routes.ts'
-import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import { LISTENING, serviceBeingOpened, standingRoutes } from '../http/standing-endpoints.ts'
 import { nextTurn } from '../http/turns.ts'
@@ -28,10 +25,9 @@ import type { QuarantineIncident } from '../log/quarantine.ts'
 import { Health } from '../observability/health.ts'
 import { damage, logProblem, lostReplicas } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
-import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
-import type { BeginSpan } from '../spans.ts'
+import type { OpenService, ServiceDependencies } from '../service.ts'
 import type { Pace } from '../steps.ts'
 import { clockProblem } from './engine/clock-watch.ts'
 import { Connections } from './connection/connections.ts'
@@ -50,33 +46,8 @@ import { AccessAudit } from './operations/access-audit.ts'
 import { GroupSeries } from './operations/group-series.ts'
 import type { TenantQuotas } from './quotas.ts'
 
-export interface BrokerDependencies extends HeadlessDependencies {
+interface BrokerDependencies extends ServiceDependencies, HeadlessDependencies {
   readonly clock: HeadlessDependencies['clock'] & HttpClock
-  readonly version: string
-  /** The gate of the process. */
-  readonly acceptGate: AcceptGate
-  readonly processMetrics: ProcessMetrics
-  /** Consumer groups of a tenant with series of their own. */
-  readonly metricsSeriesMax: number
-  /** Resolves when the event loop had its turn; tests hold a start with it. */
-  readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: tracing and the access log are off. */
-  readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: tracing is off. */
-  readonly beginSpan?: BeginSpan | null
-}
-
-export interface BrokerServer {
-  /** host:port of the listener. */
-  readonly http: string
-  readonly isSecure: boolean
-  /** Reads the files of quotas, keys, certificates and the replication binding again. One that is wrong changes nothing. */
-  reload(): void
-  /** Says that it is not ready, and serves on. */
-  drain(): void
-  /** Null: it is in no cluster. */
-  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
-  close(options: { readonly withinMs: number }): Promise<void>
 }
 
 interface Context extends BrokerDependencies {
@@ -87,7 +58,7 @@ interface Context extends BrokerDependencies {
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
-export async function openBroker(config: BrokerConfig, dependencies: BrokerDependencies): Promise<BrokerServer> {
+export async function openBroker(config: BrokerConfig, dependencies: BrokerDependencies): Promise<OpenService> {
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const startup = new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies })
   const context: Context = { config, running: new Lifecycle(), startup, pace: startup.pace, ...dependencies }
@@ -137,7 +108,7 @@ async function openFront(
   context: Context,
   { core, broker, quotas, readErrors, member, join, defer, replacePolicies }: HeadlessBroker,
   { access, fromFile, health, requests, standing, sight, server }: Front,
-): Promise<BrokerServer> {
+): Promise<OpenService> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
   health.add('log', () => logProblem(log))

@@ -9,7 +9,6 @@ import { release } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { ClusterSight, followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
-import type { ClusterSettings } from '../config/cluster.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readTls } from '../config/tls.ts'
@@ -17,10 +16,7 @@ import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
-import type { AcceptGate } from '../http/accept-gate.ts'
-import type { ClusterView } from '../http/cluster.ts'
 import { listen } from '../http/server.ts'
-import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Route } from '../http/routes.ts'
@@ -40,16 +36,14 @@ import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { NO_AUDIT_LOG } from '../observability/audit-log.ts'
-import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
-import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
+import type { OpenService, ServiceDependencies } from '../service.ts'
 import { spanned } from '../spans.ts'
-import type { BeginSpan } from '../spans.ts'
 import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -97,40 +91,8 @@ interface Clock extends HttpClock {
   after(delayMs: number, task: () => void): void
 }
 
-export interface ObjectStoreDependencies {
-  readonly logger: Logger
+interface ObjectStoreDependencies extends ServiceDependencies {
   readonly clock: Clock
-  readonly random: (bytes: Uint8Array) => void
-  readonly version: string
-  /** The gate of the process. */
-  readonly acceptGate: AcceptGate
-  readonly processMetrics: ProcessMetrics
-  /** Buckets with series of their own. */
-  readonly metricsSeriesMax: number
-  /** Resolves when the event loop had its turn; tests hold a start with it. */
-  readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: tracing and the access log are off. */
-  readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: tracing is off. */
-  readonly beginSpan?: BeginSpan | null
-  /** Absent: there is none. */
-  readonly audit?: AuditLog
-  /** Absent or null: the log is in no cluster. */
-  readonly cluster?: ClusterSettings | null
-}
-
-export interface ObjectStoreServer {
-  /** host:port of the listener. */
-  readonly http: string
-  /** The listeners speak TLS. */
-  readonly isSecure: boolean
-  /** Reads the credentials file again, and which incidents are acknowledged. */
-  reload(): void
-  /** Says that it is not ready, and serves on. */
-  drain(): void
-  /** Null: it is in no cluster. */
-  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
-  close(options: { readonly withinMs: number }): Promise<void>
 }
 
 interface Context extends ObjectStoreDependencies {
@@ -146,7 +108,7 @@ interface Context extends ObjectStoreDependencies {
 export async function openObjectStore(
   config: ObjectStoreConfig,
   dependencies: ObjectStoreDependencies,
-): Promise<ObjectStoreServer> {
+): Promise<OpenService> {
   // While the cache of objects fills, V8 learns that what is made of an object lives long, and goes on to put that of objects that pass into
   // old memory, too: collecting it took a quarter of the time of small reads.
   setFlagsFromString('--no-allocation-site-pretenuring')
@@ -363,7 +325,7 @@ async function openFront(
   engine: StoreEngine,
   authentication: Authentication,
   { health, requests, standing, sight, server }: Front,
-): Promise<ObjectStoreServer> {
+): Promise<OpenService> {
   const { config, running, logger, clock, counters, readErrors, startup, version } = context
   const { acceptGate, processMetrics, metricsSeriesMax } = context
   const { core, store } = engine
