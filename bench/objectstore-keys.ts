@@ -23,7 +23,7 @@ import { DigestLanes } from '../src/objectstore/bodies/digest-lanes.ts'
 import { openEngine } from '../src/objectstore/engine/engine.ts'
 import { FrameReads } from '../src/objectstore/engine/frame-reads.ts'
 import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
-import { OBJSTORE_SEGMENT_BYTES_DEFAULT as SEGMENT_BYTES } from '../src/config/limits.ts'
+import { OBJSTORE_SEGMENT_BYTES } from '../src/config/limits.ts'
 import { LOG_RING_BYTES } from '../src/objectstore/limits.ts'
 import { Arena } from '../src/pipeline/arena.ts'
 import { Service, row, timed } from './support/service.ts'
@@ -66,7 +66,7 @@ async function preload(): Promise<void> {
   const log = await Log.open({
     directory: join(directory, 'data'),
     segmentsName: 'segments',
-    segmentBytes: SEGMENT_BYTES,
+    segmentBytes: OBJSTORE_SEGMENT_BYTES.default,
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
   })
@@ -98,7 +98,7 @@ async function preload(): Promise<void> {
     counters,
     random: randomFillSync,
     defer: setImmediate,
-    segmentBytes: SEGMENT_BYTES,
+    segmentBytes: OBJSTORE_SEGMENT_BYTES.default,
     readCacheBytes: 0,
     objectCacheBytes: 64 << 20,
     uploadTtlMs: 3_600_000,

@@ -1,15 +1,11 @@
 /** Bounds of the broker's streaming connections that operators set. What is bounded besides: src/broker/connection/limits.ts. */
 import { flagged } from './flagged.ts'
 import {
-  BROKER_CONNECTIONS_CEILING,
-  BROKER_CONNECTIONS_DEFAULT,
-  BROKER_CREDIT_CEILING,
-  BROKER_CREDIT_DEFAULT,
-  BROKER_IN_FLIGHT_CEILING,
-  BROKER_IN_FLIGHT_DEFAULT,
-  BROKER_MESSAGE_BYTES_CEILING,
-  BROKER_MESSAGE_BYTES_FLOOR,
-  BROKER_TENANT_CONNECTIONS_DEFAULT,
+  BROKER_CONNECTIONS,
+  BROKER_CREDIT,
+  BROKER_IN_FLIGHT,
+  BROKER_MESSAGE_BYTES,
+  BROKER_TENANT_CONNECTIONS,
 } from './limits.ts'
 import { integer, optional } from './settings.ts'
 import type { SettingsOf } from './settings.ts'
@@ -29,27 +25,21 @@ export const connectionSettings = {
   MQ_MAX_CONNECTIONS: flagged(
     '--max-connections <N>',
     integer({
-      default: String(BROKER_CONNECTIONS_DEFAULT),
-      min: 1,
-      max: BROKER_CONNECTIONS_CEILING,
+      ...BROKER_CONNECTIONS,
       description: 'Streaming connections at once; more are refused with `quota_exceeded`',
     }),
   ),
   MQ_MAX_TENANT_CONNECTIONS: flagged(
     '--max-tenant-connections <N>',
     integer({
-      default: String(BROKER_TENANT_CONNECTIONS_DEFAULT),
-      min: 1,
-      max: BROKER_CONNECTIONS_CEILING,
+      ...BROKER_TENANT_CONNECTIONS,
       description: 'Likewise, of one tenant',
     }),
   ),
   MQ_MAX_IN_FLIGHT: flagged(
     '--max-in-flight <N>',
     integer({
-      default: String(BROKER_IN_FLIGHT_DEFAULT),
-      min: 1,
-      max: BROKER_IN_FLIGHT_CEILING,
+      ...BROKER_IN_FLIGHT,
       description:
         'Operations of a streaming connection that are not answered yet, a frame of many records counting as one; more are refused with `quota_exceeded`',
     }),
@@ -57,9 +47,7 @@ export const connectionSettings = {
   MQ_MAX_CREDIT: flagged(
     '--max-credit <N>',
     integer({
-      default: String(BROKER_CREDIT_DEFAULT),
-      min: 1,
-      max: BROKER_CREDIT_CEILING,
+      ...BROKER_CREDIT,
       description: 'Deliveries that a subscription of a streaming connection may ask for ahead',
     }),
   ),
@@ -67,8 +55,7 @@ export const connectionSettings = {
     '--max-message-bytes <N>',
     optional(
       integer({
-        min: BROKER_MESSAGE_BYTES_FLOOR,
-        max: BROKER_MESSAGE_BYTES_CEILING,
+        ...BROKER_MESSAGE_BYTES,
         description:
           'Longest message of a streaming connection, which a longer one closes; unset: as `--max-body-bytes`, and 1 MiB at least',
       }),
@@ -86,6 +73,6 @@ export function connectionLimitsOf(
     tenantConnectionsMax: settings.MQ_MAX_TENANT_CONNECTIONS,
     inFlightMax: settings.MQ_MAX_IN_FLIGHT,
     creditMax: settings.MQ_MAX_CREDIT,
-    messageBytesMax: settings.MQ_MAX_MESSAGE_BYTES ?? Math.max(BROKER_MESSAGE_BYTES_FLOOR, bodyBytesMax),
+    messageBytesMax: settings.MQ_MAX_MESSAGE_BYTES ?? Math.max(BROKER_MESSAGE_BYTES.min, bodyBytesMax),
   })
 }

@@ -14,12 +14,8 @@ import type { ConnectionLimits } from './broker-connection.ts'
 import { flagged } from './flagged.ts'
 import {
   AUDIT_RETENTION_DAYS_MAX,
-  BROKER_BODY_BYTES_CEILING,
-  BROKER_BODY_BYTES_DEFAULT,
-  BROKER_BODY_BYTES_FLOOR,
-  BROKER_SEGMENT_BYTES_CEILING,
-  BROKER_SEGMENT_BYTES_DEFAULT,
-  BROKER_SEGMENT_BYTES_FLOOR,
+  BROKER_BODY_BYTES,
+  BROKER_SEGMENT_BYTES,
   NODE_ID_CHARACTERS_MAX,
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
@@ -138,9 +134,7 @@ export const brokerSettings = {
   MQ_MAX_BODY_BYTES: flagged(
     '--max-body-bytes <N>',
     integer({
-      default: String(BROKER_BODY_BYTES_DEFAULT),
-      min: BROKER_BODY_BYTES_FLOOR,
-      max: BROKER_BODY_BYTES_CEILING,
+      ...BROKER_BODY_BYTES,
       description: 'Largest request body',
     }),
   ),
@@ -148,9 +142,7 @@ export const brokerSettings = {
   MQ_SEGMENT_BYTES: flagged(
     '--segment-bytes <N>',
     integer({
-      default: String(BROKER_SEGMENT_BYTES_DEFAULT),
-      min: BROKER_SEGMENT_BYTES_FLOOR,
-      max: BROKER_SEGMENT_BYTES_CEILING,
+      ...BROKER_SEGMENT_BYTES,
       description:
         'A segment of the log is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer files',
     }),

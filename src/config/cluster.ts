@@ -8,15 +8,10 @@ import { isLoopback } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 import type { TlsFiles } from '../tls-files.ts'
 import {
-  CLUSTER_COPY_RATE_CEILING,
-  CLUSTER_COPY_RATE_DEFAULT,
-  CLUSTER_COPY_RATE_FLOOR,
-  CLUSTER_KEEP_BYTES_CEILING,
-  CLUSTER_KEEP_BYTES_DEFAULT,
-  CLUSTER_KEEP_BYTES_FLOOR,
+  CLUSTER_COPY_RATE,
+  CLUSTER_KEEP_BYTES,
   CLUSTER_KEEP_HOURS_MAX,
-  CLUSTER_LEASE_MS_CEILING,
-  CLUSTER_LEASE_MS_FLOOR,
+  CLUSTER_LEASE_MS,
   CLUSTER_REPLICAS_MAX,
   CLUSTER_SECRET_CHARACTERS_MIN,
 } from './limits.ts'
@@ -79,7 +74,7 @@ export const clusterSettings = {
     }),
   ),
   TRILOG_CLUSTER_REPLICAS: integer({
-    default: '3',
+    default: 3,
     min: 1,
     max: CLUSTER_REPLICAS_MAX,
     description: 'NATS servers that keep each message: 3 or 5; 1 for a trial, which survives the loss of no server',
@@ -90,9 +85,7 @@ export const clusterSettings = {
       'What an answer waits for. `cluster`: the acknowledgement of the stream and the sync on this machine; `cluster-only`: the acknowledgement alone',
   }),
   TRILOG_CLUSTER_KEEP_BYTES: integer({
-    default: String(CLUSTER_KEEP_BYTES_DEFAULT),
-    min: CLUSTER_KEEP_BYTES_FLOOR,
-    max: CLUSTER_KEEP_BYTES_CEILING,
+    ...CLUSTER_KEEP_BYTES,
     description: 'What the stream of each service keeps; a node that was away for longer copies files from another one',
   }),
   TRILOG_CLUSTER_KEEP_HOURS: optional(
@@ -103,9 +96,7 @@ export const clusterSettings = {
     }),
   ),
   TRILOG_CLUSTER_LEASE_MS: integer({
-    default: '2000',
-    min: CLUSTER_LEASE_MS_FLOOR,
-    max: CLUSTER_LEASE_MS_CEILING,
+    ...CLUSTER_LEASE_MS,
     description:
       'How long a leader may answer without the stream. The others wait half as long again before they lead. The same on all nodes',
   }),
@@ -134,9 +125,7 @@ export const clusterSettings = {
     serviceUrl({ description: 'Where other nodes reach that listener; unset: at the address of TRILOG_CLUSTER_BIND' }),
   ),
   TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: integer({
-    default: String(CLUSTER_COPY_RATE_DEFAULT),
-    min: CLUSTER_COPY_RATE_FLOOR,
-    max: CLUSTER_COPY_RATE_CEILING,
+    ...CLUSTER_COPY_RATE,
     description: 'How fast this node gives its files to others that catch up, all of them together',
   }),
   TRILOG_CLUSTER_LOGSTORE_URL: urlOf('log store'),

@@ -1,17 +1,13 @@
 /** Settings of the log store. */
 import { isLoopback } from '../addresses.ts'
 import {
-  LOGSTORE_BODY_BYTES_CEILING,
-  LOGSTORE_BODY_BYTES_DEFAULT,
-  LOGSTORE_BODY_BYTES_FLOOR,
+  LOGSTORE_BODY_BYTES,
   LOGSTORE_CONCURRENT_QUERIES_DEFAULT,
   LOGSTORE_DECODE_LANES_MAX,
   LOGSTORE_GATEWAY_BYTES_DEFAULT,
   LOGSTORE_GATEWAY_RECORDS_DEFAULT,
   LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
-  LOGSTORE_SEGMENT_BYTES_CEILING,
-  LOGSTORE_SEGMENT_BYTES_DEFAULT,
-  LOGSTORE_SEGMENT_BYTES_FLOOR,
+  LOGSTORE_SEGMENT_BYTES,
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
 import { processSettings } from './process.ts'
@@ -79,9 +75,7 @@ export const logStoreSettings = {
     }),
   ),
   LOGSTORE_SEGMENT_BYTES: integer({
-    default: String(LOGSTORE_SEGMENT_BYTES_DEFAULT),
-    min: LOGSTORE_SEGMENT_BYTES_FLOOR,
-    max: LOGSTORE_SEGMENT_BYTES_CEILING,
+    ...LOGSTORE_SEGMENT_BYTES,
     description:
       'A bundle is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer bundles to search',
   }),
@@ -104,31 +98,29 @@ export const logStoreSettings = {
       '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: no more do. Needs compaction',
   }),
   LOGSTORE_MAX_BODY_BYTES: integer({
-    default: String(LOGSTORE_BODY_BYTES_DEFAULT),
-    min: LOGSTORE_BODY_BYTES_FLOOR,
-    max: LOGSTORE_BODY_BYTES_CEILING,
+    ...LOGSTORE_BODY_BYTES,
     description: 'Largest request body, as sent and decompressed',
   }),
   LOGSTORE_GATEWAY_MAX_REQUESTS: limit({
-    default: String(LOGSTORE_GATEWAY_REQUESTS_DEFAULT),
+    default: LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
     min: 1,
     max: COUNT_MAX,
     description: 'Ingest requests in flight, over all tenants; `none`: no limit',
   }),
   LOGSTORE_GATEWAY_MAX_RECORDS: limit({
-    default: String(LOGSTORE_GATEWAY_RECORDS_DEFAULT),
+    default: LOGSTORE_GATEWAY_RECORDS_DEFAULT,
     min: 1,
     max: COUNT_MAX,
     description: 'Records in flight, over all tenants; `none`: no limit',
   }),
   LOGSTORE_GATEWAY_MAX_BYTES: limit({
-    default: String(LOGSTORE_GATEWAY_BYTES_DEFAULT),
+    default: LOGSTORE_GATEWAY_BYTES_DEFAULT,
     min: 1,
     max: BYTES_MAX,
     description: 'Decompressed bytes in flight, over all tenants; `none`: no limit',
   }),
   LOGSTORE_MAX_CONCURRENT_QUERIES: limit({
-    default: String(LOGSTORE_CONCURRENT_QUERIES_DEFAULT),
+    default: LOGSTORE_CONCURRENT_QUERIES_DEFAULT,
     min: 1,
     max: COUNT_MAX,
     description: 'Queries in flight per tenant; `none`: no limit',
@@ -161,13 +153,13 @@ export const logStoreSettings = {
   LOGSTORE_QUERY_S3_ENDPOINT: optional(httpUrl({ description: 'Endpoint URL of an S3-compatible store; unset: AWS' })),
   LOGSTORE_QUERY_S3_FORCE_PATH_STYLE: flag({ default: '0', description: '1: path-style addressing of the bucket' }),
   LOGSTORE_QUERY_S3_REFRESH_SECONDS: integer({
-    default: '30',
+    default: 30,
     min: 1,
     max: 86_400,
     description: 'How often the bucket is listed for bundles that arrived',
   }),
   LOGSTORE_QUERY_S3_CACHE_BYTES: integer({
-    default: String(256 * 1024 * 1024),
+    default: 256 * 1024 * 1024,
     min: 16 * 1024 * 1024,
     max: BYTES_MAX,
     description:

@@ -1,17 +1,7 @@
 /** Settings of the object store. */
 import { isLoopback } from '../addresses.ts'
 import type { AddressBlock } from '../addresses.ts'
-import {
-  MULTIPART_TTL_HOURS_DEFAULT,
-  MULTIPART_TTL_HOURS_MAX,
-  OBJSTORE_PUT_BYTES_CEILING,
-  OBJSTORE_PUT_BYTES_DEFAULT,
-  OBJSTORE_PUT_BYTES_FLOOR,
-  OBJSTORE_CACHE_BYTES_CEILING,
-  OBJSTORE_SEGMENT_BYTES_CEILING,
-  OBJSTORE_SEGMENT_BYTES_DEFAULT,
-  OBJSTORE_SEGMENT_BYTES_FLOOR,
-} from './limits.ts'
+import { MULTIPART_TTL_HOURS, OBJSTORE_PUT_BYTES, OBJSTORE_CACHE_BYTES, OBJSTORE_SEGMENT_BYTES } from './limits.ts'
 import { processSettings } from './process.ts'
 import {
   SettingProblems,
@@ -67,36 +57,28 @@ export const objectStoreSettings = {
       'Comma-separated, beyond the profile. `list-v1`: ListObjects version 1; `ignore-acl-headers`: ACLs are ignored instead of refused',
   }),
   OBJSTORE_MAX_PUT_BYTES: integer({
-    default: String(OBJSTORE_PUT_BYTES_DEFAULT),
-    min: OBJSTORE_PUT_BYTES_FLOOR,
-    max: OBJSTORE_PUT_BYTES_CEILING,
+    ...OBJSTORE_PUT_BYTES,
     description: 'Largest body of one PUT, and of one part',
   }),
   OBJSTORE_MULTIPART_TTL_HOURS: integer({
-    default: String(MULTIPART_TTL_HOURS_DEFAULT),
-    min: 1,
-    max: MULTIPART_TTL_HOURS_MAX,
+    ...MULTIPART_TTL_HOURS,
     description: 'Multipart uploads that are neither completed nor aborted by then are aborted',
   }),
   OBJSTORE_SEGMENT_BYTES: integer({
-    default: String(OBJSTORE_SEGMENT_BYTES_DEFAULT),
-    min: OBJSTORE_SEGMENT_BYTES_FLOOR,
-    max: OBJSTORE_SEGMENT_BYTES_CEILING,
+    ...OBJSTORE_SEGMENT_BYTES,
     description:
       'A segment of the log is closed before it grows beyond. Smaller: less garbage; larger: fewer files. On small disks a 64th of the disk',
   }),
   OBJSTORE_READ_CACHE_BYTES: optional(
     integer({
-      min: 0,
-      max: OBJSTORE_CACHE_BYTES_CEILING,
+      ...OBJSTORE_CACHE_BYTES,
       description:
         'Memory for pieces of large objects that were read or written; unset: a 16th of the memory there is, at most 1 GiB',
     }),
   ),
   OBJSTORE_OBJECT_CACHE_BYTES: optional(
     integer({
-      min: 0,
-      max: OBJSTORE_CACHE_BYTES_CEILING,
+      ...OBJSTORE_CACHE_BYTES,
       description:
         'Memory for small objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
     }),

@@ -41,7 +41,7 @@ export const processSettings = {
       'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are believed',
   }),
   TRILOG_DRAIN_SECONDS: integer({
-    default: '0',
+    default: 0,
     min: 0,
     max: 3600,
     description: 'How long everything is still served after SIGTERM while `/readyz` answers 503, for load balancers',
@@ -61,7 +61,7 @@ export const processSettings = {
     description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,
   }),
   TRILOG_METRICS_SERIES_MAX: integer({
-    default: '1000',
+    default: 1000,
     min: 0,
     max: 100_000,
     description:

@@ -155,9 +155,9 @@ export function unknownSettings(table: SettingsTable, prefix: string, env: Envir
   return Object.keys(env).filter((name) => name.startsWith(prefix) && !(name in table))
 }
 
-interface Given {
+interface Given<Default = string> {
   readonly description: string
-  readonly default?: string
+  readonly default?: Default | undefined
 }
 
 function setting<T>(given: Given, parse: (text: string) => T): Setting<T> {
@@ -329,13 +329,13 @@ export function share(given: Given): Setting<number> {
 
 type Bounds = { readonly min: number; readonly max: number }
 
-export function integer(given: Given & Bounds): Setting<number> {
-  return setting(given, (value) => integerWithin(value, given, ''))
+export function integer(given: Given<number> & Bounds): Setting<number> {
+  return setting({ ...given, default: given.default?.toString() }, (value) => integerWithin(value, given, ''))
 }
 
 /** A bound that can be lifted: `none` is Infinity. */
-export function limit(given: Given & Bounds): Setting<number> {
-  return setting(given, (value) =>
+export function limit(given: Given<number | 'none'> & Bounds): Setting<number> {
+  return setting({ ...given, default: given.default?.toString() }, (value) =>
     value === 'none' ? Infinity : integerWithin(value, given, ', or none for no limit'),
   )
 }
