@@ -69,6 +69,15 @@ after(async () => {
 
 const dialog = page.getByRole('dialog')
 
+/** Another client of the same store. */
+const store = new AwsClient({ accessKeyId: 'AKIDCONSOLE', secretAccessKey: SECRET, region: 'eu-west-1', service: 's3' })
+
+/** Keys of the uploads in parts that are neither complete nor aborted. */
+async function open(): Promise<readonly string[]> {
+  const answer = await store.fetch(`${server.at('objectstore')}/photos?uploads`)
+  return Array.from((await answer.text()).matchAll(/<Key>(.*?)<\/Key>/g), ([, key]) => key!)
+}
+
 async function signIn(id: string, secret: string): Promise<void> {
   await page.getByLabel('Access key id').fill(id)
   await page.getByLabel('Secret access key').fill(secret)
@@ -170,16 +179,6 @@ describe('objects in the console', () => {
     await page.goto('/objects/photos')
     await page.getByRole('button', { name: 'film.bin', exact: true }).waitFor()
     const buffer = Buffer.alloc(9 * 1024 * 1024)
-    const store = new AwsClient({
-      accessKeyId: 'AKIDCONSOLE',
-      secretAccessKey: SECRET,
-      region: 'eu-west-1',
-      service: 's3',
-    })
-    const open = async (): Promise<readonly string[]> => {
-      const answer = await store.fetch(`${server.at('objectstore')}/photos?uploads`)
-      return Array.from((await answer.text()).matchAll(/<Key>(.*?)<\/Key>/g), ([, key]) => key!)
-    }
     const upload = (name: string): Promise<void> =>
       page.getByLabel('Files to upload').setInputFiles({ name, mimeType: '', buffer })
     const shown = (name: string): Locator => page.getByRole('listitem').filter({ hasText: name })
@@ -228,6 +227,32 @@ describe('objects in the console', () => {
     await shown('failed.bin').getByText('stored').waitFor()
     assert.equal(await shown('failed.bin').getByRole('alert').count(), 0)
     await page.unrouteAll()
+  })
+
+  it('under way in a tab that is closed are aborted, and what others left open is shown and aborted', async () => {
+    const stored = await page.evaluate<string>('JSON.stringify(sessionStorage)')
+    const tab = await page.context().newPage()
+    await tab.goto('/objects')
+    await tab.evaluate(`Object.assign(sessionStorage, ${stored})`)
+    await tab.goto('/objects/photos')
+    await tab.getByRole('button', { name: 'film.bin', exact: true }).waitFor()
+    await tab.evaluate('XMLHttpRequest.prototype.send = () => (globalThis.isSending = true)') // parts never arrive
+    const buffer = Buffer.alloc(9 * 1024 * 1024)
+    await tab.getByLabel('Files to upload').setInputFiles({ name: 'left.bin', mimeType: '', buffer })
+    await eventually(() => tab.evaluate<boolean>('globalThis.isSending === true'))
+    assert.deepEqual(await open(), ['left.bin'])
+    await tab.close()
+    await eventually(async () => (await open()).length === 0)
+
+    const others = `${server.at('objectstore')}/photos/${encodeURIComponent('of others+<b>.bin')}?uploads`
+    assert.equal((await store.fetch(others, { method: 'POST' })).status, 200)
+    await page.goto('/objects/photos')
+    await page.getByRole('link', { name: 'Open uploads' }).click()
+    const row = page.getByRole('row', { name: 'of others+<b>.bin' })
+    await row.getByRole('button', { name: 'Abort' }).click()
+    await dialog.getByRole('button', { name: 'Abort' }).click()
+    await page.getByRole('heading', { name: 'No upload is open' }).waitFor()
+    assert.deepEqual(await open(), [])
   })
 
   it('with a hostile key and content are shown as text, tagged and deleted', async () => {
@@ -369,6 +394,7 @@ describe('objects in the console', () => {
   })
 
   it('have pages that axe finds nothing wrong with, in both themes, signed in and out', async () => {
+    assert.equal((await store.fetch(`${server.at('objectstore')}/empty`, { method: 'PUT' })).status, 200)
     const stored = await page.evaluate<string>('JSON.stringify(sessionStorage)')
     const themed = await Visitor.open(browser, server.at('console'))
     await themed.page.goto('/objects')
@@ -379,6 +405,8 @@ describe('objects in the console', () => {
       ['/objects', /Buckets/],
       ['/objects/photos?key=b.txt', 'b.txt'],
       ['/objects/photos?tab=settings', 'Policy'],
+      ['/objects/photos?tab=uploads', 'No upload is open'],
+      ['/objects/empty', 'No object yet'],
     ] as const) {
       await themed.page.goto(path)
       await themed.page.getByRole('heading', { name: heading }).first().waitFor()

@@ -1,11 +1,18 @@
 /** One bucket: its objects by folder, or its settings. */
-import type { VNode } from 'preact'
+import type { FunctionComponent, VNode } from 'preact'
 import { useLocation, useRoute } from 'preact-iso/router'
 import { Gate } from '../account.ts'
 import { html } from '../html.ts'
 import { Tabs, link } from '../parts.ts'
 import { Browser } from './browser.ts'
 import { BucketSettings } from './bucket-settings.ts'
+import { OpenUploads } from './open-uploads.ts'
+
+const TABS: Readonly<Record<string, FunctionComponent<{ bucket: string }>>> = {
+  objects: Browser,
+  uploads: OpenUploads,
+  settings: BucketSettings,
+}
 
 export function BucketPage(): VNode {
   const { params } = useRoute()
@@ -24,10 +31,11 @@ export function BucketPage(): VNode {
         current=${tab}
         tabs=${[
           { name: 'objects', title: 'Objects', href: path },
+          { name: 'uploads', title: 'Open uploads', href: link(path, { tab: 'uploads' }) },
           { name: 'settings', title: 'Policy and CORS', href: link(path, { tab: 'settings' }) },
         ]}
       />
-      ${tab === 'settings' ? html`<${BucketSettings} key=${bucket} bucket=${bucket} />` : html`<${Browser} key=${bucket} bucket=${bucket} />`}
+      <${TABS[tab] ?? Browser} key=${bucket} bucket=${bucket} />
     </div>
   <//>`
 }

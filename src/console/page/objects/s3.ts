@@ -106,10 +106,20 @@ export async function downloadAddress(bucket: string, key: string): Promise<stri
 /** Long enough for a click. */
 const DOWNLOAD_SECONDS = 60
 
+/** As long as signatures may last. */
+const ABORT_SECONDS = 7 * 24 * 3600
+
+/** An address below the console that aborts the upload. It is signed before it is needed: a page that goes away has no time to sign. */
+export async function abortAddress(bucket: string, key: string, uploadId: string): Promise<string> {
+  return `/objectstore${await addressOf({ method: 'DELETE', bucket, key, query: { uploadId } }, ABORT_SECONDS)}`
+}
+
 async function addressOf(request: S3Request, seconds: number): Promise<string> {
   const path = pathOf(request)
-  const signer = signerOf(request, path, queryOf({ 'X-Amz-Expires': String(seconds) }), { signQuery: true })
-  if (signer === null) return path
+  const { query = {} } = request
+  const expiring = queryOf({ ...query, 'X-Amz-Expires': String(seconds) })
+  const signer = signerOf(request, path, expiring, { signQuery: true })
+  if (signer === null) return `${path}${Object.keys(query).length === 0 ? '' : `?${queryOf(query)}`}`
   const { url } = await signer.sign()
   return `${path}${url.search}`
 }
@@ -153,6 +163,8 @@ export interface Listing {
   readonly token: string | null
 }
 
+const decodedKey = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
+
 export async function listObjects(
   bucket: string,
   { prefix, delimiter, token }: { readonly prefix: string; readonly delimiter: string; readonly token: string | null },
@@ -166,17 +178,42 @@ export async function listObjects(
     ...(token !== null && { 'continuation-token': token }),
   }
   const listed = await document({ method: 'GET', bucket, query, ...(signal && { signal }) })
-  const decoded = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
   return {
-    folders: elements(listed, 'CommonPrefixes').map((each) => decoded(textIn(each, 'Prefix'))),
+    folders: elements(listed, 'CommonPrefixes').map((each) => decodedKey(textIn(each, 'Prefix'))),
     objects: elements(listed, 'Contents').map((each) => ({
-      key: decoded(textIn(each, 'Key')),
+      key: decodedKey(textIn(each, 'Key')),
       size: Number(textIn(each, 'Size')),
       modifiedMs: Date.parse(textIn(each, 'LastModified')),
       etag: textIn(each, 'ETag'),
     })),
     token: textIn(listed, 'IsTruncated') === 'true' ? textIn(listed, 'NextContinuationToken') : null,
   }
+}
+
+/** An upload in parts that is neither complete nor aborted. */
+export interface OpenUpload {
+  readonly key: string
+  readonly uploadId: string
+  readonly begunMs: number
+}
+
+/** The first thousand of a bucket, by key. */
+export async function listUploads(
+  bucket: string,
+  signal?: AbortSignal,
+): Promise<{ readonly uploads: readonly OpenUpload[]; readonly isAll: boolean }> {
+  const query = { uploads: '', 'encoding-type': 'url' }
+  const listed = await document({ method: 'GET', bucket, query, ...(signal && { signal }) })
+  const uploads = elements(listed, 'Upload').map((each) => ({
+    key: decodedKey(textIn(each, 'Key')),
+    uploadId: textIn(each, 'UploadId'),
+    begunMs: Date.parse(textIn(each, 'Initiated')),
+  }))
+  return { uploads, isAll: textIn(listed, 'IsTruncated') !== 'true' }
+}
+
+export async function abortUpload(bucket: string, key: string, uploadId: string): Promise<void> {
+  await s3({ method: 'DELETE', bucket, key, query: { uploadId } })
 }
 
 /** What was not deleted, and why. */

@@ -4,12 +4,13 @@
  * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up: as soon as the store answers, if it is away
  * U2 [few]           at most PARTS_AT_ONCE bodies are on their way for each file, and one file after the other
  * U3 [too-late]      what the store is putting together is not stopped any more: nobody could say whether the object is there
+ * U4 [left]          a page that goes away has the store abort what it has begun, by requests that outlive the page
  */
 import { useEffect, useState } from 'preact/hooks'
 import { RETRY_MS } from '../loading.ts'
 import { Refusal, asRefusal, refusalOf } from '../request.ts'
 import type { NamedFile } from './dropped.ts'
-import { prepared, s3, textIn } from './s3.ts'
+import { abortAddress, abortUpload, prepared, s3, textIn } from './s3.ts'
 import type { S3Request } from './s3.ts'
 
 const PART_BYTES = 8 * 1024 * 1024
@@ -36,6 +37,8 @@ export class Upload {
   readonly #sent = new Map<number, number>()
   readonly #etags = new Map<number, string>()
   #uploadId: string | null = null
+  /** U4 */
+  #abortAddress: string | null = null
   #isEnding = false
   #isGivingUp = false
   #stop = new AbortController()
@@ -119,13 +122,31 @@ export class Upload {
   async #giveUp(): Promise<void> {
     const uploadId = this.#uploadId
     if (uploadId === null) return
+    this.#forgetParts()
+    this.#isGivingUp = true
+    const { bucket, key } = this
+    await patiently(() => abortUpload(bucket, key, uploadId), Infinity).catch(() => {}) // the store gives it up in time
+    this.#isGivingUp = false
+    this.#abortAddress = null
+  }
+
+  #forgetParts(): void {
     this.#uploadId = null
     this.#sent.clear()
     this.#etags.clear()
-    this.#isGivingUp = true
-    const { bucket, key } = this
-    await patiently(() => s3({ method: 'DELETE', bucket, key, query: { uploadId } }), Infinity).catch(() => {}) // the store gives it up in time
-    this.#isGivingUp = false
+  }
+
+  /** U4. A browser may show the page again. */
+  leave(): void {
+    const address = this.#abortAddress
+    if (address === null || this.#isEnding) return
+    this.#abortAddress = null
+    void fetch(address, { method: 'DELETE', keepalive: true, credentials: 'omit' }).catch(() => {}) // the store gives it up in time
+    if (!this.isActive) return
+    this.state = 'failed'
+    this.problem = new Refusal(0, 'left', 'The page was left while this was sent.')
+    this.#stop.abort()
+    this.#forgetParts()
   }
 
   async #putWhole(): Promise<void> {
@@ -140,6 +161,7 @@ export class Upload {
       const create = (): Promise<Response> => s3({ method: 'POST', bucket, key, query: { uploads: '' }, headers })
       const answer = await patiently(create, TRIES, this.#stop.signal) // it is waited for in any case: without its id nothing can be given up
       this.#uploadId = textIn(new DOMParser().parseFromString(await answer.text(), 'application/xml'), 'UploadId')
+      this.#abortAddress = await abortAddress(bucket, key, this.#uploadId)
     }
     this.#stop.signal.throwIfAborted()
     const uploadId = this.#uploadId
@@ -163,6 +185,7 @@ export class Upload {
     changed()
     await patiently(() => s3({ method: 'POST', bucket, key, query: { uploadId }, body }), TRIES)
     this.#uploadId = null
+    this.#abortAddress = null
   }
 
   /** @returns the ETag */
@@ -275,6 +298,10 @@ export function forgetEnded(): void {
 
 addEventListener('beforeunload', (event) => {
   if (uploads.some(({ isNeeded }) => isNeeded)) event.preventDefault()
+})
+
+addEventListener('pagehide', () => {
+  for (const each of uploads) each.leave()
 })
 
 export function useUploads(): readonly Upload[] {
