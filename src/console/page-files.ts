@@ -107,7 +107,7 @@ async function ownSources(): Promise<Sources> {
     const path = `page/${name}`
     return [
       path,
-      TYPES[extname(name)] === TYPES['.js'] ? linked(await withoutTypes(name, source), path) : source,
+      TYPES[extname(name)] === TYPES['.js'] ? linked(withoutComments(await withoutTypes(name, source)), path) : source,
     ] as const
   })
   return new Map(await Promise.all(reading))
@@ -118,6 +118,10 @@ async function withoutTypes(name: string, source: string): Promise<string> {
   const { stripTypes } = await import('./strip-types.ts') // a package has no TypeScript, and never loads this
   return stripTypes(source)
 }
+
+/** A tenth of what browsers load. Lines keep their numbers. */
+const withoutComments = (source: string): string =>
+  source.replaceAll(/^[ \t]*\/\*\*[^]*?\*\/[ \t]*$/gm, (comment) => comment.replaceAll(/[^\n]+/g, ''))
 
 async function librarySources(): Promise<Sources> {
   const sources: Sources = new Map()
