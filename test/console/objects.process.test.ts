@@ -385,6 +385,9 @@ describe('objects in the console', () => {
     const cors = page.getByRole('region', { name: 'CORS' })
     await cors.getByLabel('CORS of photos').fill('<CORSConfiguration><CORSRule></CORSConfiguration>')
     await cors.getByText('It is no XML').waitFor()
+    const rule = '<AllowedOrigin>*</AllowedOrigin><AllowedMethod>PATCH</AllowedMethod>'
+    await cors.getByLabel('CORS of photos').fill(`<CORSConfiguration><CORSRule>${rule}</CORSRule></CORSConfiguration>`)
+    await cors.getByText('Rule 1 has AllowedMethod PATCH, which must be one of').waitFor()
     // The browser writes a page of its own about broken XML, whose style it then refuses itself.
     assert.ok(visitor.complaints.splice(0).every((complaint) => complaint.startsWith('Applying inline style')))
     await cors.getByLabel('CORS of photos').fill('')

@@ -7,6 +7,8 @@ import { useAction, useLoaded } from '../loading.ts'
 import { Field, Form, Loading, Problem } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
+import { corsRulesProblem, policyProblem } from './document-checks.ts'
+import type { CorsRule } from './document-checks.ts'
 import { bucketDocument, s3 } from './s3.ts'
 
 export const BucketSettings = ({ bucket }: { bucket: string }): VNode =>
@@ -17,7 +19,7 @@ export const BucketSettings = ({ bucket }: { bucket: string }): VNode =>
       title="Policy"
       about="Says what others than the owner may do."
       example=${examplePolicy(bucket)}
-      problemOf=${policyProblem}
+      problemOf=${(text: string) => policyProblem(text, bucket)}
     />
     <${Editor}
       bucket=${bucket}
@@ -61,11 +63,11 @@ function Edit({ bucket, name, title, example, problemOf, stored, onChange }: Edi
   const [text, setText] = useState(readable(stored ?? ''))
   const saving = useAction()
   const removing = useAction()
-  const wrong = text.trim() === '' ? null : problemOf(text)
+  const wrong = text.trim() === '' ? null : problemOf(text.trim())
   const save = async (_values: FormValues): Promise<void> => {
-    const problem = problemOf(text)
+    const problem = problemOf(text.trim())
     if (problem !== null) throw new Refusal(400, 'not_sent', problem)
-    await s3({ method: 'PUT', bucket, query: { [name]: '' }, body: text })
+    await s3({ method: 'PUT', bucket, query: { [name]: '' }, body: text.trim() })
     onChange()
   }
   const remove = async (): Promise<void> => {
@@ -105,43 +107,18 @@ function readable(text: string): string {
   }
 }
 
-function policyProblem(text: string): string | null {
-  let policy: unknown
-  try {
-    policy = JSON.parse(text)
-  } catch (error) {
-    return `It is no JSON: ${error instanceof Error ? error.message : ''}`
-  }
-  if (typeof policy !== 'object' || policy === null || Array.isArray(policy))
-    return 'A policy is an object with Version and Statement.'
-  const { Statement: given } = policy as { Statement?: unknown }
-  const statements: readonly unknown[] = Array.isArray(given) ? given : given === undefined ? [] : [given]
-  if (statements.length === 0) return 'The policy has no Statement.'
-  for (const [at, statement] of statements.entries()) {
-    const part = (statement ?? {}) as Record<string, unknown>
-    if (part['Effect'] !== 'Allow' && part['Effect'] !== 'Deny')
-      return `Statement ${at + 1}: Effect must be Allow or Deny.`
-    for (const name of ['Principal', 'Action', 'Resource']) {
-      if (!(name in part) && !(`Not${name}` in part)) return `Statement ${at + 1} has no ${name}.`
-    }
-  }
-  return null
-}
-
 function corsProblem(text: string): string | null {
   const xml = new DOMParser().parseFromString(text, 'application/xml')
   const error = xml.getElementsByTagName('parsererror')[0]
   if (error)
     return `It is no XML: ${(error.textContent ?? '').split('\n').find((line) => line.includes('error')) ?? ''}`
-  if (xml.documentElement.localName !== 'CORSConfiguration') return 'The document must be a CORSConfiguration.'
-  const rules = [...xml.getElementsByTagName('CORSRule')]
-  if (rules.length === 0) return 'It has no CORSRule.'
-  for (const [at, rule] of rules.entries()) {
-    for (const name of ['AllowedOrigin', 'AllowedMethod']) {
-      if (rule.getElementsByTagName(name).length === 0) return `Rule ${at + 1} has no ${name}.`
-    }
-  }
-  return null
+  const { documentElement: root } = xml
+  if (root.localName !== 'CORSConfiguration') return 'The document must be a CORSConfiguration.'
+  const other = [...root.children].find(({ localName }) => localName !== 'CORSRule')
+  if (other !== undefined) return `A CORSConfiguration may have no ${other.localName}.`
+  const elementsOf = (rule: Element): CorsRule =>
+    Array.from(rule.children, ({ localName, textContent }) => [localName, textContent ?? ''])
+  return corsRulesProblem(Array.from(root.children, elementsOf))
 }
 
 const examplePolicy = (bucket: string): string =>
