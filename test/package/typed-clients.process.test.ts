@@ -22,12 +22,14 @@ const DOCUMENTS = { logstore: '/openapi.json', objectstore: '/v1/openapi.json', 
 type Service = keyof typeof DOCUMENTS
 const SERVICES = Object.keys(DOCUMENTS) as readonly Service[]
 
-/** Prints what Redocly finds, one line each. Its rule about answers 4xx is left out: probes have none. */
+/** Prints what Redocly finds in the files, one line each. Its rule about answers 4xx is left out: probes have none. */
 const LINT = `
 import { createConfig, lint } from '@redocly/openapi-core'
 const config = await createConfig({ extends: ['recommended'], rules: { 'operation-4xx-response': 'off' } })
-for (const problem of await lint({ ref: process.argv[2], config })) {
-  if (problem.severity === 'error') console.log(problem.ruleId + ': ' + problem.message + ' ' + problem.location[0]?.pointer)
+for (const ref of process.argv.slice(2)) {
+  for (const { severity, ruleId, message, location } of await lint({ ref, config })) {
+    if (severity === 'error') console.log(ref + ': ' + ruleId + ': ' + message + ' ' + location[0]?.pointer)
+  }
 }
 `
 
@@ -127,20 +129,22 @@ describe('clients that other tools make of the OpenAPI documents', () => {
     return missing !== null
   }
 
-  for (const service of SERVICES) {
-    it(`Redocly finds no error in the document of the ${service}, if npm can bring it`, async (t) => {
-      if (!isSkipped(t)) assert.equal(await node('lint.mjs', `${service}.json`), '')
-    })
-  }
+  it('Redocly finds no error in the document of any service, if npm can bring it', async (t) => {
+    if (!isSkipped(t)) assert.equal(await node('lint.mjs', ...SERVICES.map((service) => `${service}.json`)), '')
+  })
 
   it('openapi-typescript makes types with which a client compiles and works, if npm can bring it', async (t) => {
     if (isSkipped(t)) return
-    for (const service of SERVICES) {
-      await node('node_modules/openapi-typescript/bin/cli.js', `${service}.json`, '-o', `client/${service}.ts`)
-    }
+    const apis = SERVICES.map((service) => [
+      service,
+      { root: `${service}.json`, 'x-openapi-ts': { output: `client/${service}.ts` } },
+    ])
+    writeFileSync(join(directory, 'redocly.yaml'), JSON.stringify({ apis: Object.fromEntries(apis) })) // JSON is YAML
+    await node('node_modules/openapi-typescript/bin/cli.js')
     const options = [
       '--strict',
       '--noEmit',
+      '--skipDefaultLibCheck', // that of TypeScript itself
       '--allowImportingTsExtensions',
       '--module',
       'nodenext',
