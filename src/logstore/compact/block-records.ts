@@ -16,7 +16,8 @@ import { RecordIds } from './record-ids.ts'
 import { CLOSE, OPEN, STATIC, isNumber } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import type { TextColumn } from './text-column.ts'
-import type { BytesColumn, NumberColumn } from './value-columns.ts'
+import { BytesColumn } from './value-columns.ts'
+import type { NumberColumn } from './value-columns.ts'
 
 interface GroupPlace {
   readonly scopeStart: number
@@ -206,10 +207,29 @@ export class BlockRecords implements RecordBatch {
     for (let word = 0; word < 4; word++) this.#traces[4 * row + word] = this.#into.bytes.readUInt32BE(at + 4 * word)
   }
 
-  hasTrace(row: number, trace: Uint32Array): boolean {
-    this.#makeRows(row, row + 1)
-    for (let word = 0; word < 4; word++) if (this.#traces[4 * row + word] !== trace[word]) return false
-    return true
+  /** The rows of a trace, ascending. No record is made: ids of traces have columns of their own. */
+  rowsOfTrace(trace: Uint32Array): number[] {
+    const wanted = bytesOf(trace)
+    const { shapes, rowShape } = this.#texts
+    const columnsOfShape = shapes.map(({ columns }) => columns.filter((column) => this.#traceColumns.has(column)))
+    const next = new Map<number, number>()
+    const rows: number[] = []
+    for (let row = 0; row < this.recordCount; row++) {
+      const shape = rowShape[row]!
+      let isWanted = false
+      for (const number of columnsOfShape[shape]!) {
+        const value = next.get(number) ?? 0
+        next.set(number, value + 1)
+        const column = this.#columns[number]!
+        assert(column instanceof BytesColumn)
+        if (column.bytesOf(value) === wanted.byteLength) isWanted = column.isEqual(value, wanted)
+      }
+      const explicit = this.#explicitTraces.get(row)
+      if (explicit !== undefined) isWanted = explicit.every((word, i) => word === trace[i])
+      else if (shapes[shape]!.isIrregular) isWanted = false
+      if (isWanted) rows.push(row)
+    }
+    return rows
   }
 
   /** Four words; zeros: none. */
@@ -269,6 +289,12 @@ function columnsOf(
     else columns[number] = isNumber(kind) ? texts.numbers(number) : bytes.get(number)!
   }
   return columns
+}
+
+function bytesOf(trace: Uint32Array): Buffer {
+  const bytes = Buffer.alloc(4 * trace.length)
+  for (const [i, word] of trace.entries()) bytes.writeUInt32BE(word, 4 * i)
+  return bytes
 }
 
 /** What stands behind `start` gets its length in front, where one byte was kept for it. */

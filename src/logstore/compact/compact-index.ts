@@ -225,10 +225,10 @@ export class CompactIndex implements BundleSearch {
     const entries: number[] = []
     for (const number of this.#blocksOf(this.#traces, traceHash(w0, w1, w2, w3))) {
       const block = this.blocks[number]!
-      const records = this.records(block)
-      for (let row = 0; row < block.rows; row++) {
-        if (records.hasTrace(row, trace)) entries.push(this.keys(block).entry[row]!)
-      }
+      const rows = this.records(block).rowsOfTrace(trace)
+      if (rows.length === 0) continue
+      const keys = this.keys(block)
+      for (const row of rows) entries.push(keys.entry[row]!)
     }
     return entries.sort((a, b) => a - b)
   }

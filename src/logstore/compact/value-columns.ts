@@ -126,6 +126,14 @@ export class BytesColumn {
     this.#bytes = from.take(this.#ends[count]!)
   }
 
+  bytesOf(value: number): number {
+    return this.#ends[value + 1]! - this.#ends[value]!
+  }
+
+  isEqual(value: number, bytes: Uint8Array): boolean {
+    return this.#bytes.compare(bytes, 0, bytes.byteLength, this.#ends[value], this.#ends[value + 1]) === 0
+  }
+
   writeValue(into: ByteWriter, value: number): void {
     into.copy(this.#bytes, this.#ends[value], this.#ends[value + 1])
   }

@@ -90,6 +90,39 @@ const groupOf = (root: number): Group => ({
 })
 const GROUPS = [1, 2, 4].map(groupOf)
 
+interface Row {
+  readonly bytes: Buffer
+  readonly group: number
+  readonly id: readonly number[] | null
+  readonly trace: readonly number[] | null
+}
+
+/** Of a block with these rows. */
+function readBack(rows: readonly Row[], times: readonly bigint[]): { keys: BlockKeys; records: BlockRecords } {
+  const shapes = new Shapes()
+  const writer = new BlockWriter(shapes)
+  writer.begin(Buffer.concat(rows.map(({ bytes }) => bytes)))
+  let at = 0
+  for (const [entry, { bytes, group, id, trace }] of rows.entries()) {
+    const [high, low] = [Number(times[entry]! >> 32n), Number(times[entry]! & 0xffff_ffffn)]
+    const words = trace === null ? NO_TRACE : Uint32Array.from(trace)
+    const end = at + bytes.byteLength
+    writer.add(at, end, GROUPS[group]!, high, low, 7 * entry, words, 0, id && Uint32Array.from(id))
+    at = end
+  }
+  const parts = writer.finish()
+  const directory = new ByteWriter()
+  shapes.write(directory)
+  const read = Shapes.read(new ByteReader(directory.written()))
+  const keys = new BlockKeys(parts.keys, rows.length, times[0]!)
+  const texts = new BlockTexts(parts.texts, rows.length, read, {
+    keys: () => keys,
+    numbers: () => parts.numbers,
+    values: () => parts.values,
+  })
+  return { keys, records: new BlockRecords(texts, keys, read, OWNER) }
+}
+
 describe('a block', () => {
   it('gives every record back byte for byte, whatever it is, with times, entries, ids and traces', () => {
     const row = fc.record({
@@ -101,31 +134,9 @@ describe('a block', () => {
     })
     fc.assert(
       fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.boolean(), (rows, isReversed) => {
-        const source = Buffer.concat(rows.map(({ bytes }) => bytes))
-        const shapes = new Shapes()
-        const writer = new BlockWriter(shapes)
-        writer.begin(source)
-        let at = 0
         let time = 0n
         const times = rows.map(({ step }) => (time += step))
-        for (const [entry, { bytes, group, id, trace }] of rows.entries()) {
-          const [high, low] = [Number(times[entry]! >> 32n), Number(times[entry]! & 0xffff_ffffn)]
-          const words = trace === null ? NO_TRACE : Uint32Array.from(trace)
-          const end = at + bytes.byteLength
-          writer.add(at, end, GROUPS[group]!, high, low, 7 * entry, words, 0, id && Uint32Array.from(id))
-          at = end
-        }
-        const parts = writer.finish()
-        const directory = new ByteWriter()
-        shapes.write(directory)
-        const read = Shapes.read(new ByteReader(directory.written()))
-        const keys = new BlockKeys(parts.keys, rows.length, times[0]!)
-        const texts = new BlockTexts(parts.texts, rows.length, read, {
-          keys: () => keys,
-          numbers: () => parts.numbers,
-          values: () => parts.values,
-        })
-        const records = new BlockRecords(texts, keys, read, OWNER)
+        const { keys, records } = readBack(rows, times)
         // A record is the same whichever were made before it.
         const odd = Uint16Array.from(rows.keys()).filter((number) => number % 2 === 1)
         if (isReversed) for (const number of [...rows.keys()].reverse()) records.record(number)
@@ -150,6 +161,37 @@ describe('a block', () => {
         }
       }),
       { numRuns: 150, seed },
+    )
+  })
+
+  it('finds the rows of a trace, where its id stands in the record and where it does not', () => {
+    const row = fc.record({
+      number: fc.nat(3),
+      isInRecord: fc.boolean(),
+      severityText: fc.option(fc.string(), { nil: undefined }),
+      traceBytes: fc.constantFrom(16, 15, 0),
+    })
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), (wanted) => {
+        const rows = wanted.map(({ number, isInRecord, severityText, traceBytes }): Row => {
+          const bytes = isInRecord ? 16 : traceBytes
+          const traceId = Buffer.alloc(bytes, number)
+          const encodedRecord = LogRecord.encode(LogRecord.fromObject({ severityText, traceId })).finish()
+          const word = number * 0x01010101
+          const hasTrace = isInRecord || number > 1
+          return { bytes: Buffer.from(encodedRecord), group: 0, id: null, trace: hasTrace ? Array(4).fill(word) : null }
+        })
+        const { records } = readBack(
+          rows,
+          rows.map(() => 1n),
+        )
+        for (let number = 1; number <= 3; number++) {
+          const words = Array(4).fill(number * 0x01010101)
+          const its = [...rows.keys()].filter((each) => String(rows[each]!.trace) === String(words))
+          assert.deepEqual(records.rowsOfTrace(Uint32Array.from(words)), its)
+        }
+      }),
+      { numRuns: 100, seed },
     )
   })
 })
