@@ -3,10 +3,8 @@ import { getPriority, setPriority } from 'node:os'
 
 /** What has 0 gets ten times as much of a core that both want. */
 const GIVES_WAY = 10
-/** For what nobody waits for. */
-export const LOWEST = 19
 
 /** Of the calling thread alone. A process that was begun below that stays there: going up needs a right. */
-export function giveWay(niceness = GIVES_WAY): void {
-  setPriority(Math.max(getPriority(), niceness))
+export function giveWay(): void {
+  setPriority(Math.max(getPriority(), GIVES_WAY))
 }

@@ -32,8 +32,10 @@ export interface CompactTask {
 }
 
 export interface CompactJob extends CompactTask {
-  /** Whether the thread may take its share of a core. */
+  /** Whether the thread takes its share of a core. */
   readonly isUrgent: boolean
+  /** One word: not 0 while the thread is to do without rests. */
+  readonly isLate: SharedArrayBuffer
 }
 
 export type CompactResult =

@@ -7,8 +7,10 @@
  * J1  a bundle is seen in the one form or in the other: the files of the form that a query began with stay until it ends
  * J2  what fails is tried again later; a segment that has to stay as it is is left for this life of the process
  * J3  nothing is written while the disk has little room, or the log takes nothing
- * J4  the thread has the lowest priority and rests, until more is to be compacted than URGENT_BYTES: from then on it takes its share of a core, so that
- *     what is not compacted, which searches have to read, does not grow as long as the load lasts
+ * J4  the thread gives way to ingest, as queries do, and rests. While more than LATE_BYTES are to be compacted, it does without rests; from URGENT_BYTES on
+ *     it takes its share of a core, until it is late no longer. So what is not compacted, which searches have to read, does not grow as long as the
+ *     load lasts. A thread that has given way cannot take it back before its job is done, so it gives way to no query: beside searches on a full
+ *     machine it would stand still for as long as they come, however late it is
  * J5  when nothing waits, bundles are merged (merger.ts), which is never urgent
  */
 import { messageOf } from '../../errors.ts'
@@ -27,10 +29,10 @@ import type { MergeJob, MergerParts } from './merger.ts'
 
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
-/** Four segments of the usual size. */
-const URGENT_BYTES = 512 * 1024 * 1024
-/** When it is urgent no more: below the bound, so that threads are not begun and ended all the time. */
-const CALM_BYTES = URGENT_BYTES / 2
+/** More than one segment of the usual size. Below URGENT_BYTES, so that threads are not begun and ended all the time. */
+const LATE_BYTES = 160 * 1024 * 1024
+/** More than two of them. */
+const URGENT_BYTES = 288 * 1024 * 1024
 const CLOSE_WITHIN_MS = 2000
 /** A thread that had nothing to do for so long ends. */
 const IDLE_MS = 30_000
@@ -75,6 +77,8 @@ export class Compactor {
   #jobs: Jobs | null = null
   /** Whether the thread is one without rests (J4). */
   #isUrgent = false
+  /** One word, see CompactJob. */
+  readonly #isLate = new Int32Array(new SharedArrayBuffer(4))
   #workedAtMs = 0
   #closed = false
   bytesBefore = 0
@@ -128,7 +132,7 @@ export class Compactor {
   #look(): void {
     if (this.#closed) return
     if (this.#isMerging) this.#merger.lookAt(this.debtBytes)
-    if (this.#running !== null) return
+    if (this.#running !== null) return this.#noteLate()
     const task = this.#nextTask()
     if (task === null) {
       if (this.#jobs === null || this.#parts.clock.nowMs() - this.#workedAtMs < IDLE_MS) return
@@ -163,12 +167,21 @@ export class Compactor {
 
   /** A thread cannot be given back a higher priority: what is urgent has a thread of its own. */
   async #thread(): Promise<Jobs | null> {
-    const isUrgent = this.debtBytes >= (this.#isUrgent ? CALM_BYTES : URGENT_BYTES)
+    const isUrgent = this.debtBytes >= (this.#isUrgent ? LATE_BYTES : URGENT_BYTES)
     if (isUrgent !== this.#isUrgent) await this.#endThread()
     if (this.#closed) return null
     this.#isUrgent = isUrgent
     this.#jobs ??= this.#parts.startJobs()
     return this.#jobs
+  }
+
+  get #pace(): Pick<CompactJob, 'isUrgent' | 'isLate'> {
+    this.#noteLate()
+    return { isUrgent: this.#isUrgent, isLate: this.#isLate.buffer }
+  }
+
+  #noteLate(): void {
+    Atomics.store(this.#isLate, 0, this.#isUrgent || this.debtBytes >= LATE_BYTES ? 1 : 0)
   }
 
   async #run(task: BackgroundTask): Promise<void> {
@@ -206,7 +219,7 @@ export class Compactor {
     const { base, end, directory } = segment
     const name = segmentName(base)
     const directories = this.#directoriesOf(base)
-    const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, isUrgent: this.#isUrgent })
+    const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, ...this.#pace })
     if (result.kind === 'left') {
       this.#later.set(base, Infinity)
       logger.info({ segment: name, reason: result.reason }, 'a bundle is not compacted')
@@ -227,7 +240,7 @@ export class Compactor {
   }
 
   async #clear(jobs: Jobs, { base, end }: SegmentInfo, directories: readonly string[]): Promise<void> {
-    await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories, isUrgent: this.#isUrgent })
+    await jobs.run({ kind: 'clear', logId: this.#parts.log.id, base, end, directories, ...this.#pace })
   }
 
   #directoriesOf(base: number): readonly string[] {

@@ -157,6 +157,20 @@ describe('compaction in the background', () => {
     assert.equal(rig.open.size, 0)
   })
 
+  it('does without rests while more than one bundle of the usual size waits, also in the middle of one', async () => {
+    const rig = new Rig(1, 128)
+    await rig.look()
+    const isLate = (): boolean => Atomics.load(new Int32Array(rig.jobs.at(-1)!.job.isLate), 0) !== 0
+    assert.equal(isLate(), false)
+    rig.bundles.set(128 * MIB, bundleOf(128 * MIB, 256 * MIB))
+    await rig.look()
+    assert.equal(rig.jobs.length, 1)
+    assert.equal(isLate(), true)
+    await rig.compactOne()
+    assert.equal(isLate(), false)
+    await rig.compactor.close()
+  })
+
   it('goes on behind a bundle that failed or stays as it is, and tries the one again a minute later', async () => {
     const rig = new Rig(3, 8)
     await rig.look()
