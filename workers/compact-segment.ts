@@ -1,9 +1,13 @@
-/** Compacts segments, and merges bundles: gives way to ingest, and rests half as long as it works unless it is late; but for what is urgent. */
+/**
+ * Compacts segments, merges bundles, and takes from them what has expired: gives way to ingest, and rests half as long as it works unless it is late;
+ * but for what is urgent.
+ */
 import { performance } from 'node:perf_hooks'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
 import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/compactor.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
+import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
 import { giveWay } from '../src/pipeline/niceness.ts'
 
 const RESTS = 0.5
@@ -12,8 +16,8 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
 let givesWay = false
 
 export default function run(job: BackgroundJob): BackgroundResult {
-  const isMerge = 'stop' in job
-  if (!givesWay && (isMerge || !job.isUrgent)) {
+  const isStoppable = 'stop' in job
+  if (!givesWay && (isStoppable || !job.isUrgent)) {
     giveWay()
     givesWay = true
   }
@@ -22,12 +26,13 @@ export default function run(job: BackgroundJob): BackgroundResult {
     Atomics.wait(sleeper, 0, 0, RESTS * (performance.now() - startMs))
     startMs = performance.now()
   }
-  if (isMerge) {
+  if (isStoppable) {
     const stop = new Int32Array(job.stop)
-    return mergeBundles(nodeFiles, job, () => {
+    const restOrStop = (): boolean => {
       rest()
       return Atomics.load(stop, 0) === 0
-    })
+    }
+    return 'bundle' in job ? trimBundle(nodeFiles, job, restOrStop) : mergeBundles(nodeFiles, job, restOrStop)
   }
   const isLate = new Int32Array(job.isLate)
   return compactSegment(nodeFiles, job, () => {

@@ -1,12 +1,14 @@
 /**
- * Copies merged files (merged.ts) from one directory of a log to another, so that a moved stand-in never stands there without one (G1).
+ * Copies merged files (merged.ts) from one directory of a log to another, so that a moved stand-in never stands there without one (G1), and removes those
+ * that are of no use.
  *
  * K1  a file gets its name when it was read back whole, and is durable
+ * K3  a file goes only when none of its segments has moved, durably
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
  */
-import { publishInSteps } from './files.ts'
+import { parentOf, publishInSteps } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
-import { mergedEndOf, mergedName, MERGED_POSITIONS_MAX } from './merged.ts'
+import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedIn, mergedName } from './merged.ts'
 import type { MergedRange } from './merged.ts'
 import { segmentBaseOf, segmentName } from './segment-format.ts'
 import { isStandInWhole, readStandIn } from './stand-in.ts'
@@ -70,4 +72,18 @@ export function mergedNear(
       return its === null ? [] : [{ base: first, end: its }]
     })
   })
+}
+
+/** K3. In the directory of a segment: merged files into which nothing has moved yet, or nothing is moved any more. */
+export function removeUnusedMerged(files: Files, segmentDirectory: string, logId: number, base: number): void {
+  const segmentsDirectory = parentOf(segmentDirectory)
+  for (const { end } of mergedIn(files, segmentDirectory, logId, base)) {
+    const directories = (files.list(segmentsDirectory) ?? []).flatMap((name) => {
+      const its = segmentBaseOf(name)
+      return its !== null && its >= base && its < end ? [{ its, directory: `${segmentsDirectory}/${name}` }] : []
+    })
+    if (directories.some(({ its, directory }) => hasMoved(files, directory, logId, its))) continue
+    for (const { directory } of directories) files.syncDirectory(directory) // a process that died may have renamed, and no more
+    files.removeFile(`${segmentDirectory}/${mergedName(end)}`)
+  }
 }

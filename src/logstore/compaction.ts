@@ -14,6 +14,8 @@ import { adoptCompacted } from './compact/adopt.ts'
 import { adoptMerged } from './compact/adopt-merged.ts'
 import { Compactor } from './compact/compactor.ts'
 import type { BackgroundJob, BackgroundResult, CompactorParts } from './compact/compactor.ts'
+import type { DatasetRetention } from './compact/trimmer.ts'
+import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
 /** Finds compacted bundles at a start, and reports damaged ones. */
 export const compactedBundles = (
@@ -28,14 +30,22 @@ export const compactedBundles = (
   },
 })
 
+interface CompactionContext extends Pick<CompactorParts, 'logger' | 'clock'> {
+  readonly config: LogStoreConfig
+  readonly running: Lifecycle
+  readonly policies: { readonly policy: TenantPolicy }
+  /** As retention has it. */
+  readonly retentionNowNs: () => bigint
+}
+
 /** Null: the settings want none. @param lane of the moment, which hears of each bundle */
 export async function openCompaction(
-  context: Pick<CompactorParts, 'logger' | 'clock'> & { readonly config: LogStoreConfig; readonly running: Lifecycle },
+  context: CompactionContext,
   { log, registry, sidecars }: Pick<CompactorParts, 'log' | 'registry' | 'sidecars'>,
   segmentsName: string,
   lane: () => { publishBundle: CompactorParts['onCompacted'] } | null,
 ): Promise<Compactor | null> {
-  const { config, running, logger, clock } = context
+  const { config, running, policies, logger, clock, retentionNowNs } = context
   if (!config.compaction) return null
   const { durability, dataDirectory } = config
   const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
@@ -59,7 +69,14 @@ export async function openCompaction(
         logger,
         clock,
         mergesWithin: config.merging ? config.retention : null,
+        datasetRetention: () => retentionIn(policies.policy),
+        retentionNowNs,
         onCompacted: (bundle) => lane()?.publishBundle(bundle),
       }),
   )
 }
+
+const retentionIn = ({ generation, tenants }: TenantPolicy): DatasetRetention => ({
+  generation,
+  byTenant: new Map(tenants.flatMap(({ id, retention }) => (retention.size > 0 ? [[id, retention] as const] : []))),
+})

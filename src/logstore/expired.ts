@@ -1,6 +1,6 @@
 /**
  * What has expired by the retention of datasets, which a tenant's policy says. No read finds it from then on, whatever it asks; its space comes
- * back with that of its bundle. A record is as old as its time says.
+ * back when its bundle is written again (compact/trimmer.ts), or dropped. A record is as old as its time says.
  */
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 import { highWord, isBefore, lowWord } from './time-words.ts'

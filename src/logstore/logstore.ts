@@ -278,18 +278,19 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
   log.onStateChange(() => ingest.progress())
   policies.onChange((changed) => supervisor.lane?.applyPolicy(changed))
   sidecars.onPublished((bundle) => supervisor.lane?.publishBundle(bundle))
+  const retentionNowNs = retentionClock(log, registry, () => clock.nowNs())
   const retain = (): void =>
     enforceRetention({
       log,
       registry,
       limits: config.retention,
       logger,
-      nowNs: retentionClock(log, registry, () => clock.nowNs()),
+      nowNs: retentionNowNs,
       onDropped: (base) => supervisor.lane?.dropBundle(base),
     })
   const stopRetaining = clock.every(RETENTION_EVERY_MS, retain)
   await running.open(() => ({ close: async () => stopRetaining() }))
-  const compactor = await openCompaction(context, storage, SEGMENTS_NAME, () => supervisor.lane)
+  const compactor = await openCompaction({ ...context, retentionNowNs }, storage, SEGMENTS_NAME, () => supervisor.lane)
   const active = log.segments.at(-1)
   const total = active === undefined || active.sealed ? 0 : log.written - active.base
   context.startup.at({ phase: 'indexing the newest segment', done: 0, total, unit: 'bytes' })

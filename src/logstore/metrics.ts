@@ -31,7 +31,7 @@ export interface MetricSources {
   /** Null: bundles stay as they are. */
   readonly compactor: Pick<
     Compactor,
-    'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures' | 'merging'
+    'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures' | 'merging' | 'trimmer'
   > | null
   /** The bucket that queries are answered from. */
   readonly bucket: Pick<BucketStore, 'bundles' | 'requests' | 'bytesRead' | 'failures'> | null
@@ -100,7 +100,11 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
     counter('compaction_bytes_before', 'Bytes of the files of those bundles before', () => compactor.bytesBefore)
     counter('compaction_bytes_after', 'Bytes of the files of those bundles after', () => compactor.bytesAfter)
     counter('compaction_failures', 'Attempts to compact a bundle that failed', () => compactor.failures)
-    const { merging } = compactor
+    const { merging, trimmer } = compactor
+    counter('trimmed_bundles', 'Bundles written again without expired records', () => trimmer.bundles)
+    counter('trim_bytes_before', 'Bytes of the files of those bundles before', () => trimmer.bytesBefore)
+    counter('trim_bytes_after', 'Bytes of their files after', () => trimmer.bytesAfter)
+    counter('trim_failures', 'Attempts to write a bundle again that failed', () => trimmer.failures)
     if (merging !== null) {
       gauge('merge_debt_bytes', 'Bytes of the log in bundles that are still to be merged', () => merging.debtBytes)
       counter('merges', 'Times that neighbouring bundles became one since the start', () => merging.merges)

@@ -3,6 +3,8 @@
  * unbroken range. The newest segment is never dropped, as it tells a start where the log is. While it is written to, it is sealed when it spans
  * an eighth of the age: where little is received, it would hold everything until it is full.
  *
+ * A bundle whose records have all expired by the retention of their datasets, and were taken from it (compact/trimmer.ts), is dropped like one that is too old.
+ *
  * A record is as old as its time says, but not younger than its receipt: one sender with a clock that is ahead would keep everything.
  */
 import type { Log } from '../log/log.ts'
@@ -32,9 +34,9 @@ export function expiredBundles(
   const { ageSecondsMax, bytesMax } = limits
   const oldestKeptNs = Number.isFinite(ageSecondsMax) ? nowNs - BigInt(ageSecondsMax) * 1_000_000_000n : 0n
   let expired = 0
-  for (const { base, end, maxTime, receivedUntil } of bundles) {
+  for (const { base, end, maxTime, receivedUntil, records } of bundles) {
     const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
-    const isExpired = youngestNs < oldestKeptNs || logEnd - base > bytesMax
+    const isExpired = records === 0 || youngestNs < oldestKeptNs || logEnd - base > bytesMax
     if (!isExpired || end > newestBase) break // a merged one may have the newest segment in it
     expired++
   }

@@ -188,7 +188,7 @@ class Capture {
     const copy = this.#wholestStandIn(base)
     const key = `${this.#prefix}${place}/compact-${copy.identity}.bin`
     const known = copy.isWhole ? this.#known(key, path) : null
-    const records = known ?? (await this.#put(copy.source, path, key, copy.bytes))
+    const records = known ?? (await this.#put(copy.source, path, key, copy.bytes, true))
     const { merged, problem } = copy
     const damage = problem === null ? [] : [{ from: base, to: end, reason: problem }]
     const sidecars = merged === null ? [] : [await this.#copyMerged(copy.source, merged)]
@@ -235,7 +235,7 @@ class Capture {
     const key = `${this.#prefix}${place}/merged-${end.toString(16)}-${contentCrc.toString(16)}-${fileBytes}.bin`
     const copied = this.#merged.get(key)
     if (copied !== undefined) return copied
-    const file = this.#known(key, path) ?? (await this.#put(source, path, key, fileBytes))
+    const file = this.#known(key, path) ?? (await this.#put(source, path, key, fileBytes, true))
     this.#merged.set(key, file)
     return file
   }
@@ -452,12 +452,12 @@ class Capture {
     this.#parts.counts.reusedBytes += bytes
   }
 
-  async #put(source: LogSource, path: string, key: string, bytes: number): Promise<StoredFile> {
+  async #put(source: LogSource, path: string, key: string, bytes: number, isAll = false): Promise<StoredFile> {
     const hash = createHash('sha256')
     const { files, directory } = source
     const { pace } = this.#parts
     function* hashed(): Generator<Buffer, void, undefined> {
-      for (const piece of piecesOf(files, `${directory}/${path}`, bytes)) {
+      for (const piece of piecesOf(files, `${directory}/${path}`, bytes, isAll)) {
         hash.update(piece)
         pace(piece.byteLength)
         yield piece

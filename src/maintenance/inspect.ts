@@ -192,7 +192,8 @@ class Inspection {
       if (!(error instanceof Vanished)) throw error
       if (this.#source.isDropped(base)) {
         if (files.exists(path)) this.#leftovers.push(place)
-      } else if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
+      } else if (this.#source.standInOf(base) !== null) return this.#lookAt(base, nextBase) // it took the place of what was looked at
+      else if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
       return null
     }
   }

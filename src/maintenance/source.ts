@@ -22,7 +22,7 @@ import {
 } from '../log/segment-format.ts'
 import type { SegmentFooter } from '../log/segment-format.ts'
 import { readMark } from '../log/durable-mark.ts'
-import { mergedOver } from '../log/merged.ts'
+import { isMoved, mergedOver } from '../log/merged.ts'
 import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, isStandInWhole, readStandIn } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { Damage } from './snapshot.ts'
@@ -193,13 +193,16 @@ export class LogSource {
   /**
    * What a segment that has moved is read from (src/log/merged.ts). Null: it is missing.
    *
-   * @throws Vanished also when the service is dropping the segment, as the merged file goes before it
+   * @throws Vanished also when the service is dropping the segment, as the merged file goes before it; or when it has moved back
    */
   mergedOver(base: number): StandIn | null {
     const { files, directory, logId } = this
     const merged = unlessGone(() => mergedOver(files, `${directory}/${this.segmentsName}`, logId, base))
-    if (merged === null && this.isDropped(base)) throw new Vanished('it is being dropped')
-    return merged
+    if (merged !== null) return merged
+    if (this.isDropped(base)) throw new Vanished('it is being dropped')
+    const standIn = this.standInOf(base)
+    if (standIn !== null && !isMoved(standIn)) throw new Vanished('it has a file of its own again') // src/logstore/compact/trim-bundle.ts
+    return null
   }
 
   /** Whether the log begins behind the segment: if it is there, its removal is under way, or a crash left it. */
@@ -208,7 +211,7 @@ export class LogSource {
     return begin !== null && base < begin
   }
 
-  /** Whether a stand-in has all its bytes, and the name of its content: its header has a checksum of it. */
+  /** Whether a stand-in has all its bytes, and the name of its content: its header has a checksum of it. @throws Vanished */
   judgeStandIn(
     base: number,
     standIn: StandIn,
@@ -216,6 +219,10 @@ export class LogSource {
   ): { readonly isWhole: boolean; readonly identity: string } {
     const path = this.pathOf(base)
     const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn, name))
+    if (!isWhole) {
+      const now = unlessGone(() => readStandIn(this.files, path, this.logId, base, name))
+      if (now !== null && now.contentCrc !== standIn.contentCrc) throw new Vanished('another one took its place')
+    }
     const identity = withFile(this.files, `${path}/${name}`, (file) => {
       const header = Buffer.alloc(STAND_IN_HEADER_BYTES)
       file.read(header, 0)
@@ -287,9 +294,15 @@ export const identityOfBytes = (bytes: Uint8Array): string =>
 /**
  * The first bytes of a file, one piece after the other.
  *
- * @throws Vanished when the file is gone, before the first piece or by the time the last one was read (R2)
+ * @param isAll of a file that is replaced as a whole: it has to have so many
+ * @throws Vanished when the file is gone or another one, before the first piece or by the time the last one was read (R2)
  */
-export function* piecesOf(files: Files, path: string, bytes: number): Generator<Buffer, void, undefined> {
+export function* piecesOf(
+  files: Files,
+  path: string,
+  bytes: number,
+  isAll = false,
+): Generator<Buffer, void, undefined> {
   let file: OpenFile
   try {
     file = files.open(path, 'read')
@@ -298,6 +311,7 @@ export function* piecesOf(files: Files, path: string, bytes: number): Generator<
     throw error
   }
   try {
+    if (isAll && file.size() !== bytes) throw new Vanished(path)
     const memory = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(1, bytes)))
     for (let at = 0; at < bytes;) {
       const have = file.read(memory.subarray(0, Math.min(memory.byteLength, bytes - at)), at)

@@ -37,6 +37,12 @@ describe('retention', () => {
     assert.equal(expiredBundles(ahead, 200, 250, limits, 36n * SECOND), 2)
   })
 
+  it('drops bundles from which every record was taken, unless one with records comes before', () => {
+    const empty = (base: number) => ({ ...bundle(base, base + 100, 0n, 10n), records: 0 })
+    assert.equal(expiredBundles([empty(0), empty(100), bundle(200, 300, 5n)], 300, 350, KEEP_ALL, 0n), 2)
+    assert.equal(expiredBundles([bundle(0, 100, 5n), empty(100)], 300, 350, KEEP_ALL, 0n), 0)
+  })
+
   it('keeps the newest segment, also when it is a bundle', () => {
     assert.equal(expiredBundles(bundles, 200, 300, { ageSecondsMax: 5, bytesMax: 1 }, 1_000_000n * SECOND), 2)
   })

@@ -11,7 +11,7 @@ import { inspect } from '../../src/maintenance/inspect.ts'
 import { restore } from '../../src/maintenance/restore.ts'
 import { World } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
-import { merge, moveOut, writeMerged } from '../support/merged-files.ts'
+import { merge, moveBack, moveOut, writeMerged } from '../support/merged-files.ts'
 import { MovingStore, livelyFiles } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import type { SimFiles } from '../support/sim-files.ts'
@@ -161,6 +161,35 @@ describe('segments that have moved into a merged file', () => {
       )
     }
     assert(dropped > 3, `${dropped} lost their beginning`)
+  })
+
+  it('may get files of their own again while they are copied and looked at', async () => {
+    let apart = 0
+    for (let seed = 10; seed < 30; seed += 1) {
+      const store = await storeOf(seed)
+      const random = mulberry32(seed)
+      const { files } = store.world
+      const sealed = sealedOf(store)
+      const run = sealed.slice(0, 3).map(({ base }) => base)
+      merge(files, SEGMENTS, run)
+      const waiting: (() => void)[] = [
+        ...run.map((base) => () => moveBack(files, SEGMENTS, base)),
+        () => files.removeFile(pathOf(sealed[0]!, sealed[2]!)),
+      ]
+      // Half of the runs meet the removal alone.
+      if (seed % 2 === 0) while (waiting.length > 2) waiting.shift()!()
+      const lively = livelyFiles(files, () => {
+        if (waiting.length > 0 && random() < 0.03) waiting.shift()!()
+      })
+      assert.deepEqual(problemsIn(lively, '/data'), [])
+      const target = new MemoryTarget()
+      const { snapshot } = await backedUp(lively, target)
+      assert.deepEqual(gapsOf(snapshot.logs[0]!), [])
+      if (waiting.length === 0) apart += 1
+      assert(isWhole(await check(target)))
+      assert.deepEqual(problemsIn(await restored(target)), [])
+    }
+    assert(apart > 3, `${apart} were apart in the end`)
   })
 
   it('are no damage when a crash has left them behind a merged file that retention dropped', async () => {

@@ -43,3 +43,10 @@ export function merge(files: Files, segmentsDirectory: string, bases: readonly n
   writeMerged(files, segmentsDirectory, bases)
   for (const base of bases) moveOut(files, segmentsDirectory, base)
 }
+
+/** Puts a stand-in with content in place of a moved one. */
+export function moveBack(files: Files, segmentsDirectory: string, base: number): void {
+  const directory = `${segmentsDirectory}/${segmentName(base)}`
+  const content = Buffer.alloc(700, 'what one segment holds ')
+  publishStandIn(files, directory, [encodeStandInHeader(footerOf(files, directory), [content]), content])
+}

@@ -279,6 +279,13 @@ export class TestStore {
     return true
   }
 
+  /** Queries see these in place of a bundle. */
+  replace({ base, end }: Bundle, by: readonly Bundle[]): void {
+    const others = this.#merged.filter((other) => other.base < base || other.base >= end)
+    this.#merged = [...others, ...by.filter(({ isMerged }) => isMerged)]
+    for (const row of by) if (row.isMerged !== true) this.segments.find((each) => each.base === row.base)!.row = row
+  }
+
   /** As queries see them. */
   bundles(): Bundle[] {
     const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)

@@ -83,7 +83,8 @@ export function listLog(files: Files, { directory, segmentsName }: GivenLog, anc
 }
 
 /** Null: the service has dropped it. */
-function segmentOf(source: LogSource, base: number, { end: { position, chain } }: Anchor): ListedSegment | null {
+function segmentOf(source: LogSource, base: number, anchor: Anchor): ListedSegment | null {
+  const { position, chain } = anchor.end
   try {
     const standIn = source.standInOf(base)
     if (standIn !== null) {
@@ -105,12 +106,16 @@ function segmentOf(source: LogSource, base: number, { end: { position, chain } }
     }
     return { base, end: position, chain, file: { path, bytes: position - base }, sidecars: [] }
   } catch (error) {
-    if (error instanceof Vanished) return null
-    throw error
+    if (!(error instanceof Vanished)) throw error
+    return isReplaced(source, base) ? segmentOf(source, base, anchor) : null
   }
 }
 
-/** @throws Vanished when the service is dropping the segment */
+/** Whether another stand-in took the place of the one that was looked at. */
+const isReplaced = (source: LogSource, base: number): boolean =>
+  !source.isDropped(base) && source.standInOf(base) !== null
+
+/** @throws Vanished when the service is dropping the segment, or has replaced its stand-in */
 function mergedOf(source: LogSource, base: number): ListedFile & { readonly base: number } {
   const merged = source.mergedOver(base)
   if (merged === null) throw unavailable(`this node lacks what the segment at ${base} was merged into`)

@@ -2,18 +2,28 @@
  * The two halves of compacting a segment, on a thread of their own.
  *
  *   write   read the segment ──► write the stand-in beside ──► sync ──► read it back, compare every record ──► rename, sync the directory
- *   clear   remove what it stands in for
+ *   clear   remove what it stands in for, and merged files that are of no use
  *
  * W1  nothing is removed before the stand-in has its name, durably, in that directory: a process that dies at any point leaves the one form, or
  *     the other, or both, which are the same segment (T2 of stand-in.ts)
  * W2  what is compared is what a reader makes of the file: records, what they belong to, their ids, traces, times and places
  * W3  a segment in which anything is damaged, or known to be, stays as it is
+ * W4  a replica directory that has another stand-in, as a process died before expired records were taken from it there, gets that of the primary
  */
 import { StoreError } from '../../errors.ts'
+import { readWhole } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
+import { removeUnusedMerged } from '../../log/merged-copy.ts'
 import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
-import { clearBesideStandIn, encodeStandInHeader, publishStandIn } from '../../log/stand-in.ts'
+import {
+  STAND_IN_NAME,
+  clearBesideStandIn,
+  encodeStandInHeader,
+  isStandInWhole,
+  publishStandIn,
+  readStandIn,
+} from '../../log/stand-in.ts'
 import type { Bundle } from '../index/manifest.ts'
 import { CompactIndex } from './compact-index.ts'
 import { compactContent } from './compact-writer.ts'
@@ -57,8 +67,30 @@ const CHECK_CACHE_BYTES = 8 * 1024 * 1024
 export function compactSegment(files: Files, task: CompactTask, rest: () => void): CompactResult {
   const { logId, base, directories } = task
   if (task.kind === 'write') return write(files, task, rest)
-  for (const directory of directories) clearBesideStandIn(files, directory, logId, base)
+  makeEqual(files, task)
+  for (const directory of directories) {
+    clearBesideStandIn(files, directory, logId, base)
+    removeUnusedMerged(files, directory, logId, base)
+  }
   return { kind: 'cleared' }
+}
+
+/** W4 */
+function makeEqual(files: Files, { logId, base, directories: [primary, ...replicas] }: CompactTask): void {
+  const own = readStandIn(files, primary!, logId, base)
+  const others = replicas.filter((replica) => {
+    const its = readStandIn(files, replica, logId, base)
+    return own !== null && its !== null && its.contentCrc !== own.contentCrc
+  })
+  if (own === null || others.length === 0 || !isStandInWhole(files, primary!, own)) return
+  const bytes = readWhole(files, `${primary!}/${STAND_IN_NAME}`)!
+  for (const replica of others) {
+    try {
+      publishStandIn(files, replica, [bytes])
+    } catch {
+      continue // it has the segment in the other form
+    }
+  }
 }
 
 function write(files: Files, task: CompactTask, rest: () => void): CompactResult {

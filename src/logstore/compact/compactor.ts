@@ -11,7 +11,7 @@
  *     it takes its share of a core, until it is late no longer. So what is not compacted, which searches have to read, does not grow as long as the
  *     load lasts. A thread that has given way cannot take it back before its job is done, so it gives way to no query: beside searches on a full
  *     machine it would stand still for as long as they come, however late it is
- * J5  when nothing waits, bundles are merged (merger.ts), which is never urgent
+ * J5  when nothing waits, expired records are taken from bundles (trimmer.ts), then bundles are merged (merger.ts): neither is urgent
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -26,6 +26,9 @@ import type { Bundle } from '../index/manifest.ts'
 import type { MergeResult } from './merge-bundles.ts'
 import { Merger } from './merger.ts'
 import type { MergeJob, MergerParts } from './merger.ts'
+import type { TrimResult } from './trim-bundle.ts'
+import { Trimmer } from './trimmer.ts'
+import type { TrimJob, TrimmerParts } from './trimmer.ts'
 
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
@@ -33,14 +36,16 @@ const RETRY_MS = 60_000
 const LATE_BYTES = 160 * 1024 * 1024
 /** More than two of them. */
 const URGENT_BYTES = 288 * 1024 * 1024
+/** Eight segments of the usual size: what is not urgent stops for them, and begins anew later. */
+const STOP_BYTES = 1024 * 1024 * 1024
 const CLOSE_WITHIN_MS = 2000
 /** A thread that had nothing to do for so long ends. */
 const IDLE_MS = 30_000
 const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 
 /** What the thread does. */
-export type BackgroundJob = CompactJob | MergeJob
-export type BackgroundResult = CompactResult | MergeResult
+export type BackgroundJob = CompactJob | MergeJob | TrimJob
+export type BackgroundResult = CompactResult | MergeResult | TrimResult
 type Jobs = Pick<JobPool<BackgroundJob, BackgroundResult>, 'run' | 'close'>
 
 export interface CompactorParts {
@@ -55,6 +60,9 @@ export interface CompactorParts {
   readonly clock: MergerParts['clock'] & { every(intervalMs: number, run: () => void): () => void }
   /** What retention keeps. Null: nothing is merged. */
   readonly mergesWithin: MergerParts['limits'] | null
+  /** What retention of datasets says, and the time that it goes by. */
+  readonly datasetRetention: TrimmerParts['retention']
+  readonly retentionNowNs: TrimmerParts['nowNs']
   /** Before queries see the bundle in its new form. */
   readonly onCompacted: (bundle: BundlePlace) => void
 }
@@ -63,16 +71,19 @@ type BackgroundTask =
   | { readonly kind: 'compact' | 'clear'; readonly segment: SegmentInfo }
   | { readonly kind: 'settle'; readonly bundle: Bundle }
   | { readonly kind: 'merge'; readonly plan: NonNullable<ReturnType<Merger['next']>> }
+  | { readonly kind: 'trim'; readonly plan: NonNullable<ReturnType<Trimmer['next']>> }
 
 export class Compactor {
   readonly #parts: CompactorParts
   readonly #merger: Merger
+  readonly trimmer: Trimmer
   readonly #stopLooking: () => void
   /** By base: when it may be tried again; Infinity: not in this life. */
   readonly #later = new Map<number, number>()
   /** May have a stand-in and other files beside it, as a process died before they went. */
   readonly #unclean: Bundle[]
-  #isMerging = false
+  /** What is running now stops when much waits to be compacted. */
+  #isStoppable = false
   #running: Promise<void> | null = null
   #jobs: Jobs | null = null
   /** Whether the thread is one without rests (J4). */
@@ -95,6 +106,13 @@ export class Compactor {
       segmentsDirectories: () => this.#segmentsDirectories(),
       onMerged: onCompacted,
     })
+    this.trimmer = new Trimmer({
+      ...parts,
+      retention: parts.datasetRetention,
+      nowNs: parts.retentionNowNs,
+      segmentsDirectories: () => this.#segmentsDirectories(),
+      onTrimmed: onCompacted,
+    })
     this.#unclean = parts.registry.bundles.filter(({ isCompacted }) => isCompacted)
     this.#stopLooking = parts.clock.every(LOOK_EVERY_MS, () => this.#look())
   }
@@ -112,6 +130,7 @@ export class Compactor {
   async close(): Promise<void> {
     this.#closed = true
     this.#merger.close()
+    this.trimmer.close()
     this.#stopLooking()
     await this.#endThread()
     await this.#running
@@ -131,7 +150,10 @@ export class Compactor {
 
   #look(): void {
     if (this.#closed) return
-    if (this.#isMerging) this.#merger.lookAt(this.debtBytes)
+    if (this.#isStoppable && this.debtBytes >= STOP_BYTES) {
+      this.#merger.stop()
+      this.trimmer.stop()
+    }
     if (this.#running !== null) return this.#noteLate()
     const task = this.#nextTask()
     if (task === null) {
@@ -139,10 +161,10 @@ export class Compactor {
       this.#running = this.#endThread().finally(() => (this.#running = null))
       return
     }
-    this.#isMerging = task.kind === 'merge'
+    this.#isStoppable = task.kind === 'merge' || task.kind === 'trim'
     this.#running = this.#run(task).finally(() => {
       this.#running = null
-      this.#isMerging = false
+      this.#isStoppable = false
       this.#look()
     })
   }
@@ -161,7 +183,9 @@ export class Compactor {
       if (segment.end > log.committed || log.roomFor('admit') < 2 * (segment.end - segment.base)) return null // J3
       return { kind: unclean === undefined ? 'compact' : 'clear', segment }
     }
-    const plan = this.merging?.next() ?? null // J5
+    const trim = this.trimmer.next() // J5
+    if (trim !== null) return { kind: 'trim', plan: trim }
+    const plan = this.merging?.next() ?? null
     return plan === null ? null : { kind: 'merge', plan }
   }
 
@@ -188,7 +212,8 @@ export class Compactor {
     const jobs = await this.#thread()
     if (jobs === null) return
     try {
-      if (task.kind === 'merge') await this.#merger.run(jobs, task.plan)
+      if (task.kind === 'trim') await this.trimmer.run(jobs, task.plan)
+      else if (task.kind === 'merge') await this.#merger.run(jobs, task.plan)
       else if (task.kind === 'settle') await this.#merger.settle(jobs, task.bundle)
       else await this.#runCompaction(jobs, task.kind, task.segment)
       this.#workedAtMs = this.#parts.clock.nowMs()

@@ -8,10 +8,9 @@
  *     merged file with a part of the run, or the merged file alone
  * W2  a merged file that would overlap another one without enclosing it is not written (G2 of merged.ts)
  * W3  a run in which damage is known stays as it is
+ * W4  a replica directory that lacks the merged file, or has one of before expired records were taken from it, as a process died, gets that of the primary
  */
-import { StoreError, messageOf } from '../../errors.ts'
-import { crcOf } from '../../log/crc-of.ts'
-import { TEMPORARY_SUFFIX, publishInSteps } from '../../log/files.ts'
+import { StoreError } from '../../errors.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { copyMerged, mergedNear, overlapsOther } from '../../log/merged-copy.ts'
 import { hasMoved, mergedName } from '../../log/merged.ts'
@@ -20,23 +19,18 @@ import { readFooter } from '../../log/read.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
 import {
-  STAND_IN_HEADER_BYTES,
   STAND_IN_NAME,
   clearBesideStandIn,
-  encodeStandIn,
   encodeStandInHeader,
   publishStandIn,
   readStandIn,
 } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
-import { atOnce } from '../../steps.ts'
-import type { Steps } from '../../steps.ts'
 import type { Bundle } from '../index/manifest.ts'
 import { BLOCKS_MAX, blocksAtMost } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
-import { bundleOfCompact } from './compact-segment.ts'
 import { MergeRun } from './merge-rows.ts'
-import { BlocksInFile, MergeWriter } from './merge-writer.ts'
+import { MERGE_CACHE_BYTES, Stopped, copyToReplicas, writeMerged } from './merged-file.ts'
 import { encodeMoved } from './moved.ts'
 import type { MovedFacts } from './moved.ts'
 import { PieceCache } from './piece-cache.ts'
@@ -69,11 +63,6 @@ export type MergeResult =
   | { readonly kind: 'settled' }
   | { readonly kind: 'stopped' }
 
-const CACHE_BYTES = 16 * 1024 * 1024
-const PIECE_BYTES = 1 << 20
-
-class Stopped extends Error {}
-
 /**
  * @param rest called every now and then, so that the processor is left to others; false: a merge is to stop, and leaves nothing behind
  * @throws what the file system throws
@@ -91,7 +80,10 @@ export function mergeBundles(files: Files, task: MergeTask, rest: () => boolean)
       throw error
     }
   }
-  for (const directory of task.segmentsDirectories) settle(files, task, directory, rest)
+  for (const directory of task.segmentsDirectories) {
+    makeEqual(files, task, directory, rest)
+    settle(files, task, directory, rest)
+  }
   return { kind: 'settled' }
 }
 
@@ -102,7 +94,7 @@ function merge(files: Files, task: MergeTask, rest: () => void): MergeResult {
   if (segments.some(isDamaged)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
   const range = rangeOf(segments)
   if (overlapsOther(files, primary, range)) return { kind: 'left', reason: 'it overlaps another merged file' } // W2
-  const cache = new PieceCache(CACHE_BYTES)
+  const cache = new PieceCache(MERGE_CACHE_BYTES)
   const open: { readonly file: OpenFile; readonly index: CompactIndex; readonly standIn: StandIn }[] = []
   try {
     for (const { base, end, isMerged } of bundles) {
@@ -122,8 +114,22 @@ function merge(files: Files, task: MergeTask, rest: () => void): MergeResult {
     )
       return { kind: 'left', reason: 'it is of too many small datasets' }
     const bytesBefore = open.reduce((sum, { standIn }) => sum + standIn.fileBytes, 0)
-    const written = writePrimary(files, task, run, open, rest)
-    const problem = copyToReplicas(files, task, range, rest)
+    const last = open.at(-1)!.standIn
+    const footer = {
+      frameCount: open.reduce((sum, { standIn }) => sum + standIn.frameCount, 0),
+      logId,
+      ...range,
+      epoch: last.epoch,
+      lastHeaderCrc: last.lastHeaderCrc,
+    }
+    const headers = open.map(({ index }) => index.header)
+    const facts = {
+      receivedUntil: headers.reduce((until, { receivedUntil }) => (receivedUntil > until ? receivedUntil : until), 0n),
+      originalBytes: open.reduce((sum, { index }) => sum + index.originalBytes, 0),
+      level: 1 + Math.max(...headers.map(({ level }) => level)),
+    }
+    const written = writeMerged(files, `${primary}/${segmentName(range.base)}`, footer, run, facts, rest)
+    const problem = copyToReplicas(files, logId, range, segmentsDirectories, rest)
     return { kind: 'merged', bytesBefore, problem, ...written }
   } finally {
     for (const { file } of open) file.close()
@@ -138,108 +144,24 @@ function mostBlocks(run: MergeRun, indexes: readonly CompactIndex[]): number {
   return blocksAtMost(run.partitions().length, run.entries, bytes)
 }
 
-function writePrimary(
+/** W4 */
+function makeEqual(
   files: Files,
   { logId, segments, segmentsDirectories }: MergeTask,
-  run: MergeRun,
-  sources: readonly { readonly index: CompactIndex; readonly standIn: StandIn }[],
-  rest: () => void,
-): { readonly bundle: Bundle; readonly bytesAfter: number } {
-  const { base, end } = rangeOf(segments)
-  const directory = `${segmentsDirectories[0]!}/${segmentName(base)}`
-  const name = mergedName(end)
-  const blocksPath = `${directory}/${name}.blocks${TEMPORARY_SUFFIX}`
-  if (files.exists(blocksPath)) files.removeFile(blocksPath)
-  const blocks = files.create(blocksPath)
+  directory: string,
+  rest: () => boolean,
+): void {
+  const primary = segmentsDirectories[0]!
+  const range = rangeOf(segments)
+  const [own, its] = [primary, directory].map((each) =>
+    readStandIn(files, `${each}/${segmentName(range.base)}`, logId, range.base, mergedName(range.end)),
+  )
+  if (!own || own.contentCrc === its?.contentCrc) return
   try {
-    const writer = new MergeWriter(run, new BlocksInFile(blocks), rest)
-    writer.writeRows()
-    const headers = sources.map(({ index }) => index.header)
-    const content = writer.content({
-      receivedUntil: headers.reduce((last, { receivedUntil }) => (receivedUntil > last ? receivedUntil : last), 0n),
-      originalBytes: sources.reduce((sum, { index }) => sum + index.originalBytes, 0),
-      level: 1 + Math.max(...headers.map(({ level }) => level)),
-    })
-    const last = sources.at(-1)!.standIn
-    const footer = {
-      frameCount: sources.reduce((sum, { standIn }) => sum + standIn.frameCount, 0),
-      logId,
-      base,
-      end,
-      epoch: last.epoch,
-      lastHeaderCrc: last.lastHeaderCrc,
-    }
-    let bundle: Bundle | null = null
-    let bytesAfter = 0
-    // oxlint-disable-next-line require-yield
-    const write = function* (file: OpenFile): Steps<void> {
-      bytesAfter = writeContent(file, footer, content, rest)
-    }
-    const check = (path: string): void => {
-      bundle = checked(files, path, base, writer)
-    }
-    atOnce(publishInSteps(files, directory, name, write, check))
-    return { bundle: bundle!, bytesAfter }
-  } finally {
-    blocks.close()
-    files.removeFile(blocksPath)
+    for (const _ of copyMerged(files, logId, range, primary, directory)) rest()
+  } catch {
+    return // it keeps what it has
   }
-}
-
-/** @returns the length of the file */
-function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<Buffer>, rest: () => void): number {
-  let at = STAND_IN_HEADER_BYTES
-  let contentCrc = 0
-  let parts: Buffer[] = []
-  let bytes = 0
-  const write = (): void => {
-    file.writev(parts, at)
-    contentCrc = crcOf(parts, contentCrc)
-    at += bytes
-    parts = []
-    bytes = 0
-    rest()
-  }
-  for (const part of content) {
-    if (part.byteLength === 0) continue
-    parts.push(part)
-    bytes += part.byteLength
-    if (bytes >= PIECE_BYTES) write()
-  }
-  if (bytes > 0) write()
-  file.writev([encodeStandIn({ ...footer, contentCrc, fileBytes: at })], 0)
-  return at
-}
-
-function checked(files: Files, path: string, base: number, writer: MergeWriter): Bundle {
-  const file = files.open(path, 'read')
-  try {
-    const index = new CompactIndex(file, base, new PieceCache(CACHE_BYTES))
-    writer.check(index)
-    return { ...bundleOfCompact(index), isMerged: true }
-  } finally {
-    file.close()
-  }
-}
-
-/** @returns why a directory has none, and keeps the run; null: all have it */
-function copyToReplicas(
-  files: Files,
-  { logId, segmentsDirectories }: MergeTask,
-  range: Range,
-  rest: () => void,
-): string | null {
-  const [primary, ...replicas] = segmentsDirectories
-  let problem: string | null = null
-  for (const replica of replicas) {
-    try {
-      for (const _ of copyMerged(files, logId, range, primary!, replica)) rest()
-    } catch (error) {
-      if (error instanceof Stopped) throw error
-      problem = `${replica}: ${messageOf(error)}`
-    }
-  }
-  return problem
 }
 
 /** Nothing in a directory that has no merged file: it keeps the run. */
@@ -283,7 +205,13 @@ function moveOut(files: Files, directory: string, logId: number, { base, end }: 
 }
 
 /** What names the segment, in whichever form the directory has it. */
-function footerOf(files: Files, directory: string, logId: number, base: number, end: number): SegmentFooter | null {
+export function footerOf(
+  files: Files,
+  directory: string,
+  logId: number,
+  base: number,
+  end: number,
+): SegmentFooter | null {
   const standIn = readStandIn(files, directory, logId, base)
   if (standIn?.end === end) return standIn
   const path = `${directory}/${RECORDS_NAME}`

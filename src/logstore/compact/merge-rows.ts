@@ -22,17 +22,29 @@ export interface MergedPartition {
   readonly of: readonly { readonly bundle: number; readonly partition: number }[]
 }
 
-export class MergeRun {
+/** Rows in the order of a bundle, and where their records stood. */
+export interface RowRun {
+  readonly entries: number
+  partitions(): readonly MergedPartition[]
+  /** The rows of a partition, one after the other. What is given stays the same object, and is the next row after the next call. */
+  rowsOf(partition: MergedPartition): Iterable<MergeCursor>
+  /** Of entries [from, to), see `PlacesOf`. */
+  placesOf(from: number, to: number): { readonly frameOffset: Float64Array; readonly recordNumber: Float64Array }
+}
+
+export class MergeRun implements RowRun {
   readonly #bundles: readonly CompactIndex[]
   /** By bundle: the number of its first entry in the run, and where it begins in the log. */
   readonly #firstEntry: readonly number[]
   readonly base: number
   readonly entries: number
+  readonly #hasRows: (block: CompactBlock) => boolean
   #groups = new GroupTable()
 
-  /** @param bundles neighbours, ascending */
-  constructor(bundles: readonly CompactIndex[]) {
+  /** @param bundles neighbours, ascending @param hasRows false: no row of the block is asked for */
+  constructor(bundles: readonly CompactIndex[], hasRows: (block: CompactBlock) => boolean = () => true) {
     this.#bundles = bundles
+    this.#hasRows = hasRows
     this.base = bundles[0]!.header.base
     let entries = 0
     this.#firstEntry = bundles.map(({ entryCount }) => {
@@ -56,7 +68,6 @@ export class MergeRun {
     return [...byName.values()]
   }
 
-  /** The rows of a partition, one after the other. What is given stays the same object, and is the next row after the next call. */
   *rowsOf({ of }: MergedPartition): Iterable<MergeCursor> {
     const cursors = of
       .map(({ bundle, partition }) => this.#cursor(bundle, partition))
@@ -72,9 +83,8 @@ export class MergeRun {
 
   #cursor(bundle: number, partition: number): MergeCursor {
     const index = this.#bundles[bundle]!
-    return new MergeCursor(index, index.blocksOf(partition), this.#firstEntry[bundle]!, (group) =>
-      this.#sameGroup(group),
-    )
+    const blocks = index.blocksOf(partition).filter(this.#hasRows)
+    return new MergeCursor(index, blocks, this.#firstEntry[bundle]!, (group) => this.#sameGroup(group))
   }
 
   #sameGroup(group: Group): Group {
@@ -82,7 +92,7 @@ export class MergeRun {
     return this.#groups.groups[this.#groups.numberOf(group)]!
   }
 
-  /** Where the records of entries [from, to) stood, see `PlacesOf`; M1. */
+  /** M1 */
   placesOf(from: number, to: number): { readonly frameOffset: Float64Array; readonly recordNumber: Float64Array } {
     const frameOffset = new Float64Array(to - from)
     const recordNumber = new Float64Array(to - from)

@@ -14,7 +14,7 @@ import { BundleWriter, isBlockFull } from './bundle-writer.ts'
 import type { BlockStore } from './bundle-writer.ts'
 import { CHUNK_ENTRIES } from './compact-format.ts'
 import type { CompactIndex } from './compact-index.ts'
-import type { MergeCursor, MergeRun, MergedPartition } from './merge-rows.ts'
+import type { MergeCursor, MergedPartition, RowRun } from './merge-rows.ts'
 
 /** A store of blocks in a file. */
 export class BlocksInFile implements BlockStore {
@@ -75,7 +75,7 @@ interface GatheredRow {
 }
 
 export class MergeWriter {
-  readonly #run: MergeRun
+  readonly #run: RowRun
   readonly #writer: BundleWriter
   readonly #rest: () => void
   /** By block (V1). */
@@ -84,11 +84,11 @@ export class MergeWriter {
   #bytes = 0
   #rows: GatheredRow[] = []
   readonly #digest = new RowDigest()
-  #chunk: ReturnType<MergeRun['placesOf']> | null = null
+  #chunk: ReturnType<RowRun['placesOf']> | null = null
   #chunkNumber = -1
 
   /** @param rest called after each block; what it throws ends the merge */
-  constructor(run: MergeRun, store: BlockStore, rest: () => void) {
+  constructor(run: RowRun, store: BlockStore, rest: () => void) {
     this.#run = run
     this.#writer = new BundleWriter(run.entries, store)
     this.#rest = rest

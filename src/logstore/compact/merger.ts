@@ -4,7 +4,7 @@
  *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run goes
  *
  * M1  queries see the run or the merged bundle: the files of the one that a query began with stay until it ends
- * M2  nothing is merged while a bundle waits to be compacted. A merge stops when STOP_BYTES wait: it has left nothing behind, and begins anew later
+ * M2  nothing is merged while a bundle waits to be compacted. A merge stops when much waits (compactor.ts): it has left nothing behind, and begins anew later
  * M3  nothing is written while the disk has little room, or the log takes nothing
  * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
  */
@@ -19,9 +19,8 @@ import type { RetentionLimits } from '../limits.ts'
 import type { CompactResult } from './compact-segment.ts'
 import type { MergeResult, MergeTask } from './merge-bundles.ts'
 import { nextRun } from './merge-plan.ts'
+import type { TrimResult } from './trim-bundle.ts'
 
-/** Eight segments of the usual size. */
-const STOP_BYTES = 1024 * 1024 * 1024
 const RETRY_MS = 60_000
 const RUNS = 0
 const STOPS = 1
@@ -32,7 +31,7 @@ export interface MergeJob extends MergeTask {
 }
 
 interface MergeJobs {
-  run(job: MergeJob): Promise<MergeResult | CompactResult>
+  run(job: MergeJob): Promise<MergeResult | CompactResult | TrimResult>
 }
 
 export interface MergerParts {
@@ -109,11 +108,7 @@ export class Merger {
     }
   }
 
-  /** M2 @param waitingBytes to be compacted */
-  lookAt(waitingBytes: number): void {
-    if (waitingBytes >= STOP_BYTES) this.stop()
-  }
-
+  /** M2 */
   stop(): void {
     Atomics.store(this.#stop, 0, STOPS)
   }

@@ -70,6 +70,8 @@ class Rig {
           return nothing
         },
       },
+      datasetRetention: () => ({ generation: 1, byTenant: new Map() }),
+      retentionNowNs: () => 0n,
       mergesWithin: null,
       onCompacted: nothing,
     } as Partial<Record<keyof CompactorParts, unknown>> as CompactorParts)

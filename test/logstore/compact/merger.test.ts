@@ -84,6 +84,8 @@ class Rig {
           return nothing
         },
       },
+      datasetRetention: () => ({ generation: 1, byTenant: new Map() }),
+      retentionNowNs: () => 0n,
       mergesWithin,
       onCompacted: (bundle: BundlePlace) => void this.announced.push(bundle),
     } as Partial<Record<keyof CompactorParts, unknown>> as CompactorParts)

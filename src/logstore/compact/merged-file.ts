@@ -1,0 +1,124 @@
+/**
+ * Writes a merged file (src/log/merged.ts): beside, synced, read back and compared row by row, then renamed; and copies it into the replica directories.
+ */
+import { messageOf } from '../../errors.ts'
+import { crcOf } from '../../log/crc-of.ts'
+import { TEMPORARY_SUFFIX, publishInSteps } from '../../log/files.ts'
+import type { Files, OpenFile } from '../../log/files.ts'
+import { copyMerged } from '../../log/merged-copy.ts'
+import { mergedName } from '../../log/merged.ts'
+import type { MergedRange } from '../../log/merged.ts'
+import type { SegmentFooter } from '../../log/segment-format.ts'
+import { STAND_IN_HEADER_BYTES, encodeStandIn } from '../../log/stand-in.ts'
+import { atOnce } from '../../steps.ts'
+import type { Steps } from '../../steps.ts'
+import type { Bundle } from '../index/manifest.ts'
+import type { BundleFacts } from './bundle-writer.ts'
+import { CompactIndex } from './compact-index.ts'
+import { bundleOfCompact } from './compact-segment.ts'
+import type { RowRun } from './merge-rows.ts'
+import { BlocksInFile, MergeWriter } from './merge-writer.ts'
+import { PieceCache } from './piece-cache.ts'
+
+export const MERGE_CACHE_BYTES = 16 * 1024 * 1024
+const PIECE_BYTES = 1 << 20
+
+/** What `rest` throws when the work is to end without a trace. */
+export class Stopped extends Error {}
+
+export interface WrittenMerged {
+  readonly bundle: Bundle
+  readonly bytesAfter: number
+}
+
+/** @param directory of the first segment of the run @throws what the file system and `rest` throw */
+export function writeMerged(
+  files: Files,
+  directory: string,
+  footer: SegmentFooter,
+  run: RowRun,
+  facts: BundleFacts,
+  rest: () => void,
+): WrittenMerged {
+  const { base, end } = footer
+  const name = mergedName(end)
+  const blocksPath = `${directory}/${name}.blocks${TEMPORARY_SUFFIX}`
+  if (files.exists(blocksPath)) files.removeFile(blocksPath)
+  const blocks = files.create(blocksPath)
+  try {
+    const writer = new MergeWriter(run, new BlocksInFile(blocks), rest)
+    writer.writeRows()
+    const content = writer.content(facts)
+    let bundle: Bundle | null = null
+    let bytesAfter = 0
+    // oxlint-disable-next-line require-yield
+    const write = function* (file: OpenFile): Steps<void> {
+      bytesAfter = writeContent(file, footer, content, rest)
+    }
+    const check = (path: string): void => {
+      bundle = { ...readBack(files, path, base, writer), isMerged: true }
+    }
+    atOnce(publishInSteps(files, directory, name, write, check))
+    return { bundle: bundle!, bytesAfter }
+  } finally {
+    blocks.close()
+    files.removeFile(blocksPath)
+  }
+}
+
+/** @returns the length of the file */
+function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<Buffer>, rest: () => void): number {
+  let at = STAND_IN_HEADER_BYTES
+  let contentCrc = 0
+  let parts: Buffer[] = []
+  let bytes = 0
+  const write = (): void => {
+    file.writev(parts, at)
+    contentCrc = crcOf(parts, contentCrc)
+    at += bytes
+    parts = []
+    bytes = 0
+    rest()
+  }
+  for (const part of content) {
+    if (part.byteLength === 0) continue
+    parts.push(part)
+    bytes += part.byteLength
+    if (bytes >= PIECE_BYTES) write()
+  }
+  if (bytes > 0) write()
+  file.writev([encodeStandIn({ ...footer, contentCrc, fileBytes: at })], 0)
+  return at
+}
+
+/** @throws StoreError when the file has not got the rows that were written */
+export function readBack(files: Files, path: string, base: number, writer: MergeWriter): Bundle {
+  const file = files.open(path, 'read')
+  try {
+    const index = new CompactIndex(file, base, new PieceCache(MERGE_CACHE_BYTES))
+    writer.check(index)
+    return bundleOfCompact(index)
+  } finally {
+    file.close()
+  }
+}
+
+/** @param segmentsDirectories that of the primary, which has the file, first @returns why one has none; null: all have it */
+export function copyToReplicas(
+  files: Files,
+  logId: number,
+  range: MergedRange,
+  [primary, ...replicas]: readonly string[],
+  rest: () => void,
+): string | null {
+  let problem: string | null = null
+  for (const replica of replicas) {
+    try {
+      for (const _ of copyMerged(files, logId, range, primary!, replica)) rest()
+    } catch (error) {
+      if (error instanceof Stopped) throw error
+      problem = `${replica}: ${messageOf(error)}`
+    }
+  }
+  return problem
+}

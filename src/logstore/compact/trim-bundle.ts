@@ -1,0 +1,184 @@
+/**
+ * Writes a compacted bundle again without what has expired by the retention of datasets, on the thread of compaction.
+ *
+ *   trim          of `compact.bin`: what is kept goes into a merged file over the one segment, which `settle` of merge-bundles.ts then moves into
+ *                 of a merged file: what is kept of each segment goes into a `compact.bin` of its own, in place of the moved one
+ *   settle-apart  removes the merged file
+ *
+ * So the old bundle and the new one have different names, and the rules of merged files say which of them counts (src/log/merged.ts): a process that dies
+ * at any point leaves the old bundle, or the new one. Both hold everything that is kept.
+ *
+ * T1  a file gets its name when it was read back, and compared with what is kept
+ * T2  a merged file goes when none of its segments has moved any more, durably, in that directory of the log
+ * T3  a bundle in which damage is known stays as it is
+ */
+import { StoreError } from '../../errors.ts'
+import type { Files } from '../../log/files.ts'
+import { overlapsOther, removeUnusedMerged } from '../../log/merged-copy.ts'
+import { mergedName } from '../../log/merged.ts'
+import { QUARANTINE_NAME } from '../../log/quarantine.ts'
+import { segmentName } from '../../log/segment-format.ts'
+import { STAND_IN_NAME, encodeStandInHeader, publishStandIn, readStandIn } from '../../log/stand-in.ts'
+import type { StandIn } from '../../log/stand-in.ts'
+import type { Expired } from '../expired.ts'
+import type { Bundle } from '../index/manifest.ts'
+import { BlocksInMemory } from './bundle-writer.ts'
+import { CompactIndex } from './compact-index.ts'
+import { footerOf } from './merge-bundles.ts'
+import { MergeWriter } from './merge-writer.ts'
+import { MERGE_CACHE_BYTES, Stopped, copyToReplicas, readBack, writeMerged } from './merged-file.ts'
+import { PieceCache } from './piece-cache.ts'
+import { trimDueAt } from './trim-due.ts'
+import type { RetentionByTenant } from './trim-due.ts'
+import { TrimmedRun } from './trim-run.ts'
+
+interface Range {
+  readonly base: number
+  readonly end: number
+}
+
+export interface TrimTask {
+  readonly kind: 'trim' | 'settle-apart'
+  readonly logId: number
+  readonly bundle: Range & { readonly isMerged: boolean }
+  /** The segments that it is over, ascending. */
+  readonly segments: readonly Range[]
+  /** Where the segments are, in each directory of the log that is in use; that of the primary first. */
+  readonly segmentsDirectories: readonly string[]
+  readonly retention: RetentionByTenant
+  /** ns since the Unix epoch. */
+  readonly nowNs: bigint
+}
+
+export interface Trimmed {
+  readonly kind: 'trimmed'
+  /** In place of the bundle, ascending. */
+  readonly bundles: readonly Bundle[]
+  readonly bytesBefore: number
+  readonly bytesAfter: number
+  readonly problem: string | null
+}
+
+export type TrimResult =
+  | Trimmed
+  /** When it is due; null: never by this retention. */
+  | { readonly kind: 'not-due'; readonly dueAtNs: bigint | null }
+  | { readonly kind: 'left' | 'damaged'; readonly reason: string }
+  | { readonly kind: 'apart' }
+  | { readonly kind: 'stopped' }
+
+/**
+ * @param rest called every now and then, so that the processor is left to others; false: it is to stop
+ * @throws what the file system throws
+ */
+export function trimBundle(files: Files, task: TrimTask, rest: () => boolean): TrimResult {
+  if (task.kind === 'settle-apart') {
+    const { base } = task.bundle
+    for (const directory of task.segmentsDirectories)
+      removeUnusedMerged(files, `${directory}/${segmentName(base)}`, task.logId, base)
+    return { kind: 'apart' }
+  }
+  const restOrStop = (): void => {
+    if (!rest()) throw new Stopped()
+  }
+  try {
+    return trim(files, task, restOrStop)
+  } catch (error) {
+    if (error instanceof Stopped) return { kind: 'stopped' }
+    if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
+    throw error
+  }
+}
+
+function trim(files: Files, task: TrimTask, rest: () => void): TrimResult {
+  const { logId, bundle, segments, segmentsDirectories, retention, nowNs } = task
+  const primary = segmentsDirectories[0]!
+  const isDamaged = ({ base }: Range): boolean => files.exists(`${primary}/${segmentName(base)}/${QUARANTINE_NAME}`)
+  if (segments.some(isDamaged)) return { kind: 'left', reason: 'it has damaged ranges' } // T3
+  const directory = `${primary}/${segmentName(bundle.base)}`
+  const name = bundle.isMerged ? mergedName(bundle.end) : STAND_IN_NAME
+  const standIn = readStandIn(files, directory, logId, bundle.base, name)
+  if (standIn?.end !== bundle.end)
+    throw new StoreError('corrupt', 'bundle_block_corrupt', `${name} of ${bundle.base} is damaged`)
+  const file = files.open(`${directory}/${name}`, 'read')
+  try {
+    const index = new CompactIndex(file, bundle.base, new PieceCache(MERGE_CACHE_BYTES))
+    const dueAtNs = trimDueAt(index, retention)
+    if (dueAtNs === null || dueAtNs > nowNs) return { kind: 'not-due', dueAtNs }
+    const source = { index, standIn, expired: expiredOf(retention, nowNs) }
+    return bundle.isMerged ? trimApart(files, task, source, rest) : trimIntoMerged(files, task, source, rest)
+  } finally {
+    file.close()
+  }
+}
+
+interface Source {
+  readonly index: CompactIndex
+  readonly standIn: StandIn
+  readonly expired: ReadonlyMap<string, Expired>
+}
+
+const expiredOf = (retention: RetentionByTenant, nowNs: bigint): Source['expired'] =>
+  new Map(
+    Array.from(retention, ([tenant, datasets]) => {
+      const expired = Array.from(datasets, ([dataset, seconds]) => {
+        const time = nowNs - BigInt(seconds) * 1_000_000_000n
+        return [dataset, time > 0n ? time : 0n] as const
+      })
+      return [tenant, new Map(expired)] as const
+    }),
+  )
+
+function trimIntoMerged(
+  files: Files,
+  { logId, bundle, segmentsDirectories }: TrimTask,
+  { index, standIn, expired }: Source,
+  rest: () => void,
+): TrimResult {
+  const primary = segmentsDirectories[0]!
+  if (overlapsOther(files, primary, bundle)) return { kind: 'left', reason: 'it overlaps a merged file' }
+  const run = new TrimmedRun(index, bundle, expired)
+  const { receivedUntil, level } = index.header
+  const facts = { receivedUntil, level, originalBytes: index.originalBytes }
+  const written = writeMerged(files, `${primary}/${segmentName(bundle.base)}`, standIn, run, facts, rest)
+  const problem = copyToReplicas(files, logId, bundle, segmentsDirectories, rest)
+  const { bytesAfter } = written
+  return { kind: 'trimmed', bundles: [written.bundle], bytesBefore: standIn.fileBytes, bytesAfter, problem }
+}
+
+function trimApart(
+  files: Files,
+  { logId, bundle, segments, segmentsDirectories }: TrimTask,
+  { index, standIn, expired }: Source,
+  rest: () => void,
+): TrimResult {
+  const bundles: Bundle[] = []
+  let bytesAfter = 0
+  let problem: string | null = null
+  for (const segment of segments) {
+    const { base, end } = segment
+    const footer = footerOf(files, `${segmentsDirectories[0]!}/${segmentName(base)}`, logId, base, end)
+    if (footer === null) return { kind: 'left', reason: `the segment at ${base} is not whole` }
+    const run = new TrimmedRun(index, segment, expired)
+    const writer = new MergeWriter(run, new BlocksInMemory(), rest)
+    writer.writeRows()
+    const share = (end - base) / (bundle.end - bundle.base)
+    const originalBytes = Math.round(index.originalBytes * share)
+    const content = [...writer.content({ receivedUntil: index.header.receivedUntil, originalBytes, level: 0 })]
+    const header = encodeStandInHeader(footer, content)
+    bytesAfter += content.reduce((sum, { byteLength }) => sum + byteLength, header.byteLength)
+    for (const [number, directory] of segmentsDirectories.entries()) {
+      let written: Bundle | null = null
+      try {
+        publishStandIn(files, `${directory}/${segmentName(base)}`, [header, ...content], (path) => {
+          written = readBack(files, path, base, writer) // T1
+        })
+      } catch (error) {
+        if (number === 0 || error instanceof Stopped) throw error
+        problem = `${directory}: ${String(error)}` // it keeps the merged file (T2)
+      }
+      if (number === 0) bundles.push(written!)
+    }
+  }
+  return { kind: 'trimmed', bundles, bytesBefore: standIn.fileBytes, bytesAfter, problem }
+}
