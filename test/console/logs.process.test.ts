@@ -201,6 +201,9 @@ describe('logs in the console', () => {
     await detail.getByText('the issuer refused the card').waitFor()
     await spans.getByRole('button', { name: /spans below PlaceOrder/ }).click()
     await eventually(async () => (await spans.getByRole('listitem').count()) === 2)
+    await page.reload() // the address has what is folded
+    await detail.getByText('the issuer refused the card').waitFor()
+    assert.equal(await spans.getByRole('listitem').count(), 2)
 
     await page.getByRole('link', { name: /^Log records/ }).click()
     const lines = page.getByRole('list', { name: 'Log records by time' })

@@ -183,7 +183,8 @@ describe('streams in the console', () => {
   })
 
   it('seek a group, and commit, rewind and delete cursors, and leave a trace of it', async () => {
-    await page.goto('/streams/orders/groups/workers')
+    await page.goto('/streams/orders/groups/workers?ended=1')
+    await page.getByRole('checkbox', { name: 'with those that ended', checked: true }).waitFor()
     const dialog = page.getByRole('dialog')
     await page.getByRole('button', { name: 'Commit a cursor' }).click()
     await dialog.getByLabel('Name').fill('report')

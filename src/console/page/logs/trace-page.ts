@@ -46,7 +46,7 @@ function Page({ id }: { id: string }): VNode {
 
 function Shown({ trace }: { trace: Trace }): VNode {
   const { query, route } = useLocation()
-  const { span: spanId, record: recordId, tab = 'spans' } = query
+  const { span: spanId, record: recordId, tab = 'spans', fold = '' } = query
   const path = `/traces/${trace.trace_id}`
   const spans = useMemo(() => spansOf(trace), [trace])
   const logs = useMemo(() => logsOf(trace), [trace])
@@ -55,6 +55,11 @@ function Shown({ trace }: { trace: Trace }): VNode {
     recordId !== undefined
       ? logs.find((each) => each.record_id === recordId)
       : spans.find((each) => each.spanId === spanId)?.record
+  const folded = useMemo(() => new Set(fold.split(',').filter((each) => each !== '')), [fold])
+  const onFold = (span: string): void => {
+    const others = [...folded].filter((each) => each !== span)
+    go({ fold: (folded.has(span) ? others : [...others, span]).join() })
+  }
   const nanoseconds = Number(BigInt(trace.end_time_unix_nano) - BigInt(trace.start_time_unix_nano))
   const failed = spans.filter(({ isFailed }) => isFailed).length
   const range: Range = {
@@ -103,8 +108,8 @@ function Shown({ trace }: { trace: Trace }): VNode {
       label="Parts of the trace"
       current=${tab}
       tabs=${[
-        { name: 'spans', title: 'Waterfall', href: path, count: trace.spans },
-        { name: 'logs', title: 'Log records', href: link(path, { tab: 'logs' }), count: trace.log_records },
+        { name: 'spans', title: 'Waterfall', href: link(path, { fold }), count: trace.spans },
+        { name: 'logs', title: 'Log records', href: link(path, { tab: 'logs', fold }), count: trace.log_records },
       ]}
     />
     <div class=${isOpen ? 'split open' : 'split'}>
@@ -138,6 +143,8 @@ function Shown({ trace }: { trace: Trace }): VNode {
               trace=${trace}
               spans=${spans}
               selected=${spanId ?? null}
+              folded=${folded}
+              onFold=${onFold}
               onOpen=${(id: string) => go({ span: id, record: null })}
             />`
       }

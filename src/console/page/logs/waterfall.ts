@@ -1,6 +1,6 @@
 /** The spans of a trace over its time, each as a bar in the colour of its service. */
 import type { VNode } from 'preact'
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { duration, exact } from '../format.ts'
 import { html } from '../html.ts'
 import { Steps } from '../steps.ts'
@@ -18,16 +18,14 @@ interface WaterfallProps {
   readonly spans: readonly FlatSpan[]
   readonly selected: string | null
   readonly onOpen: (spanId: string) => void
+  /** Spans whose children are hidden. */
+  readonly folded: ReadonlySet<string>
+  readonly onFold: (spanId: string) => void
 }
 
-export function Waterfall({ trace, spans, selected, onOpen }: WaterfallProps): VNode {
-  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set())
+export function Waterfall({ trace, spans, selected, onOpen, folded, onFold }: WaterfallProps): VNode {
   const shown = useMemo(() => withoutFolded(spans, folded), [spans, folded])
   const whole = Math.max(1, Number(BigInt(trace.end_time_unix_nano) - BigInt(trace.start_time_unix_nano)))
-  const fold = (spanId: string): void =>
-    setFolded((before) =>
-      before.has(spanId) ? new Set([...before].filter((each) => each !== spanId)) : new Set([...before, spanId]),
-    )
   if (spans.length === 0) {
     return html`<section aria-label="Spans">
       <p class="notice">No span of this trace is stored, log records alone.</p>
@@ -55,7 +53,7 @@ export function Waterfall({ trace, spans, selected, onOpen }: WaterfallProps): V
           isSelected=${shown[at]!.spanId === selected}
           isFolded=${folded.has(shown[at]!.spanId)}
           onOpen=${() => onOpen(shown[at]!.spanId)}
-          onFold=${() => fold(shown[at]!.spanId)}
+          onFold=${() => onFold(shown[at]!.spanId)}
         />`}
     />
   </section>`

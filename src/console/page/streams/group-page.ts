@@ -6,7 +6,7 @@ import { Gate } from '../account.ts'
 import { ago, exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
-import { Count, Duration, Loading, Problem, When } from '../parts.ts'
+import { Count, Duration, Loading, Problem, When, link } from '../parts.ts'
 import { askJson } from '../request.ts'
 import { describeStream, groupPath, replay } from './api.ts'
 import type { Cursor, Delayed, Lease, Stream } from './api.ts'
@@ -70,8 +70,9 @@ type Doing =
   | { readonly kind: 'rewind' | 'delete-cursor'; readonly cursor: Cursor }
 
 function Shown({ stream, group }: { stream: string; group: string }): VNode {
-  const { route } = useLocation()
-  const [withEnded, showEnded] = useState(false)
+  const { path, query, route } = useLocation()
+  const withEnded = query['ended'] === '1'
+  const showEnded = (isShown: boolean): void => route(link(path, { ended: isShown ? 1 : null }), true)
   const [doing, setDoing] = useState<Doing | null>(null)
   const { value, problem, reload } = useLoaded(
     (signal) => loadGroup(stream, group, withEnded, signal),
