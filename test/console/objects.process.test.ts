@@ -169,6 +169,7 @@ describe('objects in the console', () => {
     await dialog.getByRole('button', { name: 'Make the link' }).click()
     const link = await dialog.getByLabel('Command', { exact: true }).textContent()
     assert.ok(link!.startsWith(`${server.at('objectstore')}/photos/film.bin?`), link!)
+    await dialog.getByText('It works until').waitFor()
     const answer = await fetch(link!)
     assert.equal(answer.status, 200)
     assert.equal((await answer.arrayBuffer()).byteLength, 20 * 1024 * 1024)

@@ -193,7 +193,7 @@ export const Tabs = ({ label, tabs, current }: TabsProps): VNode =>
     ${tabs.map(
       ({ name, title, href, count }) =>
         html`<a key=${name} href=${href} aria-current=${name === current ? 'page' : undefined}>
-          ${title}${count !== undefined && html` <span class="badge">${compact(count)}</span>`}
+          ${title}${count !== undefined && html` <span class="badge" title=${exact(count)}>${compact(count)}</span>`}
         </a>`,
     )}
   </nav>`

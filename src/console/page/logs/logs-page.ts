@@ -3,7 +3,7 @@ import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
-import { compact, exact, msOf, time } from '../format.ts'
+import { exact, msOf, time } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
 import { Empty, Loading, Problem } from '../parts.ts'
@@ -96,7 +96,7 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
         onChange=${(event: { currentTarget: HTMLSelectElement }) => go({ dataset: event.currentTarget.value, record: null })}
       >
         ${dataset === null && html`<option value=${name}>${name}</option>`}
-        ${datasets.map((each) => html`<option key=${each.dataset} value=${each.dataset}>${each.dataset} (${compact(each.records)})</option>`)}
+        ${datasets.map((each) => html`<option key=${each.dataset} value=${each.dataset}>${each.dataset} (${exact(each.records)})</option>`)}
       </select>
       <${SearchBox}
         text=${view.text}

@@ -1,7 +1,7 @@
 /** The search, with what fits to the word that is being typed: keys of the dataset, and their values. */
 import type { VNode } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { compact } from '../format.ts'
+import { compact, exact } from '../format.ts'
 import { html } from '../html.ts'
 import type { Field } from './api.ts'
 import { quoted } from './view.ts'
@@ -144,7 +144,8 @@ export function SearchBox({ text, fields, onSearch }: BoxProps): VNode {
               take(each)
             }}
           >
-            <span class="cut mono">${each.shown}</span><span class="fine">${compact(each.records)}</span>
+            <span class="cut mono">${each.shown}</span
+            ><span class="fine" title=${exact(each.records)}>${compact(each.records)}</span>
           </li>`,
       )}
     </ul>

@@ -204,10 +204,13 @@ const HOUR_SECONDS = 3600
 
 function LinkDialog({ bucket, name, onClose }: { bucket: string; name: string; onClose: () => void }): VNode {
   const action = useAction()
-  const [address, setAddress] = useState('')
+  const [made, setMade] = useState<{ address: string; untilMs: number } | null>(null)
   const isSigned = session.credentialsOf('objectstore')?.kind === 'access-key'
-  const make = async ({ hours }: FormValues): Promise<void> =>
-    setAddress(await linkTo(bucket, name, Math.round(Number(hours ?? 1) * HOUR_SECONDS)))
+  const make = async ({ hours }: FormValues): Promise<void> => {
+    const seconds = Math.round(Number(hours ?? 1) * HOUR_SECONDS)
+    const untilMs = Date.now() + seconds * 1000
+    setMade({ address: await linkTo(bucket, name, seconds), untilMs })
+  }
   return html`<${Dialog} title="Link to the object" onClose=${onClose}>
     <${Form} action=${action} submit="Make the link" onSubmit=${make} onCancel=${onClose}>
       <p>
@@ -222,7 +225,8 @@ function LinkDialog({ bucket, name, onClose }: { bucket: string; name: string; o
         >`
       }
     <//>
-    ${address !== '' && html`<${Command} text=${address} />`}
+    ${made !== null && html`<${Command} text=${made.address} />`}
+    ${made !== null && isSigned && html`<p>It works until <${When} ms=${made.untilMs} asTime />.</p>`}
   <//>`
 }
 

@@ -1,7 +1,7 @@
 /** Uploads into a bucket: how far each is, and what can be done about it. */
 import type { VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { bytes } from '../format.ts'
+import { bytes, exact, exactBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { Problem } from '../parts.ts'
 import { forgetEnded, useUploads } from './uploads.ts'
@@ -44,7 +44,9 @@ function Shown({ upload }: { upload: Upload }): VNode {
       max=${Math.max(1, file.size)}
       value=${state === 'done' ? Math.max(1, file.size) : sentBytes}
     ></progress>
-    <span class="fine">${WORDS[state] || `${bytes(sentBytes)} of ${bytes(file.size)}`}</span>
+    <span class="fine" title=${`${exact(sentBytes)} of ${exactBytes(file.size)}`}
+      >${WORDS[state] || `${bytes(sentBytes)} of ${bytes(file.size)}`}</span
+    >
     <span class="buttons">
       ${state === 'sending' && mayStop && html`<button type="button" aria-label=${`Pause ${key}`} onClick=${() => upload.pause()}>Pause</button>`}
       ${state === 'failed' && html`<button type="button" aria-label=${`Try ${key} again`} onClick=${() => upload.resume()}>Try again</button>`}
