@@ -72,3 +72,31 @@ export const COSTLY_SEARCHES: readonly string[] = [
   Array.from({ length: 127 }, (_, i) => `body.a.b.c${i}:é*`).join(' OR '),
   Array.from({ length: 127 }, (_, i) => `é${i}:*`).join(' OR '),
 ]
+
+/** Each kind as long as a search may be, and longer by one. */
+export const EXTREME_SEARCHES: readonly (readonly [what: string, search: string])[] = (
+  [
+    ['parentheses that are opened only', '('],
+    ['parentheses around parentheses', '()'],
+    ['thousands of OR', 'a OR '],
+    ['OR without words', ' OR '],
+    ['prefixes of one letter', 'e* '],
+    ['negations', '-'],
+    ['quotation marks', '"'],
+    ['combining marks on one letter', '\u0301'],
+    ['right-to-left text with marks of direction', 'שגיאה \u202e خطأ \u2067'],
+    ['emoji joined to one', '👩\u200d'],
+    ['flags cut in the middle', '🇪🇺🇪'],
+    ['variation selectors', '✌\ufe0f\u{1f3fd}'],
+    ['halves of characters', '\ud83d'],
+    ['second halves of characters', '\udc69 '],
+    ['control characters', '\0\u0001\u0008\u007f\u009f'],
+    ['letters that become three without case', 'ΐ'],
+    ['comparisons without a value', 'a:>='],
+    ['keys of dots', '.:'],
+    ['digits', '9'],
+  ] as const
+).flatMap(([what, part]) => [
+  [what, filled(part, SEARCH_LENGTH_MAX)] as const,
+  [`${what}, one too many`, filled(part, SEARCH_LENGTH_MAX + 1)] as const,
+])

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { SEARCH_LENGTH_MAX } from '../../../src/logstore/search/expression.ts'
 import { policyTenant } from '../../support/logstore.ts'
 import type { Reply, Rejection } from '../../support/logstore.ts'
-import { COSTLY_SEARCHES, HOSTILE_TEXTS, hostileSearches } from '../../support/search-texts.ts'
+import { COSTLY_SEARCHES, EXTREME_SEARCHES, HOSTILE_TEXTS, hostileSearches } from '../../support/search-texts.ts'
 import { JSON_LOGS, LOGS, PROTOBUF, QUERY, TIME, accept, jsonLogs, protobufLogs, startForTests } from './batches.ts'
 
 const DEADLINE_MS = 150
@@ -73,6 +74,14 @@ describe('searches from hell', () => {
     )
     assert((kinds.get('ok') ?? 0) > 20 && (kinds.get('invalid_query') ?? 0) > 20, JSON.stringify([...kinds]))
     assert.equal((await server.request('/health', null)).text.trim(), '"Healthy"')
+  })
+
+  it('of each kind are so, too, at the bound of the length and beyond it', async () => {
+    for (const [what, search] of EXTREME_SEARCHES) {
+      const kind = await ask(QUERY, 'short', search)
+      assert(kind === 'ok' || kind === 'invalid_query', `${what}: ${kind}`)
+      if (search.length > SEARCH_LENGTH_MAX) assert.equal(kind, 'invalid_query', what)
+    }
   })
 
   it('a tail refuses or follows each of them', async () => {
