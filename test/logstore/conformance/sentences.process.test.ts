@@ -4,11 +4,13 @@ import { describe, it } from 'node:test'
 import { Client, Metadata, credentials, status } from '@grpc/grpc-js'
 import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { developmentPolicy } from '../../../src/logstore/tenants/tenant-policy-file.ts'
+import { digestOf } from '../../../src/logstore/tenants/tenant-policy.ts'
 import { LogStoreServer, requestHead } from '../../support/logstore.ts'
 import { text } from '../../support/otlp.ts'
 import {
   JSON_LOGS,
   JSON_TRACES,
+  QUERY,
   accept,
   assertRefused,
   find,
@@ -84,6 +86,18 @@ describe('the service', () => {
 })
 
 describe('the development tenant', () => {
+  it('is local, with one fixed token for every dataset, and there is no other', async () => {
+    const { tenants } = developmentPolicy()
+    assert.deepEqual(
+      tenants.map(({ id, credentials: its }) => [id, its]),
+      [['local', [{ tokenDigest: digestOf('local-dev-token'), datasets: null }]]],
+    )
+    const query = { dataset: 'checkout' }
+    assert.equal((await server.request(QUERY, query)).status, 200)
+    const other = { tenant: 'local', token: 'local-dev-token2' }
+    assertRefused(await server.request(QUERY, query, other), 401, 'invalid_credentials')
+  })
+
   it('has the window of the specification: 10 000 records, 16 MiB, 16 requests, 60 seconds', () => {
     assert.deepEqual(developmentPolicy().tenants[0]?.limits, {
       windowSeconds: 60,

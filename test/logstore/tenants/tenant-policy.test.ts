@@ -34,6 +34,23 @@ describe('a tenant policy', () => {
     assert(mayUseDataset(tenant!.credentials[1]!, 'other'))
   })
 
+  it('compares a token with every credential, whichever has it', () => {
+    const [tenant] = parseTenantPolicy(policyText({ id: 'acme', credentials }), 1).tenants
+    let compared = 0
+    const watched = tenant!.credentials.map(({ datasets, tokenDigest }) => ({
+      datasets,
+      get tokenDigest() {
+        compared++
+        return tokenDigest
+      },
+    }))
+    for (const token of ['one', 'two', 'three']) {
+      compared = 0
+      credentialWith({ ...tenant!, credentials: watched }, digestOf(token))
+      assert.equal(compared, watched.length, token)
+    }
+  })
+
   for (const [what, text] of [
     ['no JSON', '{'],
     ['no tenants', '{"tenants":[]}'],
