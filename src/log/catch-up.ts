@@ -32,7 +32,8 @@ const PIECE_BYTES = 1 << 20
 export function catchUp(files: Files, task: CatchUpTask, rest: () => void): number {
   const { replica, segmentsName, logId, segments, syncedUpTo } = task
   if (readFormat(files, replica, segmentsName) !== logId) {
-    throw new StoreError('unavailable', 'log_replica_empty', `${replica} does not hold this log. A restart fills it`)
+    const message = `${replica} does not hold this log. With its files it is taken in again, empty it is filled by a restart`
+    throw new StoreError('unavailable', 'log_replica_empty', message)
   }
   let copied = 0
   for (const { base, end } of segments) {

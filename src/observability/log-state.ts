@@ -74,7 +74,8 @@ export function logDegradations(
 export function lostReplicas({ lostReplicas }: Pick<Log, 'lostReplicas'>): readonly Degradation[] {
   if (lostReplicas.length === 0) return []
   const reasons = lostReplicas.map(({ directory, reason }) => `replica directory ${directory} is lost: ${reason}`)
-  const action = 'repair the directory, then restart: the start fills it from the others'
+  const action =
+    'bring the directory back with its files: it is brought up to date while the service runs; an empty one is filled by a restart'
   return [{ kind: 'replica_lost', reason: reasons.join('; '), action }]
 }
 

@@ -141,7 +141,10 @@ describe('a replica directory that was lost and is there again', () => {
     world.files.makeDirectory('/replica-2')
     await later(running)
     assert.equal(log.state.kind, 'degraded')
-    assert.match(log.lostReplicas[0]!.reason, /does not hold this log. A restart fills it/)
+    assert.match(
+      log.lostReplicas[0]!.reason,
+      /does not hold this log. With its files it is taken in again, empty it is filled by a restart/,
+    )
     assert.deepEqual(world.files.list('/replica-2'), [])
   })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { eventually } from '../../support/waiting.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
@@ -31,6 +31,18 @@ it('a log store names a replica directory that vanishes, and starts without one 
   }
   assert.equal(await degradedBy(), '')
   ;(await server.request('/v1/otlp/logs', batch)).ok()
+  // One that comes back with its files is taken in without a restart.
+  const away = `${replicas[0]}-away`
+  renameSync(replicas[0], away)
+  await eventually(async () => (await degradedBy()).includes(replicas[0]))
+  ;(await server.request('/v1/otlp/logs', batch)).ok()
+  const ready = (await server.request('/readyz', null)).json() as { reasons: readonly { action: string }[] }
+  assert.match(ready.reasons[0]!.action, /brought up to date while the service runs/)
+  renameSync(away, replicas[0])
+  const lost = async (): Promise<string> => (await server.request('/metrics', null)).text
+  await eventually(async () => /^logstore_wal_replicas_lost 0$/m.test(await lost()))
+  await eventually(async () => (await server.request('/health', null)).status === 200) // the log restarts in place
+  assert.equal(await degradedBy(), '')
   rmSync(replicas[1], { recursive: true })
   await eventually(async () => (await degradedBy()).includes(replicas[1]))
   assert.match((await server.request('/metrics', null)).text, /^logstore_wal_replicas_lost 1$/m)
