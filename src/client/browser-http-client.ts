@@ -1,5 +1,4 @@
 /** `HttpNativeClient` where there is nothing but `fetch`: in a browser, or a worker. */
-import { isObject } from '../plain-objects.ts'
 import { HttpClient } from './http-client.ts'
 import { HttpConnection } from './http/connection.ts'
 import { fetchTransport } from './http/fetch-transport.ts'
@@ -28,8 +27,7 @@ export class HttpNativeClient extends HttpClient {
     addresses: string | readonly string[],
     settings: HttpNativeClientSettings,
   ): Promise<HttpNativeClient> {
-    const isTls = isObject(settings) && settings.tls !== undefined
-    const config = httpConfigOf(addresses, settings, DEFAULTS, isTls)
+    const config = httpConfigOf(addresses, settings, DEFAULTS)
     const transport = settings.transport ?? fetchTransport()
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
     return new HttpNativeClient(settings, new HttpConnection(parts), openStream(config, platformSockets()))

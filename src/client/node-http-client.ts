@@ -1,5 +1,4 @@
 /** `HttpNativeClient` on Node: over connections that are kept, by `node:http`. */
-import { isObject } from '../plain-objects.ts'
 import { HttpClient } from './http-client.ts'
 import { HttpConnection } from './http/connection.ts'
 import { nodeTransport } from './http/node-transport.ts'
@@ -29,8 +28,8 @@ export class HttpNativeClient extends HttpClient {
     addresses: string | readonly string[],
     settings: HttpNativeClientSettings,
   ): Promise<HttpNativeClient> {
-    const tls = isObject(settings) ? settings.tls : undefined
-    const config = httpConfigOf(addresses, settings, DEFAULTS, tls !== undefined)
+    const config = httpConfigOf(addresses, settings, DEFAULTS)
+    const { tls } = settings
     const transport = settings.transport ?? nodeTransport(tls)
     const parts = { config, transport, timers: platformTimers, random: platformRandom }
     const openSocket = (tls === undefined ? platformSockets() : null) ?? nodeSockets(tls)

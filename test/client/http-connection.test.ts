@@ -31,7 +31,7 @@ class Network {
   constructor(origins: readonly string[] = [A], settings: Partial<HttpNativeClientSettings> = {}) {
     const limits = { maxConnections: 2, maxWaitingConnections: 1 }
     this.connection = new HttpConnection({
-      config: httpConfigOf(origins, { producerId: 'p', ...settings }, limits, false),
+      config: httpConfigOf(origins, { producerId: 'p', ...settings }, limits),
       transport: { send: (request) => this.#send(request) },
       timers: {
         nowMs: () => this.nowMs,
@@ -328,6 +328,10 @@ describe('connect', () => {
       { ...settings, maxConnections: 0 },
       { ...settings, maxWaitingConnections: 1.5 },
       { ...settings, maxQueuedCalls: -1 },
+      { ...settings, transport: 5 },
+      { ...settings, transport: async () => {} },
+      { ...settings, tls: null },
+      { ...settings, tls: 'secret' },
     ]) {
       const refused = await refusalOf(HttpNativeClient.connect(A, wrong as never))
       assert.equal(refused.kind, 'InvalidConfig')

@@ -47,18 +47,21 @@ const MS_MAX = 2 ** 31 - 1
 const API_KEY = /^[\x21-\x7e]{1,512}$/
 
 /**
- * @param addresses base URLs; one, or several of the same broker
- * @param isTls     whether https is meant to be taken
+ * @param addresses base URLs; one, or several of the same broker. With `tls` https is taken, too
  * @throws SdkError InvalidConfig
  */
 export function httpConfigOf(
   addresses: string | readonly string[],
-  settings: HttpClientSettings,
+  settings: HttpClientSettings & { readonly tls?: unknown },
   defaults: Limits,
-  isTls: boolean,
 ): HttpConfig {
   if (!isObject(settings)) throw invalidConfig('the settings of a client must be an object')
-  const { apiKey = null, requestTimeoutMs = 30_000, maxQueuedCalls = 10_000 } = settings
+  const { apiKey = null, requestTimeoutMs = 30_000, maxQueuedCalls = 10_000, tls } = settings
+  const transport = settings.transport ?? null
+  if (transport !== null && typeof transport.send !== 'function') {
+    throw invalidConfig('transport must be an object with the method send')
+  }
+  if (tls !== undefined && !isObject(tls)) throw invalidConfig('tls must be an object')
   if (apiKey !== null && (typeof apiKey !== 'string' || !API_KEY.test(apiKey))) {
     throw invalidConfig('apiKey must have 1 to 512 visible ASCII characters')
   }
@@ -68,7 +71,7 @@ export function httpConfigOf(
   checkCount('maxWaitingConnections', maxWaitingConnections)
   checkCount('maxQueuedCalls', maxQueuedCalls)
   return {
-    origins: originsOf(addresses, isTls),
+    origins: originsOf(addresses, tls !== undefined),
     apiKey,
     streaming: streamingOf(settings.streaming ?? false),
     headers: { accept: 'application/json', ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) },
