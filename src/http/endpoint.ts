@@ -204,7 +204,10 @@ export function endpoint<
   }
 
   const read = (exchange: Exchange, admitted: Admitted, bytes: Buffer, isOwn: boolean): void => {
-    if (bodyOptional && bytes.byteLength === 0) return check(exchange, admitted, {})
+    if (bytes.byteLength === 0) {
+      if (bodyOptional) return check(exchange, admitted, {})
+      return service.refuse(exchange, { reason: 'bodyMalformed', message: 'the body is empty, and must be JSON' })
+    }
     const scanned = options.scan && bytes.byteLength <= SHORT_BODY_BYTES ? options.scan(bytes) : null
     if (scanned !== null) return run(exchange, admitted, scanned)
     try {

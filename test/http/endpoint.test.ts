@@ -81,7 +81,7 @@ describe('a JSON endpoint', () => {
         ['{"count":1,"page":{"cursor":7}}', 'bodyInvalid: page.cursor must be string or null'],
         ['[]', 'bodyInvalid: the body must be object'],
         ['{"count":1', 'bodyMalformed: the body is not valid JSON in UTF-8'],
-        ['', 'bodyMalformed: the body is not valid JSON in UTF-8'],
+        ['', 'bodyMalformed: the body is empty, and must be JSON'],
         [`{"count":1}${' '.repeat(200)}`, 'bodyTooLarge: the body must not exceed 200 bytes'],
       ] as const) {
         assert.equal((await ask(server, post(body)))!.body, message)
