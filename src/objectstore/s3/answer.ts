@@ -14,9 +14,10 @@ import { renderError } from './error-answer.ts'
 import { StoreError } from '../../errors.ts'
 import { FrameLost, FrameNotTaken } from '../../engine/appender.ts'
 import { LeadLost, S3Error, refuse } from '../refusals.ts'
-import type { EndpointStyle } from './addressing.ts'
+import type { Address, EndpointStyle } from './addressing.ts'
 import type { Answer, AnswerBody, HeaderLine } from './handler.ts'
 import { headerText, safeValue } from './header-text.ts'
+import { TARGET_BYTES_MAX } from './limits.ts'
 import { handlerName } from './operations-table.ts'
 import type { Operation } from './operations-table.ts'
 
@@ -31,7 +32,11 @@ const XML_TYPE = 'application/xml'
 export interface Asked {
   readonly method: string
   readonly speaksS3: boolean
+  /** Path of the target, as sent; null: not known. */
+  readonly path: string | null
   readonly style: EndpointStyle
+  /** Null: the request is for none of our operations, or could not be read. */
+  readonly address: Pick<Address, 'bucket' | 'key'> | null
   /** Null: none of ours. */
   readonly operation: Operation | null
   readonly body: { readonly isPresent: boolean; readonly wasTaken: boolean }
@@ -63,8 +68,15 @@ export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error):
   ]
   if (refused.leader !== null) headers.push([LEADER_HEADER, refused.leader])
   if (category === 'throttle') headers.push(['Retry-After', RETRY_AFTER_SECONDS])
-  const bytes = renderError(refused, { requestId: exchange.id, hostId: HOST_ID })
+  const bytes = renderError(refused, { resource: resourceOf(asked), requestId: exchange.id, hostId: HOST_ID })
   send(exchange, asked, status, headerText(headers, asked.speaksS3), { contentType: XML_TYPE, bytes })
+}
+
+/** `/bucket/key`, also when the host names the bucket; the path as it was sent where they are not known. */
+function resourceOf({ path, address }: Asked): string | null {
+  if (address === null) return path?.slice(0, TARGET_BYTES_MAX) ?? null
+  const { bucket, key } = address
+  return `/${bucket ?? ''}${key === null ? '' : `/${key}`}`
 }
 
 /** What is not a refusal of ours: null when it is our own bug, and its log is all that says more. */

@@ -122,7 +122,7 @@ export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): 
     ownRequestIds: 'printable',
     requestIdPrefix: 'objreq-',
     withoutCertificate: (head, exchange) =>
-      send(exchange, { ...UNKNOWN, method: head.method }, refuse('AccessDenied', WITHOUT_CERTIFICATE)),
+      send(exchange, { ...UNKNOWN, method: head.method, path: head.path }, refuse('AccessDenied', WITHOUT_CERTIFICATE)),
     malformed: (exchange, message) => send(exchange, UNKNOWN, refuse('BadRequest', message)),
     internalError: (exchange) => sendRefusal(exchange, UNKNOWN, refuse('InternalError')),
   }
@@ -131,10 +131,23 @@ export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): 
 /** Before the store is open. */
 export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
   const headers = [['Retry-After', RETRY_AFTER_SECONDS]] as const
-  sendRefusal(exchange, { ...UNKNOWN, method: head.method }, refuse('ServiceUnavailable', message, { headers }))
+  sendRefusal(
+    exchange,
+    { ...UNKNOWN, method: head.method, path: head.path },
+    refuse('ServiceUnavailable', message, { headers }),
+  )
 }
 
-const UNKNOWN: Asked = { method: 'GET', speaksS3: true, style: 'path', operation: null, body: NO_BODY, cors: [] }
+const UNKNOWN: Asked = {
+  method: 'GET',
+  speaksS3: true,
+  path: null,
+  style: 'path',
+  address: null,
+  operation: null,
+  body: NO_BODY,
+  cors: [],
+}
 
 type Request = SignedRequest & AddressedRequest
 
@@ -186,7 +199,9 @@ class Gateway {
     const asked: MutableAsked = {
       method,
       speaksS3: headSpeaksS3(request),
+      path,
       style: 'path',
+      address: null,
       operation: null,
       body,
       cors: [],
@@ -206,6 +221,7 @@ class Gateway {
     exchange.route = operation.name
     asked.operation = operation
     asked.style = address.style
+    asked.address = address
     this.#serve(request, classified, body, exchange, asked)
   }
 

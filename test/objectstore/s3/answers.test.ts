@@ -295,13 +295,14 @@ describe('answers about objects', () => {
   it('a refusal, with its fields before the ids', () => {
     const refusal = refuse('InvalidPart', undefined, { fields: { UploadId: 'u<', PartNumber: 3 } })
     assertAnswer(
-      renderError(refusal, { requestId: 'objreq-1', hostId: 'node' }),
+      renderError(refusal, { resource: '/one/a&b', requestId: 'objreq-1', hostId: 'node' }),
       'Error',
       [
         ['Code', 'InvalidPart'],
         ['Message', refusal.message],
         ['UploadId', 'u<'],
         ['PartNumber', '3'],
+        ['Resource', '/one/a&b'],
         ['RequestId', 'objreq-1'],
         ['HostId', 'node'],
       ],

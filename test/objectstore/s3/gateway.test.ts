@@ -192,6 +192,22 @@ describe('the gateway', () => {
       assert.equal(reply.headers['x-obj-operation'], 'GetBucketLocation')
     })
 
+    it('names the bucket or the object that was asked for, without what the query says', async () => {
+      const inHost = { headers: { host: 'none.s3.local' } }
+      for (const [reply, resource] of [
+        [await gateway.ask('GET', '/bkt/a%20b//%26?versionId=null'), '/bkt/a b//&amp;'],
+        [await gateway.ask('GET', '/none/?location'), '/none'],
+        [await gateway.ask('GET', '/?max-buckets=no'), '/'],
+        [await gateway.ask('GET', '/a/b', inHost), '/none/a/b'],
+        [await gateway.ask('GET', '/?location', inHost), '/none'],
+        [await gateway.ask('GET', '/bkt/a%20b?acl&X-Amz-Signature=s'), '/bkt/a%20b'],
+        [await gateway.ask('GET', '/bkt/%zz?a=b'), '/bkt/%zz'],
+        [await gateway.ask('GET', `/bkt/${'k'.repeat(9000)}`), `/bkt/${'k'.repeat(8187)}`],
+      ] as const) {
+        assert.equal(textOf(reply.text, 'Resource'), resource)
+      }
+    })
+
     it('of a HEAD has headers only', async () => {
       const reply = await gateway.ask('HEAD', '/none')
       assertRefused(reply, 404, 'NoSuchBucket')
