@@ -10,7 +10,7 @@
  */
 import { StoreError } from '../errors.ts'
 import type { CatchUpTask } from './environment.ts'
-import { TEMPORARY_SUFFIX, makeDurableDirectory } from './files.ts'
+import { TEMPORARY_SUFFIX, makeDurableDirectory, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { copyMerged } from './merged-copy.ts'
@@ -48,7 +48,7 @@ function isSame(files: Files, { primary, replica, segmentsName, logId }: CatchUp
   const [one, other] = [primary, replica].map((directory) => {
     const segment = `${directory}/${segmentsName}/${segmentName(base)}`
     const path = `${segment}/${RECORDS_NAME}`
-    return files.exists(path) ? opened(files, path, readFooter) : readStandIn(files, segment, logId, base)
+    return files.exists(path) ? withOpenFile(files, path, readFooter) : readStandIn(files, segment, logId, base)
   })
   if (!one || !other) return false
   return one.end === other.end && one.lastHeaderCrc === other.lastHeaderCrc && one.epoch === other.epoch
@@ -103,7 +103,7 @@ function copyFile(
   bytes: number,
   rest: () => void,
 ): number {
-  return opened(files, source, (from) => {
+  return withOpenFile(files, source, (from) => {
     makeDurableDirectory(files, directory)
     const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
     if (files.exists(temporary)) files.removeFile(temporary)
@@ -138,13 +138,4 @@ function isWhole(files: Files, recordsPath: string, logId: number, base: number,
   }
   replaySegment(files, { base, recordsPath }, { logId, to, onFrame() {}, onDamage })
   return whole
-}
-
-function opened<Result>(files: Files, path: string, run: (file: OpenFile) => Result): Result {
-  const file = files.open(path, 'read')
-  try {
-    return run(file)
-  } finally {
-    file.close()
-  }
 }

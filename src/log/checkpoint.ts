@@ -17,7 +17,7 @@
 import { combineCrc32, crc32 } from '../../native-free-codecs/crc32.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'
-import { TEMPORARY_SUFFIX } from './files.ts'
+import { TEMPORARY_SUFFIX, fileBytes, piecesOf, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { atOnce } from '../steps.ts'
 import type { Steps } from '../steps.ts'
@@ -29,7 +29,6 @@ const HEADER_BYTES = 32
 const CRC_AT = 12
 const CRC_FROM = 16
 const POSITION_DIGITS = 16
-const PIECE_BYTES = 1 << 20
 const READING = 'reading the checkpoint'
 
 /** A checkpoint that was found whole. Its content is read only when it is asked for, so that it takes no memory without need. */
@@ -195,14 +194,11 @@ function* newestIn(
 
 /** Judges a checkpoint by its header and its length, because reading all of it twice would slow a start down. */
 function isPublished(files: Files, directory: string, position: number): boolean {
-  const file = files.open(`${directory}/${checkpointName(position)}`, 'read')
-  try {
+  return withOpenFile(files, `${directory}/${checkpointName(position)}`, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
     const contentBytes = file.read(header, 0) < HEADER_BYTES ? null : contentBytesOf(header, position)
     return contentBytes === file.size() - HEADER_BYTES
-  } finally {
-    file.close()
-  }
+  })
 }
 
 /** As its header says; null when it is none of this position and version. */
@@ -237,8 +233,8 @@ function* verify(files: Files, path: string, position: number): Steps<number | n
   let header: Buffer | null = null
   let bytes = 0
   let crc = 0
-  const totalBytes = sizeOf(files, path)
-  for (const piece of piecesOf(files, path, 0)) {
+  const totalBytes = fileBytes(files, path)
+  for (const piece of piecesOf(files, path)) {
     if (header === null && piece.byteLength < HEADER_BYTES) return null
     header ??= Buffer.from(piece.subarray(0, HEADER_BYTES))
     crc = crcOf([bytes === 0 ? piece.subarray(CRC_FROM) : piece], crc)
@@ -248,29 +244,4 @@ function* verify(files: Files, path: string, position: number): Steps<number | n
   if (header === null || readU32(header, CRC_AT) !== crc) return null
   const contentBytes = bytes - HEADER_BYTES
   return contentBytesOf(header, position) === contentBytes ? contentBytes : null
-}
-
-function sizeOf(files: Files, path: string): number {
-  const file = files.open(path, 'read')
-  try {
-    return file.size()
-  } finally {
-    file.close()
-  }
-}
-
-/** A file from a byte on, in memory that is used again. */
-function* piecesOf(files: Files, path: string, from: number): Generator<Buffer, void, undefined> {
-  const file = files.open(path, 'read')
-  try {
-    const memory = Buffer.alloc(Math.min(PIECE_BYTES, file.size()))
-    for (let at = from; ;) {
-      const bytes = file.read(memory, at)
-      if (bytes === 0) return
-      yield memory.subarray(0, bytes)
-      at += bytes
-    }
-  } finally {
-    file.close()
-  }
 }

@@ -72,10 +72,38 @@ export const isFullDisk = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].incl
 /** The whole file, or null when it does not exist. */
 export function readWhole(files: Files, path: string): Buffer | null {
   if (!files.exists(path)) return null
-  const file = files.open(path, 'read')
-  try {
+  return withOpenFile(files, path, (file) => {
     const bytes = Buffer.alloc(file.size())
     return bytes.subarray(0, file.read(bytes, 0))
+  })
+}
+
+/** Opens a file, has it read, closes it. @throws what the file system throws */
+export function withOpenFile<Result>(files: Files, path: string, read: (file: OpenFile) => Result): Result {
+  const file = files.open(path, 'read')
+  try {
+    return read(file)
+  } finally {
+    file.close()
+  }
+}
+
+/** How long a file is. @throws what the file system throws */
+export const fileBytes = (files: Files, path: string): number => withOpenFile(files, path, (file) => file.size())
+
+const PIECE_BYTES = 1 << 20
+
+/** A file from a byte on, piece by piece, in memory that is used again. @throws what the file system throws */
+export function* piecesOf(files: Files, path: string, from = 0): Generator<Buffer, void, undefined> {
+  const file = files.open(path, 'read')
+  try {
+    const memory = Buffer.allocUnsafe(Math.min(PIECE_BYTES, file.size()))
+    for (let at = from; ;) {
+      const bytes = file.read(memory, at)
+      if (bytes === 0) return
+      yield memory.subarray(0, bytes)
+      at += bytes
+    }
   } finally {
     file.close()
   }

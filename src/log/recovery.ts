@@ -19,7 +19,7 @@ import { StoreError } from '../errors.ts'
 import { newestCheckpointPosition } from './checkpoint.ts'
 import { readMark } from './durable-mark.ts'
 import type { Mark } from './durable-mark.ts'
-import { TEMPORARY_SUFFIX } from './files.ts'
+import { TEMPORARY_SUFFIX, fileBytes } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
@@ -198,12 +198,7 @@ class Recovery {
       const standIn = this.#standInOf(previous)
       return standIn !== null && standIn.end + SEGMENT_FOOTER_BYTES === base
     }
-    const file = this.#files.open(path, 'read')
-    try {
-      return previous + file.size() === base
-    } finally {
-      file.close()
-    }
+    return previous + fileBytes(this.#files, path) === base
   }
 
   *#isOurs(base: number): Steps<boolean> {

@@ -15,7 +15,7 @@
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { makeDurableDirectory, publishInSteps, readWhole } from './files.ts'
+import { makeDurableDirectory, publishInSteps, readWhole, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { copyMerged } from './merged-copy.ts'
@@ -249,13 +249,10 @@ class Replicas {
   /** Whether the frame behind `own.end` in the other directory follows the last frame of `own`. */
   #links(replica: number, segment: RecoveredSegment, own: RecoveredSegment): boolean {
     if (this.#standInOf(replica, segment.base) !== null) return false
-    const file = this.#files.open(`${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, 'read')
-    try {
+    return withOpenFile(this.#files, `${this.#directoryOf(replica, segment.base)}/${RECORDS_NAME}`, (file) => {
       const read = readFrame(file, this.#logId, segment.base, own.end - segment.base)
       return read.kind === 'frame' && read.frame.previousHeaderCrc === own.chain
-    } finally {
-      file.close()
-    }
+    })
   }
 
   *#copySegment(from: number, to: number, segment: RecoveredSegment): Steps<void> {

@@ -9,7 +9,7 @@
 import { crc32 } from 'node:zlib'
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
 import { crcOf } from './crc-of.ts'
-import { TEMPORARY_SUFFIX, publishFile, readWhole } from './files.ts'
+import { TEMPORARY_SUFFIX, fileBytes, publishFile, readWhole } from './files.ts'
 import type { Files } from './files.ts'
 
 export const MANIFEST_NAME = 'manifest.json'
@@ -69,7 +69,10 @@ export function publishSidecars(
 export function readManifest(files: Files, segmentDirectory: string): ManifestRead {
   const bytes = readWhole(files, `${segmentDirectory}/${MANIFEST_NAME}`)
   if (bytes === null) return { kind: 'absent' }
-  return decodeManifest(bytes, (name) => sizeOf(files, `${segmentDirectory}/${name}`))
+  return decodeManifest(bytes, (name) => {
+    const path = `${segmentDirectory}/${name}`
+    return files.exists(path) ? fileBytes(files, path) : 0
+  })
 }
 
 /** As `readManifest`, of a manifest's bytes, wherever it and the files it names are. */
@@ -98,15 +101,5 @@ export function verifySidecar(files: Files, segmentDirectory: string, entry: Man
 export function removeLeftovers(files: Files, segmentDirectory: string): void {
   for (const name of files.list(segmentDirectory) ?? []) {
     if (name.endsWith(TEMPORARY_SUFFIX)) files.removeFile(`${segmentDirectory}/${name}`)
-  }
-}
-
-function sizeOf(files: Files, path: string): number {
-  if (!files.exists(path)) return 0
-  const file = files.open(path, 'read')
-  try {
-    return file.size()
-  } finally {
-    file.close()
   }
 }

@@ -24,7 +24,7 @@
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'
-import { publishFile } from './files.ts'
+import { piecesOf, publishFile, withOpenFile } from './files.ts'
 import type { Files } from './files.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { MERGED_PREFIX } from './segment-format.ts'
@@ -36,7 +36,6 @@ export const STAND_IN_HEADER_BYTES = 64
 const STAND_IN_VERSION = 1
 const MAGIC = Buffer.from('TLSTANDN')
 const CRC_AT = 60
-const PIECE_BYTES = 1 << 20
 
 /** The header of a stand-in. It repeats the footer of the segment, which names the segment. */
 export interface StandIn extends SegmentFooter {
@@ -96,15 +95,12 @@ export function readStandIn(
 ): StandIn | null {
   const path = `${segmentDirectory}/${name}`
   if (!files.exists(path)) return null
-  const file = files.open(path, 'read')
-  try {
+  return withOpenFile(files, path, (file) => {
     const bytes = Buffer.alloc(STAND_IN_HEADER_BYTES)
     const standIn = file.read(bytes, 0) === bytes.byteLength ? decodeStandInHeader(bytes) : null
     const fits = standIn?.logId === logId && standIn.base === base && standIn.fileBytes === file.size()
     return fits ? standIn : null
-  } finally {
-    file.close()
-  }
+  })
 }
 
 /** Reads it through: whether its content is what was written. */
@@ -114,20 +110,13 @@ export function isStandInWhole(
   { contentCrc, fileBytes }: StandIn,
   name = STAND_IN_NAME,
 ): boolean {
-  const file = files.open(`${segmentDirectory}/${name}`, 'read')
-  try {
-    const piece = Buffer.allocUnsafe(PIECE_BYTES)
-    let crc = 0
-    for (let at = STAND_IN_HEADER_BYTES; at < fileBytes;) {
-      const have = file.read(piece, at)
-      if (have === 0) return false
-      crc = crcOf([piece.subarray(0, have)], crc)
-      at += have
-    }
-    return crc === contentCrc
-  } finally {
-    file.close()
+  let bytes = STAND_IN_HEADER_BYTES
+  let crc = 0
+  for (const piece of piecesOf(files, `${segmentDirectory}/${name}`, bytes)) {
+    crc = crcOf([piece], crc)
+    bytes += piece.byteLength
   }
+  return bytes >= fileBytes && crc === contentCrc
 }
 
 /** T1 @param check as of `publishFile` */

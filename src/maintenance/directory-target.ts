@@ -6,7 +6,7 @@
  */
 import { StoreError } from '../errors.ts'
 import type { DirectoryLock } from '../log/environment.ts'
-import { TEMPORARY_SUFFIX, makeDurableDirectory, parentOf } from '../log/files.ts'
+import { TEMPORARY_SUFFIX, fileBytes, makeDurableDirectory, parentOf, piecesOf } from '../log/files.ts'
 import type { Files } from '../log/files.ts'
 import { lockDirectory, lockToRead } from '../log/lock.ts'
 import { MARKER_KEY } from './snapshot.ts'
@@ -14,7 +14,6 @@ import { namesIn } from './source.ts'
 import { missingFile } from './target.ts'
 import type { BackupTarget, ListedFile, TargetAccess } from './target.ts'
 
-const PIECE_BYTES = 1 << 20
 const LOCK_NAME = 'LOCK'
 
 /** @throws StoreError backup_missing, backup_place_taken, backup_place_busy; what the file system throws */
@@ -94,18 +93,7 @@ class DirectoryTarget implements BackupTarget {
   async *read(key: string): AsyncIterable<Uint8Array> {
     const path = this.#pathOf(key)
     if (!this.#files.exists(path)) throw missingFile(this.name, key)
-    const file = this.#files.open(path, 'read')
-    try {
-      const memory = Buffer.allocUnsafe(PIECE_BYTES)
-      for (let at = 0; ;) {
-        const bytes = file.read(memory, at)
-        if (bytes === 0) return
-        yield memory.subarray(0, bytes)
-        at += bytes
-      }
-    } finally {
-      file.close()
-    }
+    yield* piecesOf(this.#files, path)
   }
 
   async remove(keys: readonly string[]): Promise<void> {
@@ -139,12 +127,7 @@ class DirectoryTarget implements BackupTarget {
   /** Null: it is a directory. */
   #sizeOf(key: string): number | null {
     if (namesIn(this.#files, this.#pathOf(key)) !== null) return null
-    const file = this.#files.open(this.#pathOf(key), 'read')
-    try {
-      return file.size()
-    } finally {
-      file.close()
-    }
+    return fileBytes(this.#files, this.#pathOf(key))
   }
 
   #pathOf = (key: string): string => `${this.name}/${key}`

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
 import { DurableMark } from '../log/durable-mark.ts'
-import { makeDurableDirectory, parentOf } from '../log/files.ts'
+import { makeDurableDirectory, parentOf, withOpenFile } from '../log/files.ts'
 import type { Files } from '../log/files.ts'
 import { writeFormat } from '../log/format.ts'
 import { writeQuarantine } from '../log/quarantine.ts'
@@ -203,15 +203,12 @@ function scanRestored(
   segment: StoredSegment,
   visit: (end: number, headerCrc: number) => void,
 ): void {
-  const file = files.open(recordsPath(directory, segment), 'read')
-  try {
+  withOpenFile(files, recordsPath(directory, segment), (file) =>
     scanFrames(file, logId, segment.base, SEGMENT_HEADER_BYTES, segment.end - segment.base, {
       frame: ({ position, payloadBytes, headerCrc }) => visit(position + frameBytes(payloadBytes), headerCrc),
       bad() {}, // the snapshot knows it: see `damage`
-    })
-  } finally {
-    file.close()
-  }
+    }),
+  )
 }
 
 const recordsPath = (segmentsDirectory: string, { base }: StoredSegment): string =>

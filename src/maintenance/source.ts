@@ -262,15 +262,19 @@ export class LogSource {
   }
 }
 
-/** Opens, reads, closes. @throws Vanished when there is no such file */
-export function withFile<Result>(files: Files, path: string, read: (file: OpenFile) => Result): Result {
-  let file: OpenFile
+/** @throws Vanished when there is no such file */
+function opened(files: Files, path: string): OpenFile {
   try {
-    file = files.open(path, 'read')
+    return files.open(path, 'read')
   } catch (error) {
     if (errorCode(error) === 'ENOENT') throw new Vanished(path, { cause: error })
     throw error
   }
+}
+
+/** Opens, reads, closes. @throws Vanished when there is no such file */
+export function withFile<Result>(files: Files, path: string, read: (file: OpenFile) => Result): Result {
+  const file = opened(files, path)
   try {
     return read(file)
   } finally {
@@ -303,13 +307,7 @@ export function* piecesOf(
   bytes: number,
   isAll = false,
 ): Generator<Buffer, void, undefined> {
-  let file: OpenFile
-  try {
-    file = files.open(path, 'read')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') throw new Vanished(path, { cause: error })
-    throw error
-  }
+  const file = opened(files, path)
   try {
     if (isAll && file.size() !== bytes) throw new Vanished(path)
     const memory = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(1, bytes)))

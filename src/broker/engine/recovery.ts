@@ -16,6 +16,7 @@ import {
 import { APPLYING, bytesBehind, startingPoint } from '../../engine/recovery.ts'
 import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'
 import { StoreError } from '../../errors.ts'
+import { withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import type { SegmentInfo } from '../../log/log.ts'
 import { replayInSteps } from '../../log/read.ts'
@@ -159,13 +160,7 @@ function readDamaged(
   { from, to }: { readonly from: number; readonly to: number },
 ): void {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + LOST_HEAD_BYTES)
-  const file = files.open(segment.recordsPath, 'read')
-  let have = 0
-  try {
-    have = file.read(bytes, from - segment.base)
-  } finally {
-    file.close()
-  }
+  const have = withOpenFile(files, segment.recordsPath, (file) => file.read(bytes, from - segment.base))
   const header = emptyFrameHeader()
   const isOurs = have >= FRAME_HEADER_BYTES && decodeFrameHeader(bytes, 0, header) && header.logId === log.id
   if (!isOurs || header.position !== from) return lost.range(to - from)
