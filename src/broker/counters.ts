@@ -106,23 +106,23 @@ export class BrokerCounters {
 /** What a broker holds now: read when /metrics is asked for. */
 export interface BrokerGauges {
   /** Pauses of the whole process. */
-  readonly acceptPauses: number
-  readonly streams: number
-  readonly groups: number
-  readonly activeLeases: number
-  readonly delayedRetries: number
-  readonly waitingClaims: number
-  readonly connections: number
+  readonly acceptPauses: () => number
+  readonly streams: () => number
+  readonly groups: () => number
+  readonly activeLeases: () => number
+  readonly delayedRetries: () => number
+  readonly waitingClaims: () => number
+  readonly connections: () => number
   /** How far broker time is ahead of the wall clock. */
-  readonly clockOffsetMs: number
+  readonly clockOffsetMs: () => number
   /** What the machine slept since the start. */
-  readonly sleptMs: number
+  readonly sleptMs: () => number
   /** Appended, and not yet stored in their class. */
-  readonly framesInFlight: number
+  readonly framesInFlight: () => number
   /** Kinds of trouble that the node works in spite of. */
-  readonly degraded: number
-  readonly readErrors: number
-  readonly replication: ReplicationGauges
+  readonly degraded: () => number
+  readonly readErrors: () => number
+  readonly replication: () => ReplicationGauges
 }
 
 /** State of the workers that ship streams to other sites. */

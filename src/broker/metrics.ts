@@ -70,35 +70,35 @@ export class BrokerMetrics {
       () => counters.unshippedRecords,
     )
     counter('mq.replication.applied_records', 'Records of other sites', () => counters.appliedRecords)
-    gauge('mq.replication.workers', 'Streams times policies that ship them', () => gauges.replication.workers)
-    gauge('mq.replication.paused_workers', 'Workers that are paused', () => gauges.replication.paused)
-    gauge('mq.replication.failing_workers', 'Workers whose last batch failed', () => gauges.replication.failing)
+    gauge('mq.replication.workers', 'Streams times policies that ship them', () => gauges.replication().workers)
+    gauge('mq.replication.paused_workers', 'Workers that are paused', () => gauges.replication().paused)
+    gauge('mq.replication.failing_workers', 'Workers whose last batch failed', () => gauges.replication().failing)
     gauge(
       'mq.replication.lagging_workers',
       'Workers that are further behind than their policy allows',
-      () => gauges.replication.lagging,
+      () => gauges.replication().lagging,
     )
-    gauge('mq.replication.lag_records', 'Records that are to be sent', () => gauges.replication.lagRecords)
+    gauge('mq.replication.lag_records', 'Records that are to be sent', () => gauges.replication().lagRecords)
     gauge(
       'mq.replication.lag_seconds',
       'How long the record that waits longest does',
-      () => gauges.replication.lagMs / 1000,
+      () => gauges.replication().lagMs / 1000,
     )
     metrics.counterBy({ name: 'mq.refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
-    counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
-    gauge('mq.connections', 'Streaming connections that are open', () => gauges.connections)
-    gauge('mq.queue.waiting_claims', 'Claims that wait for a record', () => gauges.waitingClaims)
-    gauge('mq.queue.active_leases', 'Deliveries with an active lease', () => gauges.activeLeases)
-    gauge('mq.queue.delayed_retries', 'Records that wait for their time', () => gauges.delayedRetries)
-    gauge('mq.streams', 'Streams', () => gauges.streams)
-    gauge('mq.groups', 'Consumer groups', () => gauges.groups)
+    counter('mq.accept_pauses', ACCEPT_PAUSES_HELP, gauges.acceptPauses)
+    gauge('mq.connections', 'Streaming connections that are open', gauges.connections)
+    gauge('mq.queue.waiting_claims', 'Claims that wait for a record', gauges.waitingClaims)
+    gauge('mq.queue.active_leases', 'Deliveries with an active lease', gauges.activeLeases)
+    gauge('mq.queue.delayed_retries', 'Records that wait for their time', gauges.delayedRetries)
+    gauge('mq.streams', 'Streams', gauges.streams)
+    gauge('mq.groups', 'Consumer groups', gauges.groups)
     gauge(
       'mq.clock.offset_seconds',
       'Seconds that broker time is ahead of the wall clock',
-      () => gauges.clockOffsetMs / 1000,
+      () => gauges.clockOffsetMs() / 1000,
     )
-    counter('mq.clock.slept_seconds', 'Time the machine slept', () => gauges.sleptMs / 1000)
-    gauge('mq.log.frames_in_flight', 'Frames appended and not yet stored', () => gauges.framesInFlight)
+    counter('mq.clock.slept_seconds', 'Time the machine slept', () => gauges.sleptMs() / 1000)
+    gauge('mq.log.frames_in_flight', 'Frames appended and not yet stored', gauges.framesInFlight)
     gauge('mq.log.committed_position', 'Everything below is durable', () => log.committed)
     counter('mq.log.bytes', 'Bytes written by the journal', () => log.counters().bytes)
     counter('mq.log.groups', 'Group commits', () => log.counters().groups)
@@ -113,8 +113,8 @@ export class BrokerMetrics {
     gauge('mq.log.quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
     gauge('mq.log.size_bytes', 'Bytes of the log', () => bytesIn(log.segments))
     gauge('mq.log.replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
-    gauge('mq.degraded', 'Kinds of trouble that the node works in spite of: /readyz names them', () => gauges.degraded)
-    counter('mq.read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)
+    gauge('mq.degraded', 'Kinds of trouble that the node works in spite of: /readyz names them', gauges.degraded)
+    counter('mq.read_errors', 'Reads of stored data that the disk failed', gauges.readErrors)
     metrics.histogram(
       { name: 'mq.publish.duration_seconds', help: 'Time from a publish to its answer, batches included' },
       counters.publishSeconds,

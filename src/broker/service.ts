@@ -121,45 +121,19 @@ async function openFront(
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
   health.addDegradations(() => readErrors.degradations())
   const gauges = {
-    get streams() {
-      return core.state.streamCount
-    },
-    get groups() {
-      return core.state.groupCount
-    },
-    get activeLeases() {
-      return core.state.totals.leased
-    },
-    get delayedRetries() {
-      return core.state.totals.delayed
-    },
-    get acceptPauses() {
-      return acceptGate.pauses
-    },
-    get waitingClaims() {
-      return broker.waitingClaims
-    },
-    get clockOffsetMs() {
-      return core.time.offsetMs
-    },
-    get sleptMs() {
-      return core.time.sleptMs
-    },
-    get framesInFlight() {
-      return core.appender.inFlight
-    },
-    get degraded() {
-      return health.degradations().length
-    },
-    get readErrors() {
-      return readErrors.count
-    },
-    get connections() {
-      return connections.count
-    },
-    get replication() {
-      return broker.replicationGauges
-    },
+    streams: () => core.state.streamCount,
+    groups: () => core.state.groupCount,
+    activeLeases: () => core.state.totals.leased,
+    delayedRetries: () => core.state.totals.delayed,
+    acceptPauses: () => acceptGate.pauses,
+    waitingClaims: () => broker.waitingClaims,
+    clockOffsetMs: () => core.time.offsetMs,
+    sleptMs: () => core.time.sleptMs,
+    framesInFlight: () => core.appender.inFlight,
+    degraded: () => health.degradations().length,
+    readErrors: () => readErrors.count,
+    connections: () => connections.count,
+    replication: () => broker.replicationGauges,
   }
   const groups = new GroupSeries(core, metricsSeriesMax)
   const metrics = new BrokerMetrics({

@@ -9,18 +9,17 @@ import type { RequestMetrics } from '../observability/request-metrics.ts'
 import type { StoreCounters } from './counters.ts'
 import type { Bucket } from './operations.ts'
 
-interface StoreGauges {
-  readonly buckets: number
-  readonly uploads: number
-  readonly liveBytes: number
-  readonly indexBytes: number
-  readonly arenaBytes: number
-  readonly readCacheBytes: number
-  readonly objectCacheBytes: number
-  readonly acceptPauses: number
-  readonly degraded: number
-  readonly readErrors: number
-}
+type Gauge =
+  | 'buckets'
+  | 'uploads'
+  | 'liveBytes'
+  | 'indexBytes'
+  | 'arenaBytes'
+  | 'readCacheBytes'
+  | 'objectCacheBytes'
+  | 'acceptPauses'
+  | 'degraded'
+  | 'readErrors'
 
 /** What a bucket holds. */
 export interface BucketUsage {
@@ -56,7 +55,8 @@ export function bucketUsage(state: Usage, max: number): readonly BucketUsage[] {
 
 export interface StoreMetricSources {
   readonly counters: StoreCounters
-  readonly gauges: StoreGauges
+  /** Read when the metrics are asked for. */
+  readonly gauges: Readonly<Record<Gauge, () => number>>
   readonly log: Pick<Log, 'counters' | 'committed' | 'state' | 'incidents' | 'segments' | 'roomFor' | 'syncSeconds'>
   readonly buckets: () => readonly BucketUsage[]
   readonly requests: Pick<RequestMetrics, 'register'>
@@ -79,14 +79,14 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   counter('uploads_expired', 'Uploads aborted because they were abandoned', () => counters.uploadsExpired)
   counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
   metrics.counterBy({ name: 'objstore_refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
-  gauge('buckets', 'Buckets', () => gauges.buckets)
-  gauge('uploads', 'Multipart uploads under way', () => gauges.uploads)
-  gauge('live_bytes', 'Bytes of the log that are needed', () => gauges.liveBytes)
-  gauge('index_bytes', 'Memory of the key index', () => gauges.indexBytes)
-  gauge('arena_bytes', 'Memory of bodies on their way to the disk', () => gauges.arenaBytes)
-  gauge('read_cache_bytes', 'Memory of pieces of large objects that were read or written', () => gauges.readCacheBytes)
-  gauge('object_cache_bytes', 'Memory of small objects that were read', () => gauges.objectCacheBytes)
-  counter('accept_pauses', ACCEPT_PAUSES_HELP, () => gauges.acceptPauses)
+  gauge('buckets', 'Buckets', gauges.buckets)
+  gauge('uploads', 'Multipart uploads under way', gauges.uploads)
+  gauge('live_bytes', 'Bytes of the log that are needed', gauges.liveBytes)
+  gauge('index_bytes', 'Memory of the key index', gauges.indexBytes)
+  gauge('arena_bytes', 'Memory of bodies on their way to the disk', gauges.arenaBytes)
+  gauge('read_cache_bytes', 'Memory of pieces of large objects that were read or written', gauges.readCacheBytes)
+  gauge('object_cache_bytes', 'Memory of small objects that were read', gauges.objectCacheBytes)
+  counter('accept_pauses', ACCEPT_PAUSES_HELP, gauges.acceptPauses)
   gauge('log_bytes', 'Bytes of the log', () => bytesIn(log.segments))
   gauge('log_committed_position', 'Everything below is durable', () => log.committed)
   counter('log_written_bytes', 'Bytes written by the journal', () => log.counters().bytes)
@@ -100,8 +100,8 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
     log.roomFor('admit'),
   )
   gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
-  gauge('degraded', 'Kinds of trouble that the store works in spite of: /readyz names them', () => gauges.degraded)
-  counter('read_errors', 'Reads of stored data that the disk failed', () => gauges.readErrors)
+  gauge('degraded', 'Kinds of trouble that the store works in spite of: /readyz names them', gauges.degraded)
+  counter('read_errors', 'Reads of stored data that the disk failed', gauges.readErrors)
   const ofBuckets = (name: string, help: string, read: (usage: BucketUsage) => number): void =>
     metrics.gauges({ name: `objstore_bucket_${name}`, help }, () =>
       buckets().map((usage) => [labelsOf(usage), read(usage)]),

@@ -346,36 +346,16 @@ async function openFront(
   const metrics = storeMetrics({
     counters,
     gauges: {
-      get buckets() {
-        return core.state.bucketCount
-      },
-      get uploads() {
-        return core.state.uploads.size
-      },
-      get liveBytes() {
-        return core.state.liveBytes
-      },
-      get indexBytes() {
-        return core.state.index.bytes
-      },
-      get arenaBytes() {
-        return arena.usedBytes
-      },
-      get readCacheBytes() {
-        return engine.store.objects.runs.keptBytes
-      },
-      get objectCacheBytes() {
-        return engine.store.objects.keptBytes
-      },
-      get acceptPauses() {
-        return acceptGate.pauses
-      },
-      get degraded() {
-        return health.degradations().length
-      },
-      get readErrors() {
-        return readErrors.count
-      },
+      buckets: () => core.state.bucketCount,
+      uploads: () => core.state.uploads.size,
+      liveBytes: () => core.state.liveBytes,
+      indexBytes: () => core.state.index.bytes,
+      arenaBytes: () => arena.usedBytes,
+      readCacheBytes: () => engine.store.objects.runs.keptBytes,
+      objectCacheBytes: () => engine.store.objects.keptBytes,
+      acceptPauses: () => acceptGate.pauses,
+      degraded: () => health.degradations().length,
+      readErrors: () => readErrors.count,
     },
     log,
     buckets: () => bucketUsage(core.state, metricsSeriesMax),

@@ -10,19 +10,19 @@ import { Exposition } from '../../support/exposition.ts'
 import { TestBroker, assertRefused } from './support.ts'
 
 const gauges: BrokerGauges = {
-  acceptPauses: 1,
-  streams: 2,
-  groups: 3,
-  activeLeases: 4,
-  delayedRetries: 5,
-  waitingClaims: 6,
-  connections: 11,
-  framesInFlight: 7,
-  degraded: 1,
-  replication: { workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 },
-  readErrors: 8,
-  clockOffsetMs: 8,
-  sleptMs: 9500,
+  acceptPauses: () => 1,
+  streams: () => 2,
+  groups: () => 3,
+  activeLeases: () => 4,
+  delayedRetries: () => 5,
+  waitingClaims: () => 6,
+  connections: () => 11,
+  framesInFlight: () => 7,
+  degraded: () => 1,
+  replication: () => ({ workers: 0, paused: 0, failing: 0, lagging: 0, lagRecords: 0, lagMs: 0 }),
+  readErrors: () => 8,
+  clockOffsetMs: () => 8,
+  sleptMs: () => 9500,
 }
 const log = {
   counters: () => ({ groups: 1, syncs: 2, bytes: 3, syncNanoseconds: 4e9 }),
