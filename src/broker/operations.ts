@@ -9,69 +9,7 @@ import type { Acknowledgement, RecordDurability } from './durability.ts'
 import type { EncodedRecords } from './frames/records-frame.ts'
 import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
-import type {
-  CursorCommitReply,
-  CursorDeleteReply,
-  CursorListReply,
-  CursorRewindReply,
-  DelayedListReply,
-  GroupDeleteReply,
-  GroupListReply,
-  GroupReply,
-  GroupSeekReply,
-  LeaseListReply,
-  ReplayConsumerListReply,
-} from './wire/group-answers.ts'
-import type {
-  ReplicaApplyReply,
-  ReplicationControlReply,
-  ReplicationPollReply,
-  ReplicationStatusReply,
-} from './wire/node-answers.ts'
-import type {
-  AckReply,
-  BatchAckReply,
-  DeadLetterReply,
-  NackReply,
-  RenewReply,
-  RetryReply,
-} from './wire/queue-answers.ts'
-import type {
-  CreateStreamReply,
-  DeleteStreamReply,
-  PublishBatchReply,
-  PublishReply,
-  PurgeStreamReply,
-  RedriveReply,
-  ReplicationReceipt,
-  StreamListReply,
-  StreamReply,
-  UpdateStreamReply,
-} from './wire/record-answers.ts'
-import type {
-  BatchAckBody,
-  ClaimBody,
-  CreateStreamBody,
-  CursorRewindBody,
-  DeadLetterBody,
-  NackBody,
-  PurgeStreamBody,
-  RedriveBody,
-  QuarantineAcknowledgeBody,
-  RenewBody,
-  ReplicaApply,
-  ReplicationControlBody,
-  RetryBody,
-  SeekBody,
-  UpdateStreamBody,
-} from './wire/requests.ts'
-import type {
-  ArchiveManifestReply,
-  QuarantineAcknowledgeReply,
-  QuarantineListReply,
-  RetentionPlanReply,
-  TieringReadinessReply,
-} from './wire/storage-answers.ts'
+import type * as wire from './wire/types.ts'
 
 /** On whose behalf. A stream of another tenant does not exist for it. */
 export interface Caller {
@@ -160,7 +98,7 @@ export interface PublishedRecords {
   readonly offset: number
   readonly ingestTimeMs: number
   readonly acknowledgement: Acknowledgement
-  readonly replication_receipt?: ReplicationReceipt
+  readonly replication_receipt?: wire.ReplicationReceipt
 }
 
 export interface PushRequest {
@@ -204,75 +142,96 @@ export interface Acked {
 }
 
 export interface BrokerOperations {
-  readonly createStream: Operation<[caller: Caller, stream: string, body: CreateStreamBody], CreateStreamReply>
-  readonly listStreams: Operation<[caller: Caller], StreamListReply>
-  readonly describeStream: Operation<[caller: Caller, stream: string], StreamReply>
+  readonly createStream: Operation<
+    [caller: Caller, stream: string, body: wire.CreateStreamBody],
+    wire.CreateStreamReply
+  >
+  readonly listStreams: Operation<[caller: Caller], wire.StreamListReply>
+  readonly describeStream: Operation<[caller: Caller, stream: string], wire.StreamReply>
   /** @param copyRefusal asked about a dead-letter stream that a changed policy keeps; default: all may */
   readonly updateStream: Operation<
-    [caller: Caller, stream: string, body: UpdateStreamBody, force: boolean, copyRefusal?: CopyRefusal],
-    UpdateStreamReply
+    [caller: Caller, stream: string, body: wire.UpdateStreamBody, force: boolean, copyRefusal?: CopyRefusal],
+    wire.UpdateStreamReply
   >
   /** @param force even if a promise breaks: see life-cycle.ts, Y1 */
-  readonly deleteStream: Operation<[caller: Caller, stream: string, force: boolean], DeleteStreamReply>
+  readonly deleteStream: Operation<[caller: Caller, stream: string, force: boolean], wire.DeleteStreamReply>
   readonly purgeStream: Operation<
-    [caller: Caller, stream: string, body: PurgeStreamBody, force: boolean],
-    PurgeStreamReply
+    [caller: Caller, stream: string, body: wire.PurgeStreamBody, force: boolean],
+    wire.PurgeStreamReply
   >
-  readonly redrive: Operation<[caller: Caller, stream: string, body: RedriveBody], RedriveReply>
+  readonly redrive: Operation<[caller: Caller, stream: string, body: wire.RedriveBody], wire.RedriveReply>
 
-  readonly publish: Operation<[caller: Caller, stream: string, input: PublishInput], PublishReply>
+  readonly publish: Operation<[caller: Caller, stream: string, input: PublishInput], wire.PublishReply>
   /** @param inputs a refused one becomes the `error` of its result */
   readonly publishBatch: Operation<
     [caller: Caller, stream: string, inputs: readonly (PublishInput | BrokerError)[]],
-    PublishBatchReply
+    wire.PublishBatchReply
   >
   readonly replay: Operation<
     [caller: Caller, stream: string, request: ReplayRequest, patience?: Patience],
     RenderedJson
   >
 
-  readonly claim: Operation<[caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience], RenderedJson>
-  readonly ack: Operation<[caller: Caller, path: DeliveryPath], AckReply>
+  readonly claim: Operation<[caller: Caller, path: GroupPath, body: wire.ClaimBody, patience: Patience], RenderedJson>
+  readonly ack: Operation<[caller: Caller, path: DeliveryPath], wire.AckReply>
   readonly batchAck: Operation<
-    [caller: Caller, stream: string, subscriptionId: string, body: BatchAckBody],
-    BatchAckReply
+    [caller: Caller, stream: string, subscriptionId: string, body: wire.BatchAckBody],
+    wire.BatchAckReply
   >
-  readonly nack: Operation<[caller: Caller, path: DeliveryPath, body: NackBody], NackReply>
-  readonly renew: Operation<[caller: Caller, path: DeliveryPath, body: RenewBody], RenewReply>
-  readonly retry: Operation<[caller: Caller, path: DeliveryPath, body: RetryBody], RetryReply>
-  readonly deadLetter: Operation<[caller: Caller, path: DeliveryPath, body: DeadLetterBody], DeadLetterReply>
+  readonly nack: Operation<[caller: Caller, path: DeliveryPath, body: wire.NackBody], wire.NackReply>
+  readonly renew: Operation<[caller: Caller, path: DeliveryPath, body: wire.RenewBody], wire.RenewReply>
+  readonly retry: Operation<[caller: Caller, path: DeliveryPath, body: wire.RetryBody], wire.RetryReply>
+  readonly deadLetter: Operation<[caller: Caller, path: DeliveryPath, body: wire.DeadLetterBody], wire.DeadLetterReply>
 
-  readonly listGroups: Operation<[caller: Caller, stream: string], GroupListReply>
-  readonly deleteGroup: Operation<[caller: Caller, path: GroupPath, force: boolean], GroupDeleteReply>
-  readonly seekGroup: Operation<[caller: Caller, path: GroupPath, body: SeekBody], GroupSeekReply>
-  readonly deleteCursor: Operation<[caller: Caller, path: GroupPath, cursor: string, force: boolean], CursorDeleteReply>
-  readonly describeGroup: Operation<[caller: Caller, path: GroupPath], GroupReply>
-  readonly leases: Operation<[caller: Caller, path: GroupPath, includeCompleted: boolean], LeaseListReply>
-  readonly delayed: Operation<[caller: Caller, path: GroupPath], DelayedListReply>
-  readonly replayConsumers: Operation<[caller: Caller, path: GroupPath], ReplayConsumerListReply>
-  readonly cursors: Operation<[caller: Caller, path: GroupPath], CursorListReply>
-  readonly commitCursor: Operation<[caller: Caller, path: GroupPath, cursor: string, offset: number], CursorCommitReply>
+  readonly listGroups: Operation<[caller: Caller, stream: string], wire.GroupListReply>
+  readonly deleteGroup: Operation<[caller: Caller, path: GroupPath, force: boolean], wire.GroupDeleteReply>
+  readonly seekGroup: Operation<[caller: Caller, path: GroupPath, body: wire.SeekBody], wire.GroupSeekReply>
+  readonly deleteCursor: Operation<
+    [caller: Caller, path: GroupPath, cursor: string, force: boolean],
+    wire.CursorDeleteReply
+  >
+  readonly describeGroup: Operation<[caller: Caller, path: GroupPath], wire.GroupReply>
+  readonly leases: Operation<[caller: Caller, path: GroupPath, includeCompleted: boolean], wire.LeaseListReply>
+  readonly delayed: Operation<[caller: Caller, path: GroupPath], wire.DelayedListReply>
+  readonly replayConsumers: Operation<[caller: Caller, path: GroupPath], wire.ReplayConsumerListReply>
+  readonly cursors: Operation<[caller: Caller, path: GroupPath], wire.CursorListReply>
+  readonly commitCursor: Operation<
+    [caller: Caller, path: GroupPath, cursor: string, offset: number],
+    wire.CursorCommitReply
+  >
   readonly rewindCursor: Operation<
-    [caller: Caller, path: GroupPath, cursor: string, body: CursorRewindBody],
-    CursorRewindReply
+    [caller: Caller, path: GroupPath, cursor: string, body: wire.CursorRewindBody],
+    wire.CursorRewindReply
   >
 
   readonly audit: Operation<[caller: Caller, request: AuditRequest], RenderedJson>
 
-  readonly retentionPlan: Operation<[caller: Caller, stream: string, limits: RetentionLimits], RetentionPlanReply>
-  readonly tieringReadiness: Operation<[caller: Caller, stream: string, limits: RetentionLimits], TieringReadinessReply>
-  readonly archiveManifest: Operation<[caller: Caller, stream: string, limits: RetentionLimits], ArchiveManifestReply>
-  readonly quarantine: Operation<[caller: Caller, stream: string], QuarantineListReply>
+  readonly retentionPlan: Operation<[caller: Caller, stream: string, limits: RetentionLimits], wire.RetentionPlanReply>
+  readonly tieringReadiness: Operation<
+    [caller: Caller, stream: string, limits: RetentionLimits],
+    wire.TieringReadinessReply
+  >
+  readonly archiveManifest: Operation<
+    [caller: Caller, stream: string, limits: RetentionLimits],
+    wire.ArchiveManifestReply
+  >
+  readonly quarantine: Operation<[caller: Caller, stream: string], wire.QuarantineListReply>
   readonly acknowledgeQuarantine: Operation<
-    [caller: Caller, stream: string, incidentId: string, body: QuarantineAcknowledgeBody],
-    QuarantineAcknowledgeReply
+    [caller: Caller, stream: string, incidentId: string, body: wire.QuarantineAcknowledgeBody],
+    wire.QuarantineAcknowledgeReply
   >
 
-  readonly replicationStatus: Operation<[caller: Caller], ReplicationStatusReply>
-  readonly pollReplication: Operation<[caller: Caller], ReplicationPollReply>
-  readonly pauseReplication: Operation<[caller: Caller, body: ReplicationControlBody], ReplicationControlReply>
-  readonly resumeReplication: Operation<[caller: Caller, body: ReplicationControlBody], ReplicationControlReply>
-  readonly applyReplica: Operation<[caller: Caller, body: ReplicaApply], ReplicaApplyReply>
+  readonly replicationStatus: Operation<[caller: Caller], wire.ReplicationStatusReply>
+  readonly pollReplication: Operation<[caller: Caller], wire.ReplicationPollReply>
+  readonly pauseReplication: Operation<
+    [caller: Caller, body: wire.ReplicationControlBody],
+    wire.ReplicationControlReply
+  >
+  readonly resumeReplication: Operation<
+    [caller: Caller, body: wire.ReplicationControlBody],
+    wire.ReplicationControlReply
+  >
+  readonly applyReplica: Operation<[caller: Caller, body: wire.ReplicaApply], wire.ReplicaApplyReply>
 }
 
 export type Operations = BrokerOperations & StreamingOperations

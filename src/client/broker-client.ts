@@ -5,54 +5,7 @@
  * Every method rejects with an SdkError.
  */
 import type { Static } from 'typebox'
-import type {
-  CursorCommitReply,
-  CursorDeleteReply,
-  CursorListReply,
-  CursorRewindReply,
-  DelayedListReply,
-  GroupDeleteReply,
-  GroupListReply,
-  GroupReply,
-  GroupSeekReply,
-  LeaseListReply,
-  ReplayConsumerListReply,
-} from '../broker/wire/group-answers.ts'
-import type {
-  AckReply,
-  BatchAckReply,
-  ClaimReply,
-  DeadLetterReply,
-  NackReply,
-  RenewReply,
-  RetryReply,
-} from '../broker/wire/queue-answers.ts'
-import type {
-  CreateStreamReply,
-  DeleteStreamReply,
-  PublishBatchReply,
-  PublishReply,
-  PurgeStreamReply,
-  RedriveReply,
-  ReplayReply,
-  StreamListReply,
-  StreamReply,
-  UpdateStreamReply,
-} from '../broker/wire/record-answers.ts'
-import type {
-  ClaimBody,
-  CreateStreamBody,
-  CursorRewindBody,
-  DeadLetterBody,
-  NackBody,
-  PurgeStreamBody,
-  RedriveBody,
-  RenewBody,
-  RetryBody,
-  SeekBody,
-  UpdateStreamBody,
-} from '../broker/wire/requests.ts'
-import type { AuditPageReply } from '../broker/wire/storage-answers.ts'
+import type * as wire from '../broker/wire/types.ts'
 import type { RecordDurability } from '../broker/durability.ts'
 import type { Headers } from './client-config.ts'
 import type { RetryPolicy } from './retry.ts'
@@ -69,8 +22,8 @@ export interface RecordToPublish {
   readonly durability_mode?: RecordDurability | null
 }
 
-type WirePage = Static<typeof ReplayReply>
-type WireClaim = Static<typeof ClaimReply>
+type WirePage = Static<typeof wire.ReplayReply>
+type WireClaim = Static<typeof wire.ClaimReply>
 type WireDelivery = WireClaim['deliveries'][number]
 export type WireRecord = WirePage['records'][number]
 
@@ -141,7 +94,7 @@ export interface ReplaySubscriptionOptions extends FetchOptions, Stoppable {
 }
 export type Subscription<T> = AsyncGenerator<T, void, undefined>
 
-export interface QueueSubscriptionOptions extends Omit<ClaimBody, 'wait_millis' | 'claim_id'>, Stoppable {
+export interface QueueSubscriptionOptions extends Omit<wire.ClaimBody, 'wait_millis' | 'claim_id'>, Stoppable {
   /** Deliveries that are claimed ahead of the loop; default 0. */
   readonly prefetch?: number | undefined
   /** How many handlers run at once; default 1. A loop handles one delivery at a time. */
@@ -172,32 +125,32 @@ export interface QueueSubscription extends Subscription<Delivery> {
 }
 
 export interface BrokerClient {
-  listStreams(options?: Stoppable): Promise<Static<typeof StreamListReply>>
-  createStream(stream: string, body?: CreateStreamBody, options?: Stoppable): Promise<CreateStreamReply>
-  describeStream(stream: string, options?: Stoppable): Promise<StreamReply>
+  listStreams(options?: Stoppable): Promise<wire.StreamListReply>
+  createStream(stream: string, body?: wire.CreateStreamBody, options?: Stoppable): Promise<wire.CreateStreamReply>
+  describeStream(stream: string, options?: Stoppable): Promise<wire.StreamReply>
   /** What is absent stays, what is null becomes the default. */
-  updateStream(stream: string, body: UpdateStreamBody, options?: Forcible): Promise<UpdateStreamReply>
-  deleteStream(stream: string, options?: Forcible): Promise<DeleteStreamReply>
+  updateStream(stream: string, body: wire.UpdateStreamBody, options?: Forcible): Promise<wire.UpdateStreamReply>
+  deleteStream(stream: string, options?: Forcible): Promise<wire.DeleteStreamReply>
   /** Removes what is below an offset. */
-  purgeStream(stream: string, body: PurgeStreamBody, options?: Forcible): Promise<PurgeStreamReply>
+  purgeStream(stream: string, body: wire.PurgeStreamBody, options?: Forcible): Promise<wire.PurgeStreamReply>
   /** Dead letters of the stream go back where they came from, each once. Go on with `start_offset` set to `next_offset`. */
-  redriveDeadLetters(stream: string, body?: RedriveBody, options?: Stoppable): Promise<RedriveReply>
+  redriveDeadLetters(stream: string, body?: wire.RedriveBody, options?: Stoppable): Promise<wire.RedriveReply>
 
   /** Resolves when the record is as durable as asked. */
-  publish(stream: string, record: RecordToPublish, options?: Stoppable): Promise<PublishReply>
+  publish(stream: string, record: RecordToPublish, options?: Stoppable): Promise<wire.PublishReply>
   /** Tries again what can succeed later: the very same record, with its message id and headers. */
   publishWithRetry(
     stream: string,
     record: RecordToPublish,
     policy?: RetryPolicy,
     options?: Stoppable,
-  ): Promise<PublishReply>
+  ): Promise<wire.PublishReply>
   /** At most 1000, with one commit. A bad one is refused in its own result, and the others are published. */
   publishBatch(
     stream: string,
     records: readonly RecordToPublish[],
     options?: Stoppable,
-  ): Promise<Static<typeof PublishBatchReply>>
+  ): Promise<wire.PublishBatchReply>
 
   /** One page. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. A signal ends a wait. */
   fetch(stream: string, options?: FetchOptions, wait?: Stoppable): Promise<ReplayPage>
@@ -208,50 +161,55 @@ export interface BrokerClient {
   ): Promise<ReplayPage>
   /** All records from a start on, and later ones as they come, until the loop over them is left or the signal is aborted. Claims nothing. */
   subscribeReplay(stream: string, options?: ReplaySubscriptionOptions): Subscription<StoredRecord>
-  listCursors(stream: string, group: string, options?: Stoppable): Promise<Static<typeof CursorListReply>>
+  listCursors(stream: string, group: string, options?: Stoppable): Promise<wire.CursorListReply>
   commitCursor(
     stream: string,
     group: string,
     cursor: string,
     offset: number,
     options?: Stoppable,
-  ): Promise<CursorCommitReply>
+  ): Promise<wire.CursorCommitReply>
   rewindCursor(
     stream: string,
     group: string,
     cursor: string,
-    body: CursorRewindBody,
+    body: wire.CursorRewindBody,
     options?: Stoppable,
-  ): Promise<Static<typeof CursorRewindReply>>
-  deleteCursor(stream: string, group: string, cursor: string, options?: Forcible): Promise<CursorDeleteReply>
+  ): Promise<wire.CursorRewindReply>
+  deleteCursor(stream: string, group: string, cursor: string, options?: Forcible): Promise<wire.CursorDeleteReply>
 
   /** With `wait_millis` the answer waits for a record; a signal ends that wait, and takes nothing. */
-  claimQueue(stream: string, group: string, body?: ClaimBody, options?: Stoppable): Promise<ClaimedDeliveries>
+  claimQueue(stream: string, group: string, body?: wire.ClaimBody, options?: Stoppable): Promise<ClaimedDeliveries>
   /** Deliveries, as they come: see QueueSubscription. */
   subscribeQueue(stream: string, group: string, options?: QueueSubscriptionOptions): QueueSubscription
-  ack(delivery: DeliveryName, options?: Stoppable): Promise<AckReply>
+  ack(delivery: DeliveryName, options?: Stoppable): Promise<wire.AckReply>
   /** Deliveries of one claim, at most 1000, with one commit; each has its own result. */
-  batchAck(deliveries: readonly DeliveryName[], options?: Stoppable): Promise<Static<typeof BatchAckReply>>
-  nack(delivery: DeliveryName, body: NackBody, options?: Stoppable): Promise<NackReply>
-  renewLease(delivery: DeliveryName, body: RenewBody, options?: Stoppable): Promise<RenewReply>
-  retryDelivery(delivery: DeliveryName, body: RetryBody, options?: Stoppable): Promise<RetryReply>
-  deadLetter(delivery: DeliveryName, body: DeadLetterBody, options?: Stoppable): Promise<DeadLetterReply>
+  batchAck(deliveries: readonly DeliveryName[], options?: Stoppable): Promise<wire.BatchAckReply>
+  nack(delivery: DeliveryName, body: wire.NackBody, options?: Stoppable): Promise<wire.NackReply>
+  renewLease(delivery: DeliveryName, body: wire.RenewBody, options?: Stoppable): Promise<wire.RenewReply>
+  retryDelivery(delivery: DeliveryName, body: wire.RetryBody, options?: Stoppable): Promise<wire.RetryReply>
+  deadLetter(delivery: DeliveryName, body: wire.DeadLetterBody, options?: Stoppable): Promise<wire.DeadLetterReply>
 
   inspectLeases(
     stream: string,
     group: string,
     options?: { readonly include_completed?: boolean } & Stoppable,
-  ): Promise<LeaseListReply>
-  inspectDelayedMessages(stream: string, group: string, options?: Stoppable): Promise<DelayedListReply>
-  inspectReplayConsumers(stream: string, group: string, options?: Stoppable): Promise<ReplayConsumerListReply>
-  listConsumerGroups(stream: string, options?: Stoppable): Promise<GroupListReply>
-  deleteConsumerGroup(stream: string, group: string, options?: Forcible): Promise<GroupDeleteReply>
+  ): Promise<wire.LeaseListReply>
+  inspectDelayedMessages(stream: string, group: string, options?: Stoppable): Promise<wire.DelayedListReply>
+  inspectReplayConsumers(stream: string, group: string, options?: Stoppable): Promise<wire.ReplayConsumerListReply>
+  listConsumerGroups(stream: string, options?: Stoppable): Promise<wire.GroupListReply>
+  deleteConsumerGroup(stream: string, group: string, options?: Forcible): Promise<wire.GroupDeleteReply>
   /** The group is given everything again from an offset or a time on. */
-  seekConsumerGroup(stream: string, group: string, body: SeekBody, options?: Stoppable): Promise<GroupSeekReply>
-  describeConsumerGroup(stream: string, group: string, options?: Stoppable): Promise<GroupReply>
+  seekConsumerGroup(
+    stream: string,
+    group: string,
+    body: wire.SeekBody,
+    options?: Stoppable,
+  ): Promise<wire.GroupSeekReply>
+  describeConsumerGroup(stream: string, group: string, options?: Stoppable): Promise<wire.GroupReply>
 
   /** A page of audit events. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. */
-  auditEvents(options?: AuditOptions & Stoppable): Promise<Static<typeof AuditPageReply>>
+  auditEvents(options?: AuditOptions & Stoppable): Promise<Static<typeof wire.AuditPageReply>>
   /** The same page, one event a line in JSON. */
   auditExport(options?: AuditOptions & Stoppable): Promise<string>
 }

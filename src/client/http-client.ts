@@ -2,19 +2,7 @@
  * The client of a broker behind HTTP. It asks what its caller says, and the broker checks it; what would ask another route is refused here.
  * Uses only what browsers have as well. Source: specification "Client library entry points".
  */
-import type {
-  ClaimBody,
-  CreateStreamBody,
-  CursorRewindBody,
-  DeadLetterBody,
-  NackBody,
-  PurgeStreamBody,
-  RedriveBody,
-  RenewBody,
-  RetryBody,
-  SeekBody,
-  UpdateStreamBody,
-} from '../broker/wire/requests.ts'
+import type * as wire from '../broker/wire/types.ts'
 import { deliveriesOf, deliveryOf, forceOf, groupOf, optionsOf, streamOf, tokenOf } from './arguments.ts'
 import type {
   AuditOptions,
@@ -93,7 +81,7 @@ export class HttpClient implements BrokerClient {
     return this.#get(() => STREAMS, options)
   }
 
-  createStream(stream: string, body: CreateStreamBody = {}, options: Stoppable = {}): Reply<'createStream'> {
+  createStream(stream: string, body: wire.CreateStreamBody = {}, options: Stoppable = {}): Reply<'createStream'> {
     return this.#send('PUT', () => streamPath(streamOf(stream)), body, options)
   }
 
@@ -101,7 +89,7 @@ export class HttpClient implements BrokerClient {
     return this.#get(() => streamPath(streamOf(stream)), options)
   }
 
-  updateStream(stream: string, body: UpdateStreamBody, options: Forcible = {}): Reply<'updateStream'> {
+  updateStream(stream: string, body: wire.UpdateStreamBody, options: Forcible = {}): Reply<'updateStream'> {
     return this.#send('PATCH', () => `${streamPath(streamOf(stream))}${forceIn(options)}`, body, options)
   }
 
@@ -109,11 +97,15 @@ export class HttpClient implements BrokerClient {
     return this.#delete(() => streamPath(streamOf(stream)), options)
   }
 
-  purgeStream(stream: string, body: PurgeStreamBody, options: Forcible = {}): Reply<'purgeStream'> {
+  purgeStream(stream: string, body: wire.PurgeStreamBody, options: Forcible = {}): Reply<'purgeStream'> {
     return this.#send('POST', () => `${streamPath(streamOf(stream))}/purge${forceIn(options)}`, body, options)
   }
 
-  redriveDeadLetters(stream: string, body: RedriveBody = {}, options: Stoppable = {}): Reply<'redriveDeadLetters'> {
+  redriveDeadLetters(
+    stream: string,
+    body: wire.RedriveBody = {},
+    options: Stoppable = {},
+  ): Reply<'redriveDeadLetters'> {
     return this.#send('POST', () => `${streamPath(streamOf(stream))}/dead-letters/redrive`, body, options)
   }
 
@@ -202,7 +194,7 @@ export class HttpClient implements BrokerClient {
     stream: string,
     group: string,
     cursor: string,
-    body: CursorRewindBody,
+    body: wire.CursorRewindBody,
     options: Stoppable = {},
   ): Reply<'rewindCursor'> {
     const pathOf = (): string => `${cursorPath(groupOf(stream, group), tokenOf(cursor, 'cursor'))}/rewind`
@@ -218,7 +210,7 @@ export class HttpClient implements BrokerClient {
   async claimQueue(
     stream: string,
     group: string,
-    body: ClaimBody = {},
+    body: wire.ClaimBody = {},
     options: Stoppable = {},
   ): Promise<ClaimedDeliveries> {
     const makeCall = (): Asked => ({
@@ -263,19 +255,19 @@ export class HttpClient implements BrokerClient {
     )
   }
 
-  nack(delivery: DeliveryName, body: NackBody, options: Stoppable = {}): Reply<'nack'> {
+  nack(delivery: DeliveryName, body: wire.NackBody, options: Stoppable = {}): Reply<'nack'> {
     return this.#settle(delivery, 'nack', body, options)
   }
 
-  renewLease(delivery: DeliveryName, body: RenewBody, options: Stoppable = {}): Reply<'renewLease'> {
+  renewLease(delivery: DeliveryName, body: wire.RenewBody, options: Stoppable = {}): Reply<'renewLease'> {
     return this.#deliveryCall(delivery, 'renew', body, options)
   }
 
-  retryDelivery(delivery: DeliveryName, body: RetryBody, options: Stoppable = {}): Reply<'retryDelivery'> {
+  retryDelivery(delivery: DeliveryName, body: wire.RetryBody, options: Stoppable = {}): Reply<'retryDelivery'> {
     return this.#settle(delivery, 'retry', body, options)
   }
 
-  deadLetter(delivery: DeliveryName, body: DeadLetterBody, options: Stoppable = {}): Reply<'deadLetter'> {
+  deadLetter(delivery: DeliveryName, body: wire.DeadLetterBody, options: Stoppable = {}): Reply<'deadLetter'> {
     return this.#settle(delivery, 'dead-letter', body, options)
   }
 
@@ -309,7 +301,7 @@ export class HttpClient implements BrokerClient {
   seekConsumerGroup(
     stream: string,
     group: string,
-    body: SeekBody,
+    body: wire.SeekBody,
     options: Stoppable = {},
   ): Reply<'seekConsumerGroup'> {
     return this.#send('POST', () => `${groupPath(groupOf(stream, group))}/seek`, body, options)

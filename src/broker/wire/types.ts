@@ -1,0 +1,7 @@
+/** Every request and answer of the broker by its name, for what speaks of many: `import type * as wire`. */
+export type * from './group-answers.ts'
+export type * from './node-answers.ts'
+export type * from './queue-answers.ts'
+export type * from './record-answers.ts'
+export type * from './requests.ts'
+export type * from './storage-answers.ts'
