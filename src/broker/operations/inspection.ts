@@ -7,14 +7,7 @@ import type { Caller, GroupPath } from '../operations.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseEntry } from '../state/group.ts'
 import type { DelayedEntry } from '../state/group-listing.ts'
-import type {
-  CursorListReply,
-  DelayedListReply,
-  GroupListReply,
-  GroupReply,
-  LeaseListReply,
-  ReplayConsumerListReply,
-} from '../wire/group-answers.ts'
+import type * as wire from '../wire/types.ts'
 import type { Core } from '../engine/core.ts'
 import { finishedOf, progressOf } from '../state/group-progress.ts'
 import type { Group, StreamState } from '../state/state.ts'
@@ -27,13 +20,13 @@ export class Inspection {
   }
 
   /** Made in slices: a group that comes into being meanwhile may be in the list or not. */
-  groups(caller: Caller, name: string): Decision<GroupListReply, Change> {
+  groups(caller: Caller, name: string): Decision<wire.GroupListReply, Change> {
     const core = this.#core
     const stream = core.anyStream(caller, name)
     if (stream instanceof Error) return stream
     return found(async () => {
       const groups = Array.from(stream.groups.values())
-      const listed: GroupListReply['consumer_groups'] = []
+      const listed: wire.GroupListReply['consumer_groups'] = []
       for (let from = 0; from < groups.length; from += SLICE_ENTRIES) {
         if (from > 0) await core.turn()
         for (const group of groups.slice(from, from + SLICE_ENTRIES)) {
@@ -57,7 +50,7 @@ export class Inspection {
     }
   }
 
-  describeGroup(caller: Caller, path: GroupPath): Decision<GroupReply, Change> {
+  describeGroup(caller: Caller, path: GroupPath): Decision<wire.GroupReply, Change> {
     return this.#of(caller, path, (stream, group) => {
       const queue = group?.queue ?? GroupState.create()
       return {
@@ -71,7 +64,7 @@ export class Inspection {
   }
 
   /** Made in slices. */
-  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Decision<LeaseListReply, Change> {
+  leases(caller: Caller, path: GroupPath, includeCompleted: boolean): Decision<wire.LeaseListReply, Change> {
     const { time, turn } = this.#core
     const stream = this.#core.anyStream(caller, path.stream)
     if (stream instanceof Error) return stream
@@ -80,7 +73,7 @@ export class Inspection {
     if (group === undefined) return replied({ ...named, lease_count: 0, leases: [], truncated: false })
     return found(async () => {
       const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
-      const leases: LeaseListReply['leases'] = []
+      const leases: wire.LeaseListReply['leases'] = []
       for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {
         if (from > 0) await turn()
         leases.push(...this.#leaseEntries(group, entries.slice(from, from + SLICE_ENTRIES)))
@@ -89,7 +82,7 @@ export class Inspection {
     })
   }
 
-  #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): LeaseListReply['leases'] {
+  #leaseEntries({ number }: Group, entries: readonly LeaseEntry[]): wire.LeaseListReply['leases'] {
     const { tokens, time } = this.#core
     const nowMs = time.nowMs()
     const claims = entries.flatMap(({ claimNumber }) => claimNumber ?? [])
@@ -108,7 +101,7 @@ export class Inspection {
     }))
   }
 
-  delayed(caller: Caller, path: GroupPath): Decision<DelayedListReply, Change> {
+  delayed(caller: Caller, path: GroupPath): Decision<wire.DelayedListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       if (group === undefined) return { delayed_count: 0, delayed: [], truncated: false }
       const { entries, truncated } = group.queue.delayed(LIST_ENTRIES_MAX)
@@ -116,7 +109,7 @@ export class Inspection {
     })
   }
 
-  replayConsumers(caller: Caller, path: GroupPath): Decision<ReplayConsumerListReply, Change> {
+  replayConsumers(caller: Caller, path: GroupPath): Decision<wire.ReplayConsumerListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       const consumers = Array.from(group?.observations ?? [], ([consumerId, seen]) => ({
         consumer_id: consumerId,
@@ -129,7 +122,7 @@ export class Inspection {
     })
   }
 
-  cursors(caller: Caller, path: GroupPath): Decision<CursorListReply, Change> {
+  cursors(caller: Caller, path: GroupPath): Decision<wire.CursorListReply, Change> {
     return this.#of(caller, path, (_stream, group) => {
       const cursors = cursorsOf(group)
       return { cursor_count: cursors.length, cursors }

@@ -12,15 +12,7 @@ import type { AckedPairs, Caller, DeliveryPath } from '../operations.ts'
 import { BrokerError, refuse } from '../refusals.ts'
 import { keptReason } from '../state/reasons.ts'
 import type { DeliveryName, SubscriptionName } from '../tokens.ts'
-import type {
-  AckReply,
-  BatchAckReply,
-  DeadLetterReply,
-  NackReply,
-  RenewReply,
-  RetryReply,
-} from '../wire/queue-answers.ts'
-import type { BatchAckBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
+import type * as wire from '../wire/types.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { DeadLetterOrder, Endings, Failed, PolicyOutcome } from './endings.ts'
@@ -68,7 +60,7 @@ export class Queue {
 
   // Resolutions
 
-  ack(caller: Caller, path: DeliveryPath): Decision<AckReply, Change> {
+  ack(caller: Caller, path: DeliveryPath): Decision<wire.AckReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
@@ -91,8 +83,8 @@ export class Queue {
     caller: Caller,
     stream: string,
     subscriptionId: string,
-    body: BatchAckBody,
-  ): Decision<BatchAckReply, Change> {
+    body: wire.BatchAckBody,
+  ): Decision<wire.BatchAckReply, Change> {
     const { delivery_ids: ids } = body
     const { subscription, deliveries } = this.#core.tokens.open(subscriptionId, ids)
     const named = deliveries.map((delivery, i) => ({ subscription, delivery, key: ids[i]! }))
@@ -165,7 +157,7 @@ export class Queue {
     })
   }
 
-  nack(caller: Caller, path: DeliveryPath, body: NackBody): Decision<NackReply, Change> {
+  nack(caller: Caller, path: DeliveryPath, body: wire.NackBody): Decision<wire.NackReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
@@ -182,11 +174,11 @@ export class Queue {
     }
     const order = { reason: body.reason, cause: 'policy', ...caller } as const
     const again = (): Active | Error => this.#active(caller, path)
-    const replyOf = (outcome: PolicyOutcome): NackReply => ({ ...identity, ...policyReply(outcome) })
+    const replyOf = (outcome: PolicyOutcome): wire.NackReply => ({ ...identity, ...policyReply(outcome) })
     return this.#endings.applyPolicy(active, again, order, replyOf, nacked)
   }
 
-  renew(caller: Caller, path: DeliveryPath, body: RenewBody): Decision<RenewReply, Change> {
+  renew(caller: Caller, path: DeliveryPath, body: wire.RenewBody): Decision<wire.RenewReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
@@ -216,7 +208,7 @@ export class Queue {
     }
   }
 
-  retry(caller: Caller, path: DeliveryPath, body: RetryBody): Decision<RetryReply, Change> {
+  retry(caller: Caller, path: DeliveryPath, body: wire.RetryBody): Decision<wire.RetryReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
@@ -237,7 +229,7 @@ export class Queue {
     }
   }
 
-  deadLetter(caller: Caller, path: DeliveryPath, body: DeadLetterBody): Decision<DeadLetterReply, Change> {
+  deadLetter(caller: Caller, path: DeliveryPath, body: wire.DeadLetterBody): Decision<wire.DeadLetterReply, Change> {
     const core = this.#core
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
@@ -248,7 +240,7 @@ export class Queue {
     if (target === path.stream) return refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
-    return this.#endings.deadLetter<DeadLetterReply>(() => this.#active(caller, path), order, {
+    return this.#endings.deadLetter<wire.DeadLetterReply>(() => this.#active(caller, path), order, {
       instead: () => null,
       copied: (deadLetterOffset) => ({
         ...identityOf(path, active.group),

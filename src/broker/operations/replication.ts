@@ -14,14 +14,7 @@ import type { Caller } from '../operations.ts'
 import type { TenantQuotas } from '../quotas.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
-import type {
-  ReplicationControlReply,
-  ReplicationPollReply,
-  ReplicationStatusReply,
-  ReplicationWorkerEntry,
-} from '../wire/node-answers.ts'
-import type { ReplicationReceipt } from '../wire/record-answers.ts'
-import type { ReplicationControlBody } from '../wire/requests.ts'
+import type * as wire from '../wire/types.ts'
 import type { Core } from '../engine/core.ts'
 import type { StreamState } from '../state/state.ts'
 import { notAcknowledged } from './replication-worker.ts'
@@ -63,9 +56,9 @@ export class Replication {
 
   // Operators
 
-  status(caller: Caller): Decision<ReplicationStatusReply, Change> {
+  status(caller: Caller): Decision<wire.ReplicationStatusReply, Change> {
     const { state } = this.#core
-    const targets: ReplicationStatusReply['targets'] = []
+    const targets: wire.ReplicationStatusReply['targets'] = []
     for (const stream of state.streamsOf(caller.tenant)) {
       for (const { link, next, skipped } of stream.replicated?.links() ?? []) {
         targets.push({
@@ -109,12 +102,12 @@ export class Replication {
     })
   }
 
-  poll(caller: Caller): Decision<ReplicationPollReply, Change> {
+  poll(caller: Caller): Decision<wire.ReplicationPollReply, Change> {
     const workers = this.#workers
     return workers === null ? notConfigured() : found(() => this.#poll(caller, workers))
   }
 
-  async #poll(caller: Caller, workers: ReplicationWorkers): Promise<ReplicationPollReply> {
+  async #poll(caller: Caller, workers: ReplicationWorkers): Promise<wire.ReplicationPollReply> {
     const polled = this.#workersOf(caller).slice(0, POLLED_MAX)
     const countsOf = (): { batches: number; records: number } => ({
       batches: polled.reduce((sum, { shippedBatches }) => sum + shippedBatches, 0),
@@ -134,19 +127,19 @@ export class Replication {
     }
   }
 
-  pause(caller: Caller, body: ReplicationControlBody): Decision<ReplicationControlReply, Change> {
+  pause(caller: Caller, body: wire.ReplicationControlBody): Decision<wire.ReplicationControlReply, Change> {
     return this.#control(caller, body, 'paused')
   }
 
-  resume(caller: Caller, body: ReplicationControlBody): Decision<ReplicationControlReply, Change> {
+  resume(caller: Caller, body: wire.ReplicationControlBody): Decision<wire.ReplicationControlReply, Change> {
     return this.#control(caller, body, 'resumed')
   }
 
   #control(
     caller: Caller,
-    body: ReplicationControlBody,
+    body: wire.ReplicationControlBody,
     state: 'paused' | 'resumed',
-  ): Decision<ReplicationControlReply, Change> {
+  ): Decision<wire.ReplicationControlReply, Change> {
     const core = this.#core
     const workers = this.#controlled(caller, body)
     if (workers instanceof Error) return workers
@@ -194,7 +187,7 @@ export class Replication {
     }
   }
 
-  #controlled(caller: Caller, body: ReplicationControlBody): readonly ReplicationWorker[] | BrokerError {
+  #controlled(caller: Caller, body: wire.ReplicationControlBody): readonly ReplicationWorker[] | BrokerError {
     const workers = this.#workers
     if (workers === null) return notConfigured()
     const isOwn = (body.tenant ?? caller.tenant) === caller.tenant
@@ -224,7 +217,7 @@ export class Replication {
   }
 
   /** The records [first, end), which are stored here. Rejects with a BrokerError when the target does not have them in time. */
-  acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<ReplicationReceipt> {
+  acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<wire.ReplicationReceipt> {
     if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
     const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX
     const worker = this.#workerOf(stream, name)
@@ -260,7 +253,7 @@ const identityOf = ({ stream, link }: ReplicationWorker) => ({
   policy: link.policy,
 })
 
-function entryOf(worker: ReplicationWorker): ReplicationWorkerEntry {
+function entryOf(worker: ReplicationWorker): wire.ReplicationWorkerEntry {
   const { stream, link, failure } = worker
   const paused = stream.replicated?.paused(link) ?? null
   return {
@@ -292,7 +285,7 @@ function statusOf(workers: readonly ReplicationWorker[]): string {
   return workers.length > 0 && workers.every(({ isPaused }) => isPaused) ? 'paused' : 'running'
 }
 
-function transportOf(workers: readonly ReplicationWorker[]): ReplicationPollReply['transport'] {
+function transportOf(workers: readonly ReplicationWorker[]): wire.ReplicationPollReply['transport'] {
   const failures = workers.flatMap(({ failure }) => failure ?? [])
   const last = failures.toSorted((a, b) => b.atMs - a.atMs)[0]
   const isUsed = workers.some(({ lastShippedAtMs }) => lastShippedAtMs !== null)

@@ -6,14 +6,7 @@ import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import type { Change } from '../frames/change.ts'
 import type { Caller, RetentionLimits } from '../operations.ts'
 import { BrokerError, refuse } from '../refusals.ts'
-import type { QuarantineAcknowledgeBody } from '../wire/requests.ts'
-import type {
-  ArchiveManifestReply,
-  QuarantineAcknowledgeReply,
-  QuarantineListReply,
-  RetentionPlanReply,
-  TieringReadinessReply,
-} from '../wire/storage-answers.ts'
+import type * as wire from '../wire/types.ts'
 import type { Core } from '../engine/core.ts'
 import { incidentsOf, segmentId } from './incidents.ts'
 import { planRetention } from '../engine/retention-plan.ts'
@@ -23,7 +16,7 @@ import type { StreamState } from '../state/state.ts'
 /** Of one segment, what is of the stream. */
 interface Share {
   readonly base: number
-  readonly entry: TieringReadinessReply['eligible_segments'][number]
+  readonly entry: wire.TieringReadinessReply['eligible_segments'][number]
 }
 
 export class Storage {
@@ -33,12 +26,12 @@ export class Storage {
     this.#core = core
   }
 
-  retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Decision<RetentionPlanReply, Change> {
+  retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Decision<wire.RetentionPlanReply, Change> {
     const stream = this.#stream(caller, name)
     return stream instanceof Error ? stream : found(() => this.#retentionPlan(stream, limits))
   }
 
-  async #retentionPlan(stream: StreamState, limits: RetentionLimits): Promise<RetentionPlanReply> {
+  async #retentionPlan(stream: StreamState, limits: RetentionLimits): Promise<wire.RetentionPlanReply> {
     const core = this.#core
     const { name } = stream
     const plan = await planRetention(core, stream, limits)
@@ -69,7 +62,11 @@ export class Storage {
   }
 
   /** What could be moved to cheaper storage: sealed segments, without damage, that limits (if there are any) no longer keep here. */
-  tieringReadiness(caller: Caller, name: string, limits: RetentionLimits): Decision<TieringReadinessReply, Change> {
+  tieringReadiness(
+    caller: Caller,
+    name: string,
+    limits: RetentionLimits,
+  ): Decision<wire.TieringReadinessReply, Change> {
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
     return found(async () => {
@@ -86,7 +83,7 @@ export class Storage {
     })
   }
 
-  archiveManifest(caller: Caller, name: string, limits: RetentionLimits): Decision<ArchiveManifestReply, Change> {
+  archiveManifest(caller: Caller, name: string, limits: RetentionLimits): Decision<wire.ArchiveManifestReply, Change> {
     const core = this.#core
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
@@ -111,7 +108,7 @@ export class Storage {
     })
   }
 
-  quarantine(caller: Caller, name: string): Decision<QuarantineListReply, Change> {
+  quarantine(caller: Caller, name: string): Decision<wire.QuarantineListReply, Change> {
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
     const incidents = incidentsOf(this.#core, stream)
@@ -122,8 +119,8 @@ export class Storage {
     caller: Caller,
     name: string,
     incidentId: string,
-    body: QuarantineAcknowledgeBody,
-  ): Decision<QuarantineAcknowledgeReply, Change> {
+    body: wire.QuarantineAcknowledgeBody,
+  ): Decision<wire.QuarantineAcknowledgeReply, Change> {
     const core = this.#core
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
@@ -155,7 +152,7 @@ export class Storage {
   async #tiering(
     stream: StreamState,
     limits: RetentionLimits,
-  ): Promise<{ eligible: Share[]; blocked: TieringReadinessReply['blocked'] }> {
+  ): Promise<{ eligible: Share[]; blocked: wire.TieringReadinessReply['blocked'] }> {
     const core = this.#core
     const hasLimit = limits.maxAgeMs !== null || limits.maxBytes !== null
     const keptFrom = hasLimit ? (await planRetention(core, stream, limits)).plannedFloor : stream.visibleNext
