@@ -102,7 +102,7 @@ export class SettingProblems {
   }
 }
 
-/** Reads every setting of the table. Whoever takes the value of a bad one must be within `SettingProblems.check`, or behind `throwIfAny`. */
+/** Reads every setting of the table. Code that takes the value of a bad one must be within `SettingProblems.check`, or behind `throwIfAny`. */
 export function readSettings<Table extends SettingsTable>(
   table: Table,
   env: Environment,

@@ -5,9 +5,8 @@
  *     exactly once; there the service gives back places and memory of the request
  * E2  at most one answer; later answers, and answers after an abort, are ignored
  * E3  nothing is read from the request after `begin`, and nothing touches the response after the end
- * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence. A body
- *     ends in `timedOut` only when nothing comes for 30 s, or when it is given up for another
- *     request (slow-clients.ts)
+ * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence. It ends in
+ *     `timedOut` only when nothing comes for 30 s, or when it is given up for another request (slow-clients.ts)
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
  *     next request. It is closed only after a time-out, because the client stopped in the middle of a body, and after a request whose headers do
  *     not say clearly where its body ends

@@ -1,4 +1,4 @@
-/** Who hears of what happens to a log. */
+/** The listeners of a log. */
 import type { LogState } from './log-options.ts'
 import type { SegmentInfo } from './segment-list.ts'
 

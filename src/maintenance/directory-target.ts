@@ -2,7 +2,7 @@
  * Backups in a directory.
  *
  * D1  a file is written beside its place, synced, renamed, and its directory synced (T1 of target.ts)
- * D2  who writes has the lock of the directory, who reads shares it. A file system without locks has no such protection
+ * D2  a backup locks the directory for itself, readers share the lock. A file system without locks has no such protection
  */
 import { StoreError } from '../errors.ts'
 import type { DirectoryLock } from '../log/environment.ts'

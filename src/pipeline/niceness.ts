@@ -4,7 +4,7 @@ import { getPriority, setPriority } from 'node:os'
 /** What has 0 gets ten times as much of a core that both want. */
 const GIVES_WAY = 10
 
-/** Of the calling thread alone. A process that was begun below that stays there: going up needs a right. */
+/** Lowers the calling thread alone. A process that was begun below stays there, because going up needs a right. */
 export function giveWay(): void {
   setPriority(Math.max(getPriority(), GIVES_WAY))
 }

@@ -3,9 +3,8 @@
  *
  * R1  the permission of a row is what a caller needs; a row's endpoint has no other way to its caller. In `insecure-local` everybody has all of
  *     them, and web pages are kept away from everything that is not public
- * R2  where credentials are asked for, everything but the health and the standing routes asks for them first, routes that there are not
- *     included. What is asked on the
- *     streaming connection needs the permission of its route, message by message (../connection/session.ts C2)
+ * R2  where credentials are asked for, all paths but those of health and the standing routes ask for them first, also paths without a
+ *     route. Each message of the streaming connection needs the permission of its route (../connection/session.ts C2)
  */
 import assert from 'node:assert/strict'
 import { leaderUrlOf } from '../../http/cluster.ts'

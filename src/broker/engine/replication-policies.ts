@@ -75,7 +75,7 @@ export class ReplicationPolicies {
     return Math.max(0, to - from - passed)
   }
 
-  /** Who has still to send records below `end`, those that are not visible yet included. */
+  /** The policies that have still to send records below `end`, and how many; records that are not visible yet count. */
   unsentBelow(stream: StreamState, end: number): { readonly policy: ReplicationPolicy; readonly records: number }[] {
     return this.of(stream).flatMap((policy) => {
       const records = this.countBetween(stream, policy, Math.max(nextOf(stream, policy), stream.floor), end)

@@ -1,7 +1,7 @@
 /**
  * Audit events of access: who was refused, and files of the operator that were read again.
  *
- * U1  at most one refusal a second and principal: whoever is refused in a loop must not fill the log
+ * U1  at most one refusal a second and principal: a client that is refused in a loop must not fill the log
  * U2  credentials that are nobody's have no tenant: the event is the operator's, at most one a second for all of them together, with how many
  *     they were. Requests that bring no credentials at all are none of it
  * U3  an event that the log does not take is lost, and nobody is refused or served another way for it
@@ -10,7 +10,7 @@ import type { Core } from '../engine/core.ts'
 import type { Caller } from '../operations.ts'
 
 const REFUSALS_EVERY_MS = 1000
-/** Who shows credentials that are nobody's. */
+/** The principal of a caller whose credentials are nobody's. */
 const UNKNOWN = 'unknown'
 /** Principals that are remembered. */
 const REMEMBERED_MAX = 10_000

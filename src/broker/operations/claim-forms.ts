@@ -6,7 +6,7 @@ import type { StreamState } from '../state/state.ts'
 import { claimReply, deliveriesFrame, emptyClaimReply } from './claim-reply.ts'
 import type { ClaimedGroup } from './claim-reply.ts'
 
-/** Of a group that does not exist yet, for ids that name nothing. */
+/** Number of a group that does not exist yet, for ids that name nothing. */
 const NO_GROUP = 0xffff_ffff
 
 export interface Delivery {

@@ -44,7 +44,7 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** Of the records of a claim that is repeated, when some were moved meanwhile. */
+/** How often the records of a repeated claim are read, when some were moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 const UNREADABLE = 'the records cannot be read at present: repeat the request'
 
@@ -244,7 +244,7 @@ export class Claims {
     return waitMs === 0 ? null : this.#parts.core.time.nowMs() + waitMs
   }
 
-  /** Of one that is not sealed, as far as it can have been written. */
+  /** Length of a segment; where it is not sealed, how far it can have been written. */
   #segmentBytes(segmentBase: number): number {
     const { log, appender } = this.#parts.core
     const segment = log.segments.find(({ base }) => base === segmentBase)
@@ -252,7 +252,7 @@ export class Claims {
   }
 }
 
-/** Of a claim of one group. */
+/** Names a claim among those of all groups. */
 const nameOf = (groupNumber: number, claimNumber: number): string => `${groupNumber}/${claimNumber}`
 
 /** Likewise, with a promise that resolves when it was answered or refused. */
@@ -271,7 +271,7 @@ function awaitable<Reply>(given: Answer<Reply>): { answer: Answer<Reply>; answer
   return { answer, answered: promise }
 }
 
-/** Who reads the records of a lease. */
+/** Reads the records of a lease. */
 type Reading = Pick<Giving<unknown>, 'read' | 'readAgain'>
 
 /** From a lease to its answer: the records are read while its frame is on its way. */

@@ -28,7 +28,7 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** Of one record, when it was moved meanwhile. */
+/** How often one record is read, when it was moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 
 /** A delivery that did not succeed. */

@@ -1,8 +1,8 @@
 /**
  * Dead letters that go back: copies of records are appended again to the streams that their headers name.
  *
- * D1  a copy is used once: the frame that brings its record back also says so of the copy. Whoever asks again, after a crash too, hears that
- *     it was used. If that record turned out to be damaged, the copy can be used again
+ * D1  a copy is used once: the frame that brings its record back also says so of the copy. A request that comes again, after a crash too, is told
+ *     that it was used. If that record turned out to be damaged, the copy can be used again
  * D2  a request looks at REDRIVE_RECORDS_MAX copies at most, and brings back REDRIVE_BYTES_MAX of them, one record at least
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'

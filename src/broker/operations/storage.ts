@@ -13,7 +13,7 @@ import { planRetention } from '../engine/retention-plan.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { StreamState } from '../state/state.ts'
 
-/** Of one segment, what is of the stream. */
+/** What one segment has of the stream. */
 interface Share {
   readonly base: number
   readonly entry: wire.TieringReadinessReply['eligible_segments'][number]

@@ -349,7 +349,7 @@ function payloadBytesOf({ payload }: PublishInput): number {
   return payload.encoding === 'hex' ? payload.text.length / 2 : Buffer.byteLength(payload.text)
 }
 
-/** Of a batch: all its records are stored together, in the strongest class among them. */
+/** The records of a batch are stored together, in the strongest class among them. */
 function strongest(classes: readonly Class[]): Class {
   return classes.reduce((best, each) => (rank(each) > rank(best) ? each : best), WEAKEST)
 }

@@ -9,7 +9,7 @@
 
 import { CLAIM_BYTES_MAX } from '../limits.ts'
 
-/** Of the payload of one page. */
+/** Bytes of payload in one page. */
 export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
 const PAYLOAD_BYTES_MIN = 64 * 1024
 const HELD_BYTES_MAX = 128 * 1024 * 1024

@@ -1,8 +1,8 @@
 /**
  * What groups come to together, kept as they change: a scrape reads the sums, however many groups there are.
  *
- * T1  each sum is that of what its groups were counted as last, and of `lag` of what their streams were counted as. Who changes a group or the
- *     offsets of a stream has it counted
+ * T1  each sum is that of what its groups were counted as last, and of `lag` of what their streams were counted as. Code that
+ *     changes a group, or the offsets of a stream, has it counted
  * T2  the groups of a tenant stand in the order in which they came into being
  */
 import type { IntervalSet } from '../interval-set.ts'

@@ -54,7 +54,7 @@ export interface ReadFrame {
 }
 
 interface HowToRead {
-  /** Whoever asks is soon done with it, and gives its memory back (R3). */
+  /** The caller is soon done with it, and gives its memory back (R3). */
   readonly isPassing: boolean
   /** As in a `FrameToRead`. */
   readonly isAgain: boolean

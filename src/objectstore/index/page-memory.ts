@@ -1,7 +1,7 @@
 /**
  * The memory of all pages: chunks outside the JavaScript heap, each of many pages. The system gives a new chunk memory only where it is written.
  *
- * M1  pages are numbered 0 ..< count without gaps. Who gives one back moves the last one into its place, so memory never has holes
+ * M1  pages are numbered 0 ..< count without gaps. The caller that gives one back moves the last one into its place, so memory never has holes
  */
 import assert from 'node:assert/strict'
 

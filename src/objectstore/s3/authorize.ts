@@ -4,8 +4,8 @@
  * Z1  a principal needs the permission for what it does, in every bucket. An anonymous caller has no permissions. It, and a principal that
  *     does not own the bucket, needs the bucket's policy to allow the action
  * Z2  a bucket of another principal is not there (NoSuchBucket) unless its policy allows the action, so that asking tells nothing about it.
- *     Who comes without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, who
- *     could not be allowed it whatever it says is refused before it is read
+ *     A caller without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, a caller
+ *     that nothing in it could help is refused before it is read
  * Z3  the owner may do everything that the policy does not deny, and always see, replace and remove the policy
  * Z4  policies are asked in slices (pace.ts), and about keys no longer than a key can be
  */

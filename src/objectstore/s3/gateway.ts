@@ -1,8 +1,8 @@
 /**
  * The object store over HTTP: its management routes, and the gateway behind them for all other requests.
  *
- * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket, policy; then its operation's handler
- * has it.
+ * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket,
+ * policy. Then the handler of its operation has it.
  *
  * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
  *     they are (operations-table O4)
