@@ -87,28 +87,20 @@ export class RecordReads {
     return this.#queue.waiting
   }
 
-  /** At once when they are in memory. @param audited of the audit stream */
-  deliveries(
-    index: RecordIndex,
-    offsets: readonly number[],
-    audited = false,
-  ): RenderedRecords | Promise<RenderedRecords> {
+  /** At once when they are in memory. Nothing is claimed from the audit stream. */
+  deliveries(index: RecordIndex, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
     const places = placesOf(index, offsets)
-    return (audited ? null : this.inMemory?.deliveries(places)) ?? this.#deliveries(READ_DELIVERIES, places, audited)
+    return this.inMemory?.deliveries(places) ?? this.#deliveries(READ_DELIVERIES, places)
   }
 
   /** The records as they stand in their frames, each behind its ingest time as a u64. */
   storedRecords(index: RecordIndex, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
     const places = placesOf(index, offsets)
-    return this.inMemory?.deliveries(places, true) ?? this.#deliveries(READ_RECORDS, places, false)
+    return this.inMemory?.deliveries(places, true) ?? this.#deliveries(READ_RECORDS, places)
   }
 
-  async #deliveries(
-    kind: typeof READ_DELIVERIES | typeof READ_RECORDS,
-    places: Places,
-    audited: boolean,
-  ): Promise<RenderedRecords> {
-    const { text, textDone, numbers, unreadable } = await this.#ask(kind, audited, 0, places)
+  async #deliveries(kind: typeof READ_DELIVERIES | typeof READ_RECORDS, places: Places): Promise<RenderedRecords> {
+    const { text, textDone, numbers, unreadable } = await this.#ask(kind, false, 0, places)
     const begin = numbers[0] ?? 0
     const end = numbers.at(-1) ?? 0
     return {
