@@ -18,8 +18,8 @@ const HASH_FACTOR = 0x9e3779b1
 const BYTES_PER_BIT = 4
 const BITS_MIN = 1 << 8
 const BITS_MAX = 1 << 17
-/** It takes about a millisecond for two MiB: a search goes on to answer, and leaves the rest to the next one. */
-const NOTED_PER_SEARCH = 48 * 1024 * 1024
+/** In lower case; 0 for what is of no word. */
+const FOLDED = LOWER.map((lower, byte) => (ASCII_OF_WORD[byte] === 0 ? 0 : lower))
 
 /** The runs of one text; a frame without one of them does not have the text. */
 type Grams = readonly number[]
@@ -64,7 +64,6 @@ export class FrameTest {
   readonly #frames: Map<number, Uint32Array>
   readonly #grams: readonly Grams[] | null
   readonly #take: (bytes: number) => boolean
-  #noted = 0
 
   /** @param take whether there is room for so many bytes, which are taken then */
   constructor(frames: Map<number, Uint32Array>, grams: readonly Grams[] | null, take: (bytes: number) => boolean) {
@@ -80,12 +79,14 @@ export class FrameTest {
     return bits === undefined || this.#grams.some((grams) => grams.every((gram) => has(bits, gram)))
   }
 
-  /** After the frame was read. */
+  /**
+   * After the frame was read. That makes the first search of a frame half as long again; searches come in series, and to leave some of it to the next
+   * ones has each of them read what is left.
+   */
   note(frameOffset: number, batch: RecordBatch): void {
     const { body } = batch
-    if (this.#grams === null || this.#noted > NOTED_PER_SEARCH || this.#frames.has(frameOffset)) return
+    if (this.#grams === null || this.#frames.has(frameOffset)) return
     if (batch.mayHaveEscapes) return
-    this.#noted += body.byteLength
     let bitCount = BITS_MIN
     while (bitCount < BITS_MAX && bitCount * BYTES_PER_BIT < body.byteLength) bitCount *= 2
     if (this.#take(bitCount / 8)) this.#frames.set(frameOffset, bitsOf(body, bitCount))
@@ -98,12 +99,12 @@ function bitsOf(body: Uint8Array, bitCount: number): Uint32Array {
   let run = 0
   let gram = 0
   for (let at = 0; at < body.byteLength; at++) {
-    const byte = body[at]!
-    if (ASCII_OF_WORD[byte] === 0) {
+    const byte = FOLDED[body[at]!]!
+    if (byte === 0) {
       run = 0
       continue
     }
-    gram = (gram << 8) | LOWER[byte]!
+    gram = (gram << 8) | byte
     if (++run < GRAM) continue
     const bit = Math.imul(gram, HASH_FACTOR) >>> shift
     bits[bit >>> 5]! |= 1 << (bit & 31)
