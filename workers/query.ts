@@ -16,9 +16,12 @@ import { SurveyEngine, isSurvey } from '../src/logstore/survey/engine.ts'
 import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
 const MIB = 1024 * 1024
-/** There are more threads when they wait for a bucket, and behind them is a cache that they share. */
+/**
+ * There are more threads when they wait for a bucket, and behind them is a cache that they share. Pieces of a local log: a search for a rare word asks the
+ * filter of each block, 35 MB for 10 million records, and if they do not all have room it finds none of them.
+ */
 const CACHES = {
-  local: { blocks: 64 * MIB, batches: 64 * MIB, pieces: 64 * MIB },
+  local: { blocks: 64 * MIB, batches: 64 * MIB, pieces: 48 * MIB },
   remote: { blocks: 16 * MIB, batches: 16 * MIB, pieces: 32 * MIB },
 }
 

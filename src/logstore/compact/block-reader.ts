@@ -20,8 +20,11 @@ export class BlockKeys {
   readonly timeHigh: Uint32Array
   readonly timeLow: Uint32Array
   readonly entry: Uint32Array
+  /** In memory: many times what is stored, where rows follow each other evenly. */
+  readonly heldBytes: number
 
   constructor(part: Buffer, rows: number, firstTime: bigint) {
+    this.heldBytes = 3 * Uint32Array.BYTES_PER_ELEMENT * rows
     const from = new ByteReader(part)
     const { high, low } = readPairs(from, rows)
     let timeHigh = highWord(firstTime)

@@ -65,6 +65,8 @@ export interface Chunk {
   readonly row: Float64Array
   readonly frameOffset: Float64Array
   readonly recordNumber: Float64Array
+  /** In memory. */
+  readonly heldBytes: number
 }
 
 export interface CompactHeader {
@@ -392,6 +394,7 @@ export class CompactIndex implements BundleSearch {
           row: readNumbers(from, count),
           frameOffset: readNumbers(from, count),
           recordNumber: readNumbers(from, count),
+          heldBytes: 3 * Float64Array.BYTES_PER_ELEMENT * count,
         }
       })
       this.#chunkNumber = number

@@ -56,8 +56,12 @@ export class PieceCache {
   }
 }
 
-/** About: what it says that it takes, and what it was made of. */
-const bytesOf = (made: object, { bytes, rawBytes }: Piece): number => {
+/** For the key, the entry, and what stands around the bytes. */
+const ENTRY_BYTES = 256
+
+/** A view takes its memory, however it was stored. Of anything else about: what it says that it takes, and what it was made of. */
+function bytesOf(made: object, { bytes, rawBytes }: Piece): number {
+  if (ArrayBuffer.isView(made)) return made.buffer.byteLength + ENTRY_BYTES
   const held = 'heldBytes' in made && typeof made.heldBytes === 'number' ? made.heldBytes : 0
-  return held + 2 * Math.max(bytes, rawBytes) + 256
+  return held + 2 * Math.max(bytes, rawBytes) + ENTRY_BYTES
 }
