@@ -29,7 +29,9 @@ export function limitMs(): number {
 /** By the load when the test's process began. */
 export const LIMIT_MS = limitMs()
 
-const POLL_MS = 5
+/** How often a condition is looked at: the longer it has been waited for, the less often. Most conditions are requests, which cost the machine that does the work. */
+const POLL_MS = { min: 5, max: 50 }
+const POLLS_A_WAIT = 20
 
 /** W3: real time that has to pass for what is tested. More of it does no harm. */
 export const timePasses = (ms: number): Promise<void> => sleep(ms)
@@ -39,9 +41,10 @@ export const givesUpAfter = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
 /** Polls until the condition holds; fails when it does not in time. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const dueMs = performance.now() + LIMIT_MS
+  const startMs = performance.now()
   while (!(await condition())) {
-    if (performance.now() > dueMs) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
-    await sleep(POLL_MS)
+    const waitedMs = performance.now() - startMs
+    if (waitedMs > LIMIT_MS) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
+    await sleep(Math.min(POLL_MS.max, Math.max(POLL_MS.min, waitedMs / POLLS_A_WAIT)))
   }
 }
