@@ -1,4 +1,4 @@
-/** `mq` and `npm start` as users run them. */
+/** `mq`, `trilog` and `npm start` as users run them. What ends by itself and needs no process of its own runs in a shared one. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -17,49 +17,46 @@ import { logStoreSettings } from '../../src/config/logstore.ts'
 import { objectStoreSettings } from '../../src/config/objectstore.ts'
 import { processSettings, startSettings } from '../../src/config/process.ts'
 import type { Setting } from '../../src/config/settings.ts'
+import { runCommand } from '../support/command.ts'
+import { entryFile } from '../support/entry.ts'
 import { killAtEnd } from '../support/left-behind.ts'
+import { environmentOf } from '../support/process.ts'
+import type { Ending, Environment } from '../support/process.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
+/** In a clone the sources run. */
 const MQ = `${root}/src/cli/mq.js`
 const TRILOG = `${root}/src/cli/trilog.js`
 const START = `${root}/src/start.js`
+/** For what sources and built programs have in common. */
+const TESTED_MQ = entryFile('src/cli/mq.js')
+const TESTED_START = entryFile('src/start.js')
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-mq-`)
 after(() => rmSync(directory, { recursive: true }))
-
-type Environment = Readonly<Record<string, string>>
 
 function start(
   command: string,
   args: readonly string[],
   { env = {}, cwd = directory }: { env?: Environment; cwd?: string } = {},
 ) {
-  return killAtEnd(spawn(command, args, { cwd, env: clean(env), stdio: ['ignore', 'pipe', 'pipe'] }))
+  return killAtEnd(spawn(command, args, { cwd, env: environmentOf(env), stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
-/** Without what is set around the tests. */
-function clean(env: Environment): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(LOGSTORE|OBJSTORE|MQ|TRILOG|NODE_TEST)_/.test(name),
-  )
-  return { ...Object.fromEntries(inherited), TRILOG_CONSOLE_BIND: 'off', ...env }
-}
-
-interface Ended {
-  readonly code: number
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function run(command: string, args: readonly string[], options?: Parameters<typeof start>[2]): Promise<Ended> {
+async function run(command: string, args: readonly string[], options?: Parameters<typeof start>[2]): Promise<Ending> {
   const child = start(command, args, options)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { code: code as number, stdout, stderr } // no signal is sent
 }
 
-const mq = (args: readonly string[], env: Environment = {}): Promise<Ended> =>
-  run(process.execPath, [MQ, ...args], { env })
+const mq = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
+  runCommand({ entry: 'src/cli/mq.js', args, env })
+
+const trilog = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
+  runCommand({ entry: 'src/cli/trilog.js', args, env })
+
+const npmStart = (...args: readonly string[]): Promise<Ending> => runCommand({ entry: 'src/start.js', args, env: {} })
 
 /** What its ready lines say. */
 async function ready(child: ReturnType<typeof start>, services: number): Promise<Record<string, unknown>[]> {
@@ -84,7 +81,13 @@ describe('the command mq', { concurrency: 2 }, () => {
   })
 
   it('validates its settings without touching the data directory', async () => {
-    const { code, stdout, stderr } = await mq(['--validate-config', '--output', 'json', '--data-dir', 'data'])
+    const { code, stdout, stderr } = await mq([
+      '--validate-config',
+      '--output',
+      'json',
+      '--data-dir',
+      `${directory}/data`,
+    ])
     assert.deepEqual([code, stderr], [0, ''])
     assert.equal((JSON.parse(stdout) as { valid: boolean }).valid, true)
     assert.equal(existsSync(`${directory}/data`), false)
@@ -110,8 +113,8 @@ describe('the command mq', { concurrency: 2 }, () => {
     assert.equal((health as { node_id: string }).node_id, 'eu-1')
 
     const [sameDirectory, samePort] = await Promise.all([
-      mq(['--data-dir', 'node'], { MQ_HTTP_BIND: '127.0.0.1:0' }),
-      mq(['--data-dir', 'other'], { MQ_HTTP_BIND: http }),
+      mq(['--data-dir', `${directory}/node`], { MQ_HTTP_BIND: '127.0.0.1:0' }),
+      mq(['--data-dir', `${directory}/other`], { MQ_HTTP_BIND: http }),
     ])
     assert.equal(sameDirectory.code, 2)
     assert.match(sameDirectory.stderr, /^--data-dir: .* in use [^\n]*\n$/)
@@ -140,7 +143,7 @@ const FREE_PORTS = {
 
 describe('npm start', () => {
   it('shows what it takes, and ends', async () => {
-    const { code, stdout, stderr } = await run(process.execPath, [START, '--help'])
+    const { code, stdout, stderr } = await npmStart('--help')
     assert.deepEqual([code, stderr], [0, ''])
     for (const settings of [
       startSettings,
@@ -163,7 +166,7 @@ describe('npm start', () => {
 
   it('shows its release, and ends', async () => {
     const shown = `trilog ${version}\nnode ${process.versions.node}\n`
-    assert.deepEqual(await run(process.execPath, [START, '--version']), { code: 0, stdout: shown, stderr: '' })
+    assert.deepEqual(await npmStart('--version'), { code: 0, stdout: shown, stderr: '' })
   })
 
   it('runs every service in one process', async () => {
@@ -198,17 +201,13 @@ describe('the command trilog', { concurrency: 2 }, () => {
 
   it('checks without making anything', async () => {
     const env = {
-      LOGSTORE_DATA_DIR: './unmade/logs',
-      OBJSTORE_DATA_DIR: './unmade/objects',
-      MQ_DATA_DIR: './unmade/broker',
+      LOGSTORE_DATA_DIR: `${directory}/unmade/logs`,
+      OBJSTORE_DATA_DIR: `${directory}/unmade/objects`,
+      MQ_DATA_DIR: `${directory}/unmade/broker`,
     }
-    assert.deepEqual(await run(process.execPath, [TRILOG, 'check'], { env }), {
-      code: 0,
-      stdout: 'valid\n',
-      stderr: '',
-    })
+    assert.deepEqual(await trilog(['check'], env), { code: 0, stdout: 'valid\n', stderr: '' })
     assert.ok(!existsSync(`${directory}/unmade`))
-    const { code, stdout, stderr } = await run(process.execPath, [TRILOG, 'start', '--nope'])
+    const { code, stdout, stderr } = await trilog(['start', '--nope'])
     assert.deepEqual([code, stdout, stderr], [2, '', '--nope is no flag of trilog: see trilog --help\n'])
   })
 })
@@ -217,11 +216,11 @@ describe('output that cannot be written', () => {
   const full = openSync('/dev/full', 'w')
   after(() => closeSync(full))
   const logstore = ['--services', 'logstore']
-  const env = clean({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // which says when the decode lane is ready
+  const env = environmentOf({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // which says when the decode lane is ready
 
   it('is lost and ends nothing: a log line on a full disk', async () => {
     const node = killAtEnd(
-      spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', 'pipe', full] }),
+      spawn(process.execPath, [TESTED_START, ...logstore], { cwd: directory, env, stdio: ['ignore', 'pipe', full] }),
     )
     for await (const line of createInterface(node.stdout!)) {
       const { http } = JSON.parse(line.slice('ready '.length)) as { http: string }
@@ -233,14 +232,14 @@ describe('output that cannot be written', () => {
 
   it('is lost and ends nothing: the ready line on a full disk', async () => {
     const node = killAtEnd(
-      spawn(process.execPath, [START, ...logstore], { cwd: directory, env, stdio: ['ignore', full, 'pipe'] }),
+      spawn(process.execPath, [TESTED_START, ...logstore], { cwd: directory, env, stdio: ['ignore', full, 'pipe'] }),
     )
     for await (const line of createInterface(node.stderr!)) if (line.includes('decode lane ready')) break
     await stop(node)
   })
 
   it('is lost and ends nothing: ready lines after the first one, which was all that their reader wanted', async () => {
-    const all = start(process.execPath, [START], { env: FREE_PORTS })
+    const all = start(process.execPath, [TESTED_START], { env: FREE_PORTS })
     await once(all.stdout, 'data')
     all.stdout.destroy()
     await stop(all)
@@ -249,7 +248,8 @@ describe('output that cannot be written', () => {
 
 describe('a Node that is told to do without what is needed', { concurrency: 2 }, () => {
   const node = async (option: string, env: Environment = {}): Promise<string> => {
-    const { code, stdout, stderr } = await mq([], { ...FREE_PORTS, NODE_OPTIONS: option, ...env })
+    const settings = { ...FREE_PORTS, NODE_OPTIONS: option, ...env }
+    const { code, stdout, stderr } = await run(process.execPath, [TESTED_MQ], { env: settings })
     assert.deepEqual([code, stdout], [2, ''], stderr)
     return stderr.replace(/^Warning: .*\n/, '') // V8's own, of options that go ill together
   }
