@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Files } from '../../../src/log/files.ts'
 import { mergedName } from '../../../src/log/merged.ts'
-import { nodeFiles } from '../../../src/log/node-files.ts'
 import { segmentName } from '../../../src/log/segment-format.ts'
 import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
 import { adoptMerged } from '../../../src/logstore/compact/adopt-merged.ts'
@@ -25,13 +24,9 @@ import { Stopped, dyingFiles } from '../../support/dying-files.ts'
 import { seedOf } from '../../support/seed.ts'
 import { SimFiles } from '../../support/sim-files.ts'
 import { LOG_ID, TRACES } from '../../support/stored-segments.ts'
-import type { TestStore } from '../../support/stored-segments.ts'
+import { NOW_NS, retentionOf, trimIn } from '../../support/trimmed-bundles.ts'
 
 const SECOND = 1_000_000_000n
-/** The records of the stores have a time of a millisecond or so, or that of their receipt, which is later. */
-const NOW_NS = 20n * SECOND
-const retentionOf = (datasets: Readonly<Record<string, number>>) =>
-  new Map(['acme', 'globex'].map((tenant) => [tenant, new Map(Object.entries(datasets))]))
 
 const logOf = () => ({ id: LOG_ID, reportDamage: () => assert.fail('no damage') })
 
@@ -195,24 +190,6 @@ describe('a bundle that is written again without what has expired', () => {
     assert.equal(trimBundle(files, task, () => true).kind, 'damaged')
   })
 })
-
-/** As the background does: expired records are taken from the bundle over the segment, if that is due. */
-function trimIn(store: TestStore, segment: number, datasets: Readonly<Record<string, number>>, settles = true): string {
-  const { base } = store.segments[segment]!
-  const bundle = store.bundles().find((each) => each.base <= base && base < each.end)!
-  const { isMerged = false } = bundle
-  const segments = store.segments.filter((each) => each.base >= bundle.base && each.end <= bundle.end)
-  const common = { logId: LOG_ID, segments, segmentsDirectories: [store.directory] }
-  const range = { base: bundle.base, end: bundle.end }
-  const task = { ...common, bundle: { ...range, isMerged }, retention: retentionOf(datasets), nowNs: NOW_NS }
-  const result = trimBundle(nodeFiles, { ...task, kind: 'trim' }, () => true)
-  if (result.kind !== 'trimmed') return result.kind
-  store.replace(bundle, result.bundles)
-  if (!settles) return result.kind
-  if (isMerged) trimBundle(nodeFiles, { ...task, kind: 'settle-apart' }, () => true)
-  else mergeBundles(nodeFiles, { ...common, bundles: [{ ...range, isMerged: true }], kind: 'settle' }, () => true)
-  return result.kind
-}
 
 describe('queries of a bundle from which expired records were taken', () => {
   it('answer as before, with the cursors and the snapshots of before', (context) => {

@@ -1,0 +1,36 @@
+/** Takes expired records from the bundles of a test's store. */
+import { nodeFiles } from '../../src/log/node-files.ts'
+import { mergeBundles } from '../../src/logstore/compact/merge-bundles.ts'
+import { trimBundle } from '../../src/logstore/compact/trim-bundle.ts'
+import { LOG_ID } from './stored-segments.ts'
+import type { TestStore } from './stored-segments.ts'
+
+/** The records of the stores have a time of a millisecond or so, or that of their receipt, which is later. */
+export const NOW_NS = 20_000_000_000n
+
+/** @param datasets how many seconds their records are kept, of every tenant */
+export const retentionOf = (datasets: Readonly<Record<string, number>>) =>
+  new Map(['acme', 'globex', 'local'].map((tenant) => [tenant, new Map(Object.entries(datasets))]))
+
+/** As the background does: expired records are taken from the bundle over the segment, if that is due. */
+export function trimIn(
+  store: TestStore,
+  segment: number,
+  datasets: Readonly<Record<string, number>>,
+  settles = true,
+): string {
+  const { base } = store.segments[segment]!
+  const bundle = store.bundles().find((each) => each.base <= base && base < each.end)!
+  const { isMerged = false } = bundle
+  const segments = store.segments.filter((each) => each.base >= bundle.base && each.end <= bundle.end)
+  const common = { logId: LOG_ID, segments, segmentsDirectories: [store.directory] }
+  const range = { base: bundle.base, end: bundle.end }
+  const task = { ...common, bundle: { ...range, isMerged }, retention: retentionOf(datasets), nowNs: NOW_NS }
+  const result = trimBundle(nodeFiles, { ...task, kind: 'trim' }, () => true)
+  if (result.kind !== 'trimmed') return result.kind
+  store.replace(bundle, result.bundles)
+  if (!settles) return result.kind
+  if (isMerged) trimBundle(nodeFiles, { ...task, kind: 'settle-apart' }, () => true)
+  else mergeBundles(nodeFiles, { ...common, bundles: [{ ...range, isMerged: true }], kind: 'settle' }, () => true)
+  return result.kind
+}
