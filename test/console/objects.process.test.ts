@@ -1,5 +1,6 @@
 /** Issue "The console", 1 and 4: signing in to services that ask for credentials, and working with objects, in a browser. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -93,6 +94,8 @@ describe('signing in', () => {
     await page.getByRole('alert').getByText('InvalidAccessKeyId').waitFor()
     await signIn('AKIDCONSOLE', SECRET)
     await page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
+    const command = await page.getByLabel('Command', { exact: true }).textContent()
+    assert.ok(command!.startsWith(`curl -X PUT ${server.at('objectstore')}/photos --aws-sigv4 aws:amz:eu-west-1:s3 `))
   })
 
   it('to the broker takes an API key, to the log store a tenant and its token', async () => {
@@ -420,6 +423,43 @@ describe('objects in the console', () => {
       await themed.page.getByRole('heading', { name: heading }).first().waitFor()
     }
     await themed.close()
+  })
+
+  const commands = 'and all that is empty show commands that work as they stand'
+  const hasCurl = spawnSync('curl', ['--version']).error === undefined
+  it(hasCurl ? commands : `${commands} (skipped: this machine has no curl)`, { skip: !hasCurl }, async () => {
+    writeFileSync(`${directory}/FILE`, 'of a command')
+    const env = {
+      ...process.env,
+      AWS_ACCESS_KEY_ID: 'AKIDCONSOLE',
+      AWS_SECRET_ACCESS_KEY: SECRET,
+      MQ_API_KEY: API_KEY,
+      TOKEN,
+    }
+    const runShown = async (heading: string): Promise<void> => {
+      await page.getByRole('heading', { name: heading }).waitFor()
+      const command = await page.getByLabel('Command', { exact: true }).textContent()
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', command!], { cwd: directory, env, encoding: 'utf8' })
+      assert.equal(status, 0, stderr)
+      assert.doesNotMatch(stdout, /[Ee]rror/, command!)
+      await page.getByRole('button', { name: /^Reload$|^look again$/ }).click()
+    }
+    await page.goto('/objects/empty')
+    await runShown('No object yet')
+    await page.getByRole('button', { name: 'FILE', exact: true }).waitFor()
+    await page.goto('/logs')
+    await runShown('No log record yet')
+    await page.getByLabel('Dataset').waitFor()
+    await page.goto('/streams')
+    await page.getByLabel('API key').fill(API_KEY)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await runShown('No stream yet')
+    await page.getByRole('link', { name: 'orders', exact: true }).click()
+    await runShown('No record yet')
+    await page.getByRole('list', { name: 'Records of orders' }).getByText('hello').waitFor()
+    await page.getByRole('link', { name: 'Groups' }).click()
+    await runShown('No consumer group yet')
+    await page.getByRole('link', { name: 'workers', exact: true }).waitFor()
   })
 
   it('never bring a credential into an address, or into the log', () => {

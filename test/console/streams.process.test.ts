@@ -109,7 +109,7 @@ await page.getByRole('button', { name: 'Go on without credentials' }).click()
 describe('streams in the console', () => {
   it('begin with the one command that makes a stream, or a form that does', async () => {
     await page.getByRole('heading', { name: 'No stream yet' }).waitFor()
-    await page.getByText('npx mq cli stream create orders').waitFor()
+    await page.getByText(/^curl -X PUT http:\S+\/v1\/streams\/orders$/).waitFor()
     await page.getByRole('button', { name: 'Create stream' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('orders')

@@ -2,13 +2,13 @@
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { curlCommand } from '../commands.ts'
 import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { againLater, useAction } from '../loading.ts'
 import { Bytes, Empty, Loading, Problem, When, link } from '../parts.ts'
 import { asRefusal } from '../request.ts'
 import type { Refusal } from '../request.ts'
-import { session } from '../session.ts'
 import { VirtualList } from '../virtual-list.ts'
 import { DeleteMany } from './delete-objects.ts'
 import { chosenFiles, droppedFiles } from './dropped.ts'
@@ -120,7 +120,7 @@ export function Browser({ bucket }: { bucket: string }): VNode {
           : folders.length + objects.length === 0
             ? html`<${Empty}
                 title=${prefix + search === '' ? 'No object yet' : 'Nothing begins like this'}
-                command=${prefix + search === '' ? `curl -T FILE ${session.about.services.objectstore?.url ?? ''}/${bucket}/` : undefined}
+                command=${prefix + search === '' ? curlCommand('objectstore', `/${bucket}/`, { file: 'FILE' }) : undefined}
                 >Drop files here, or choose some with Upload.<//
               >`
             : html`<div class="record object head" aria-hidden="true">

@@ -3,6 +3,7 @@ import type { FunctionComponent, VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
+import { curlCommand } from '../commands.ts'
 import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
@@ -10,7 +11,6 @@ import { parseMetrics } from '../overview/metrics.ts'
 import { Bytes, Count, Dialog, Empty, Field, Form, Loading, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal, askText } from '../request.ts'
-import { session } from '../session.ts'
 import { listBuckets, s3 } from './s3.ts'
 
 const REFRESH_MS = 10_000
@@ -45,9 +45,7 @@ function Buckets(): VNode {
       value === null
         ? problem === null && html`<${Loading} />`
         : value.length === 0
-          ? html`<${Empty}
-              title="No bucket yet"
-              command=${`curl -X PUT ${session.about.services.objectstore?.url ?? ''}/photos`}
+          ? html`<${Empty} title="No bucket yet" command=${curlCommand('objectstore', '/photos', { method: 'PUT' })}
               >Objects are kept in buckets.<//
             >`
           : html`<div class="scroll" tabindex="0" role="group" aria-label="Buckets">

@@ -1,8 +1,10 @@
 /** The consumer groups of a stream: how far behind each is. */
 import type { VNode } from 'preact'
+import { curlCommand } from '../commands.ts'
 import { html } from '../html.ts'
 import type { Loaded } from '../loading.ts'
 import { Count, Empty, Loading, Problem } from '../parts.ts'
+import { groupPath } from './api.ts'
 import type { Group, Stream } from './api.ts'
 
 interface TabProps {
@@ -13,7 +15,9 @@ interface TabProps {
 export function GroupsTab({ stream: { stream }, groups: { value, problem } }: TabProps): VNode {
   if (value === null) return problem ? html`<${Problem} of=${problem} />` : html`<${Loading} />`
   if (value.length === 0) {
-    return html`<${Empty} title="No consumer group yet" command=${`npx mq cli queue claim ${stream} workers`}
+    return html`<${Empty}
+      title="No consumer group yet"
+      command=${curlCommand('broker', `${groupPath(stream, 'workers')}/claims`, { json: { lease_timeout_millis: 30_000 } })}
       >A group comes into being with its first claim, cursor or named replay.<//
     >`
   }

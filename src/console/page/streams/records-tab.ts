@@ -5,6 +5,7 @@
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { curlCommand } from '../commands.ts'
 import { exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction } from '../loading.ts'
@@ -12,7 +13,7 @@ import { Bytes, Empty, Field, Form, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
 import { VirtualList } from '../virtual-list.ts'
-import { replay, textOf } from './api.ts'
+import { replay, streamPath, textOf } from './api.ts'
 import type { Stream } from './api.ts'
 import { useBlocks } from './record-blocks.ts'
 import type { ListedRecord } from './record-blocks.ts'
@@ -64,7 +65,7 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
   if (next === first) {
     return html`<${Empty}
       title=${next === 0 ? 'No record yet' : 'No record is left'}
-      command=${`npx mq cli publish ${stream.stream} --message-id first --payload hello`}
+      command=${curlCommand('broker', `${streamPath(stream.stream)}/records`, { json: { message_id: 'first', payload: 'hello' } })}
     >
       Or <button type="button" class="link" onClick=${onPublish}>publish one here</button>.
     <//>`

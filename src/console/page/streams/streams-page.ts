@@ -3,6 +3,7 @@ import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useRef, useState } from 'preact/hooks'
 import { Gate } from '../account.ts'
+import { curlCommand } from '../commands.ts'
 import { exact, exactRate, rate } from '../format.ts'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
@@ -49,7 +50,7 @@ function Streams(): VNode {
 }
 
 const NoStream = (): VNode =>
-  html`<${Empty} title="No stream yet" command="npx mq cli stream create orders"
+  html`<${Empty} title="No stream yet" command=${curlCommand('broker', streamPath('orders'), { method: 'PUT' })}
     >Records are published to a stream, kept there, and given out to consumer groups.<//
   >`
 
