@@ -2,9 +2,10 @@
  * What does the client library cost over a raw loop of the same requests: publishes of 200 bytes and empty claims, 16 in flight, by `node:http`
  * and by `fetch`? Raw and library take turns on one broker, each in a process of its own, as a program has one or the other: in one process V8
  * would optimise `node:http` for the callers of both. Shown are the medians of requests per second and of the process' own time for a request, and
- * their ratios. `--smoke` runs each once, so that CI catches rot.
+ * their ratios. `--smoke` runs each once, all in one process, so that CI catches rot.
  */
 import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -29,7 +30,7 @@ type Ask = (i: number) => Promise<unknown>
 
 /** Of the broker: given to the processes that ask. */
 const asked = process.argv.indexOf('--ask')
-const url = asked < 0 ? '' : process.argv[asked + 2]!
+const url = asked < 0 ? '' : process.argv[asked + 1]!
 
 const agent = new Agent({ keepAlive: true })
 const rawHttp = (path: string, body: object): Promise<unknown> =>
@@ -110,11 +111,32 @@ async function measure(ask: Ask): Promise<Run> {
   return { perSecond: (1000 * REQUESTS) / (performance.now() - begunMs), cpuMicros: (user + system) / REQUESTS }
 }
 
-/** In a process of its own. */
+/** What a process is asked to measure. */
+interface Task {
+  readonly what: Case
+  readonly side: Side
+}
+
+/** Processes that may measure once more. */
+const idle: ChildProcess[] = []
+
 async function run(what: Case, side: Side, address: string): Promise<Run> {
-  const child = fork(import.meta.filename, [...process.argv.slice(2), '--ask', `${side}: ${what}`, address])
-  const [[measured]] = (await Promise.all([once(child, 'message'), once(child, 'exit')])) as [[Run], unknown]
+  const child = idle.pop() ?? fork(import.meta.filename, [...process.argv.slice(2), '--ask', address])
+  child.send({ what, side } satisfies Task)
+  const [measured] = (await once(child, 'message')) as [Run]
+  if (smoke) idle.push(child)
+  else await end(child)
   return measured
+}
+
+async function answer({ what, side }: Task): Promise<void> {
+  process.send!(await measure(await SIDES[side][what]()))
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit')
+  child.disconnect()
+  await ended
 }
 
 const medianOf = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
@@ -146,10 +168,10 @@ if (asked < 0) {
   for (const what of Object.keys(SIDES.raw) as Case[]) rows.push(await compare(what, service.url))
   console.table(rows)
   console.log({ node: process.version })
+  for (const child of idle) await end(child)
   await service.stop()
   rmSync(dataDirectory, { recursive: true })
 } else {
-  const [side, what] = process.argv[asked + 1]!.split(': ') as [Side, Case] // as `run` says it
-  process.send!(await measure(await SIDES[side][what]()))
-  process.exit()
+  process.on('disconnect', () => process.exit())
+  process.on('message', (task: Task) => void answer(task))
 }
