@@ -1,7 +1,7 @@
 /** Specification "What the service does" 4, contract "Log store": queries from a bucket that external tools copy bundles into. */
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
-import { describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { mergedName } from '../../../src/log/merged.ts'
 import { segmentName } from '../../../src/log/segment-format.ts'
@@ -38,11 +38,9 @@ const KEYS = [
   },
 ]
 
-async function startTrilog(context: TestContext): Promise<string> {
-  const server = await ObjectStoreServer.start({ keys: KEYS })
-  context.after(() => server.kill())
-  return server.url
-}
+const ownObjects = await ObjectStoreServer.start({ keys: KEYS })
+after(() => ownObjects.kill())
+const urlOfOwn = (): Promise<string> => Promise.resolve(ownObjects.url)
 
 async function startOther(context: TestContext, name: 'minio' | 'versitygw'): Promise<string> {
   const server = await startPeer(name, findPeer(name)!)
@@ -50,14 +48,28 @@ async function startOther(context: TestContext, name: 'minio' | 'versitygw'): Pr
   return server.url
 }
 
-async function startReader(context: TestContext, url: string, env = {}): Promise<LogStoreServer> {
-  const server = await LogStoreServer.start({ env: readsBucketAt(url, env) })
+let buckets = 0
+
+/** An empty bucket of this test. */
+async function openBucket(context: TestContext, url = ownObjects.url): Promise<BucketCopy> {
+  buckets += 1
+  const bucket = await BucketCopy.create(url, `${BUCKET}-${buckets}`)
+  context.after(() => bucket.close())
+  return bucket
+}
+
+type Place = Pick<BucketCopy, 'endpoint' | 'name'>
+
+async function startReader(context: TestContext, { endpoint, name }: Place, env = {}): Promise<LogStoreServer> {
+  const server = await LogStoreServer.start({
+    env: readsBucketAt(endpoint, { LOGSTORE_QUERY_S3_BUCKET: name, ...env }),
+  })
   context.after(() => server.kill())
   return server
 }
 
 const servers = [
-  { name: 'trilog’s own object store', missing: false, start: startTrilog },
+  { name: 'trilog’s own object store', missing: false, start: urlOfOwn },
   ...(['minio', 'versitygw'] as const).map((name) => ({
     name,
     missing: findPeer(name) === null,
@@ -71,13 +83,11 @@ for (const { name, missing, start } of servers) {
     : `queries from ${name}`
   describe(title, { skip: missing }, () => {
     it('are answered as those from the same bundles on disk, page by page', async (context) => {
-      const url = await start(context)
-      const bucket = await BucketCopy.create(url)
-      context.after(() => bucket.close())
+      const bucket = await openBucket(context, await start(context))
       const store = TestStore.open(context)
       fillBundles(store, 4)
       await bucket.sync(store.directory, 'logs/acme/')
-      const server = await startReader(context, url, { LOGSTORE_QUERY_S3_PREFIX: 'logs/acme' })
+      const server = await startReader(context, bucket, { LOGSTORE_QUERY_S3_PREFIX: 'logs/acme' })
       const [first] = store.query('local', QUESTIONS[0]!).results
       const byId = { dataset: 'orders', filter: { record_id: first!.record.record_id } }
       for (const question of [...QUESTIONS, byId]) {
@@ -91,14 +101,12 @@ for (const { name, missing, start } of servers) {
 
 describe('a bucket', () => {
   it('with merged bundles answers as the same on disk, and refuses while the merged file is on its way', async (context) => {
-    const url = await startTrilog(context)
-    const bucket = await BucketCopy.create(url)
-    context.after(() => bucket.close())
+    const bucket = await openBucket(context)
     const store = TestStore.open(context)
     fillBundles(store, 5)
     store.compact()
     await bucket.sync(store.directory)
-    const server = await startReader(context, url)
+    const server = await startReader(context, bucket)
     assert.equal(await metricOf(server, 'query_s3_bundles'), 5)
     const expected = await Promise.all(
       QUESTIONS.map((question) => pagesOf(question, (body) => store.query('local', body))),
@@ -124,12 +132,10 @@ describe('a bucket', () => {
   })
 
   it('counts a bundle once its manifest and all it names are there, in whatever order they arrive', async (context) => {
-    const url = await startTrilog(context)
-    const bucket = await BucketCopy.create(url)
-    context.after(() => bucket.close())
+    const bucket = await openBucket(context)
     const store = TestStore.open(context)
     fillBundles(store, 2)
-    const server = await startReader(context, url)
+    const server = await startReader(context, bucket)
     assert.equal((await askServer(server)({ dataset: 'orders' })).matched_records, 0)
 
     const [early, late] = readdirSync(store.directory).toSorted()
@@ -151,10 +157,8 @@ describe('a bucket', () => {
   })
 
   it('is all that queries read: what is ingested is stored locally, and found when the store is local again', async (context) => {
-    const url = await startTrilog(context)
-    const bucket = await BucketCopy.create(url)
-    context.after(() => bucket.close())
-    const server = await startReader(context, url)
+    const bucket = await openBucket(context)
+    const server = await startReader(context, bucket)
     const attributes = [
       { key: 'tenant_id', value: { stringValue: 'local' } },
       { key: 'service.name', value: { stringValue: 'orders' } },
@@ -169,9 +173,7 @@ describe('a bucket', () => {
   })
 
   it('serves the bundles of a real log store, copied while it runs', async (context) => {
-    const url = await startTrilog(context)
-    const bucket = await BucketCopy.create(url)
-    context.after(() => bucket.close())
+    const bucket = await openBucket(context)
     const source = await LogStoreServer.start({
       env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
     })
@@ -187,7 +189,7 @@ describe('a bucket', () => {
       ;(await source.request('/v1/otlp/logs', JSON.stringify(logs))).ok()
     }
     await bucket.sync(`${source.dataDirectory}/bundles`)
-    const reader = await startReader(context, url)
+    const reader = await startReader(context, bucket)
     const bundled = await askServer(reader)({ dataset: 'orders' })
     const stored = await askServer(source)({ dataset: 'orders' })
     assert(bundled.matched_records > 2 && bundled.matched_records < stored.matched_records)
@@ -206,7 +208,11 @@ describe('requests to the object store', () => {
     fillBundles(store, BUNDLES, 1)
     await put(`/${BUCKET}`)
     await copyFiles(store.directory, (path, body) => put(`/${BUCKET}/${path}`, body)) // an SDK would take far longer
-    const server = await startReader(context, objects.url, { LOGSTORE_QUERY_S3_REFRESH_SECONDS: '86400' })
+    const server = await startReader(
+      context,
+      { endpoint: objects.url, name: BUCKET },
+      { LOGSTORE_QUERY_S3_REFRESH_SECONDS: '86400' },
+    )
     const opened = 3 + BUNDLES + BUNDLES // pages of the listing, manifests, and what opens an index
     await eventually(async () => (await metricOf(server, 'query_s3_requests_total')) >= opened)
     const requestsOf = async (body: object): Promise<[requests: number, answer: QueryResponseBody]> => {

@@ -33,25 +33,29 @@ export const readsBucketAt = (endpoint: string, more: Environment = {}): Environ
 
 /** The bucket, as whoever copies into it sees it. */
 export class BucketCopy {
+  readonly endpoint: string
+  readonly name: string
   readonly #client: S3Client
 
-  static async create(endpoint: string): Promise<BucketCopy> {
-    const copy = new BucketCopy(endpoint)
-    await copy.#client.send(new CreateBucketCommand({ Bucket: BUCKET }))
+  static async create(endpoint: string, name = BUCKET): Promise<BucketCopy> {
+    const copy = new BucketCopy(endpoint, name)
+    await copy.#client.send(new CreateBucketCommand({ Bucket: name }))
     return copy
   }
 
-  private constructor(endpoint: string) {
+  private constructor(endpoint: string, name: string) {
+    this.endpoint = endpoint
+    this.name = name
     const credentials = { accessKeyId: ACCESS_KEY_ID, secretAccessKey: SECRET_ACCESS_KEY }
     this.#client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials })
   }
 
   async put(key: string, body: Buffer): Promise<void> {
-    await this.#client.send(new PutObjectCommand({ Bucket: BUCKET, Key: key, Body: body }))
+    await this.#client.send(new PutObjectCommand({ Bucket: this.name, Key: key, Body: body }))
   }
 
   async remove(key: string): Promise<void> {
-    await this.#client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: key }))
+    await this.#client.send(new DeleteObjectCommand({ Bucket: this.name, Key: key }))
   }
 
   /** Copies what stands below a directory, as `aws s3 sync` does. */
