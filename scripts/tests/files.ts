@@ -31,6 +31,8 @@ const LONGEST = [
   'test/package/package.process.test.ts',
   'test/logstore/crash/kill.process.test.ts',
   'test/cli/local.process.test.ts',
+  'test/simulation/objectstore.long.test.ts',
+  'test/simulation/broker.long.test.ts',
   'test/maintenance/logstore.process.test.ts',
   'test/maintenance/broker.process.test.ts',
   'test/package/typed-clients.process.test.ts',
