@@ -200,14 +200,14 @@ async function openFront(
       const readAgain = reloadCredentials(config, fromFile, logger)
       if (readAgain !== null) {
         tenants = readAgain
-        audit.keysRead(tenants)
+        audit.reloaded('credentials_reloaded', tenants)
         connections.identifyAgain()
       }
-      if (reloadQuotas(config, quotas, logger)) audit.quotasRead(tenants)
-      if (reloadReplication(config, replacePolicies, logger)) audit.replicationBindingRead(tenants)
+      if (reloadQuotas(config, quotas, logger)) audit.reloaded('quotas_reloaded', tenants)
+      if (reloadReplication(config, replacePolicies, logger)) audit.reloaded('replication_binding_reloaded', tenants)
       const { tls } = config
       if (tls !== null && renewTls(() => readTls(tls, brokerTlsNames(config.names)), [server], logger)) {
-        audit.certificatesRead(tenants)
+        audit.reloaded('certificates_reloaded', tenants)
       }
     },
     drain: () => startup.drain(),

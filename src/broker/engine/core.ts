@@ -263,7 +263,7 @@ export class Core {
 
   /** How changes of queues and streams are acknowledged: local-disk. */
   get acknowledgement(): Acknowledgement {
-    return this.acknowledgementOf(this.localDisk === 'sync' ? 'local-sync' : 'local-append')
+    return this.acknowledgementOf(this.localDiskDurability)
   }
 
   acknowledgementOf(durability: RecordDurability | 'local-quorum'): Acknowledgement {

@@ -15,6 +15,8 @@ const UNKNOWN = 'unknown'
 /** Principals that are remembered. */
 const REMEMBERED_MAX = 10_000
 
+type Reloaded = 'credentials_reloaded' | 'certificates_reloaded' | 'quotas_reloaded' | 'replication_binding_reloaded'
+
 export class AccessAudit {
   readonly #core: Core
   readonly #nowMs: () => number
@@ -58,27 +60,8 @@ export class AccessAudit {
     this.#append(caller, 'authorization_denied', stream, { message })
   }
 
-  /** @param tenants that have keys now */
-  keysRead(tenants: Iterable<string>): void {
-    this.#reloaded('credentials_reloaded', tenants)
-  }
-
-  /** @param tenants whose clients meet the new certificate */
-  certificatesRead(tenants: Iterable<string>): void {
-    this.#reloaded('certificates_reloaded', tenants)
-  }
-
-  /** @param tenants that the new quotas are for */
-  quotasRead(tenants: Iterable<string>): void {
-    this.#reloaded('quotas_reloaded', tenants)
-  }
-
-  /** @param tenants whose streams go by the new policies */
-  replicationBindingRead(tenants: Iterable<string>): void {
-    this.#reloaded('replication_binding_reloaded', tenants)
-  }
-
-  #reloaded(kind: string, tenants: Iterable<string>): void {
+  /** The operator's files were read again. @param tenants that what they say is for */
+  reloaded(kind: Reloaded, tenants: Iterable<string>): void {
     for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, kind, null, {})
   }
 
