@@ -93,18 +93,15 @@ export async function run(config: Config): Promise<void> {
     const starts: (() => Promise<void>)[] = []
     if (logstore) {
       const { openLogStore } = await import('./logstore/logstore.ts')
-      const opener = () => openLogStore(logstore, worldOf('logstore'))
-      starts.push(() => start('logstore', opener))
+      starts.push(() => start('logstore', () => openLogStore(logstore, worldOf('logstore'))))
     }
     if (objectstore) {
       const { openObjectStore } = await import('./objectstore/service.ts')
-      const opener = () => openObjectStore(objectstore, worldOf('objectstore'))
-      starts.push(() => start('objectstore', opener))
+      starts.push(() => start('objectstore', () => openObjectStore(objectstore, worldOf('objectstore'))))
     }
     if (broker) {
       const { openBroker } = await import('./broker/service.ts')
-      const opener = () => openBroker(broker, worldOf('broker'))
-      starts.push(() => start('broker', opener))
+      starts.push(() => start('broker', () => openBroker(broker, worldOf('broker'))))
     }
 
     // Beside each other: all ports are open while one of the services still reads what is stored.
