@@ -22,7 +22,7 @@ import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { LogSource, SegmentScan } from './source.ts'
-import { Vanished, identityOfBytes, namesIn, piecesOf, withFile } from './source.ts'
+import { Vanished, identityOfBytes, namesIn, piecesOf, unlessGone, withFile } from './source.ts'
 import { filesOf, logPrefix, withoutPartsOfMerged } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
@@ -369,7 +369,7 @@ class Capture {
       const key = `${this.#prefix}checkpoint-${position.toString(16).padStart(16, '0')}-${identityOfBytes(head)}.bin`
       const known = this.#known(key, name)
       if (known !== null) return { position, file: known }
-      const isWhole = wholeOrVanished(() => isWholeCheckpoint(source.files, path, position))
+      const isWhole = unlessGone('checkpoint', () => isWholeCheckpoint(source.files, path, position))
       if (isWhole) return { position, file: await this.#put(source, name, key, bytes) }
     }
     return null
@@ -486,14 +486,4 @@ class Capture {
 function readFile(file: { size(): number; read(into: Uint8Array, at: number): number }): Buffer {
   const bytes = Buffer.alloc(file.size())
   return bytes.subarray(0, file.read(bytes, 0))
-}
-
-/** A file that vanishes while it is opened was replaced. */
-function wholeOrVanished(look: () => boolean): boolean {
-  try {
-    return look()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Vanished('checkpoint', { cause: error })
-    throw error
-  }
 }

@@ -187,7 +187,7 @@ export class LogSource {
 
   /** What stands in for the file of the segment; null: nothing does. */
   standInOf(base: number): StandIn | null {
-    return unlessGone(() => readStandIn(this.files, this.pathOf(base), this.logId, base))
+    return unlessGone('stand-in', () => readStandIn(this.files, this.pathOf(base), this.logId, base))
   }
 
   /**
@@ -197,7 +197,7 @@ export class LogSource {
    */
   mergedOver(base: number): StandIn | null {
     const { files, directory, logId } = this
-    const merged = unlessGone(() => mergedOver(files, `${directory}/${this.segmentsName}`, logId, base))
+    const merged = unlessGone('merged file', () => mergedOver(files, `${directory}/${this.segmentsName}`, logId, base))
     if (merged !== null) return merged
     if (this.isDropped(base)) throw new Vanished('it is being dropped')
     const standIn = this.standInOf(base)
@@ -218,9 +218,9 @@ export class LogSource {
     name = STAND_IN_NAME,
   ): { readonly isWhole: boolean; readonly identity: string } {
     const path = this.pathOf(base)
-    const isWhole = unlessGone(() => isStandInWhole(this.files, path, standIn, name))
+    const isWhole = unlessGone('stand-in', () => isStandInWhole(this.files, path, standIn, name))
     if (!isWhole) {
-      const now = unlessGone(() => readStandIn(this.files, path, this.logId, base, name))
+      const now = unlessGone('stand-in', () => readStandIn(this.files, path, this.logId, base, name))
       if (now !== null && now.contentCrc !== standIn.contentCrc) throw new Vanished('another one took its place')
     }
     const identity = withFile(this.files, `${path}/${name}`, (file) => {
@@ -263,14 +263,7 @@ export class LogSource {
 }
 
 /** @throws Vanished when there is no such file */
-function opened(files: Files, path: string): OpenFile {
-  try {
-    return files.open(path, 'read')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') throw new Vanished(path, { cause: error })
-    throw error
-  }
-}
+const opened = (files: Files, path: string): OpenFile => unlessGone(path, () => files.open(path, 'read'))
 
 /** Opens, reads, closes. @throws Vanished when there is no such file */
 export function withFile<Result>(files: Files, path: string, read: (file: OpenFile) => Result): Result {
@@ -282,12 +275,12 @@ export function withFile<Result>(files: Files, path: string, read: (file: OpenFi
   }
 }
 
-/** A file that goes between two calls is gone. */
-function unlessGone<Result>(look: () => Result): Result {
+/** A file that goes between two calls, or while it is opened, is gone. @throws Vanished */
+export function unlessGone<Result>(what: string, look: () => Result): Result {
   try {
     return look()
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') throw new Vanished('it went while it was opened', { cause: error })
+    if (errorCode(error) === 'ENOENT') throw new Vanished(what, { cause: error })
     throw error
   }
 }
