@@ -43,7 +43,7 @@ export class CollectedMemory {
 /** V8 shows it to contexts that begin after the flag is set. */
 function minorCollection(): MinorCollection {
   setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as MinorCollection
+  const collect = runInNewContext('gc') as MinorCollection // V8's own, which has no types
   setFlagsFromString('--no-expose-gc')
   return collect
 }

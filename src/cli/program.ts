@@ -137,7 +137,7 @@ const EXAMPLES_MAX = 10
 function optionsAbove(leaf: Commander): Options {
   const above: Options[] = []
   for (let at = leaf.parent; at; at = at.parent) above.unshift(at.opts())
-  return Object.assign({}, ...above) as Options
+  return Object.assign({}, ...above) as Options // each of them is one
 }
 
 /** P1 */

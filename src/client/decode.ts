@@ -1,20 +1,18 @@
 /** Answers of the broker, as the client gives them out. */
 import type { Static } from 'typebox'
-import type { ClaimReply } from '../broker/wire/queue-answers.ts'
-import type { ReplayReply } from '../broker/wire/record-answers.ts'
-import type { AuditPageReply } from '../broker/wire/storage-answers.ts'
+import type * as wire from '../broker/wire/types.ts'
 import type { ClaimedDeliveries, ReplayPage, StoredRecord, WireRecord } from './broker-client.ts'
 import { bytesOf } from './bytes.ts'
 
 /** @param json the broker's own answer, as of all here: it is as its schema says */
 export function pageFrom(json: string): ReplayPage {
-  const page = JSON.parse(json) as Static<typeof ReplayReply>
+  const page = JSON.parse(json) as Static<typeof wire.ReplayReply>
   return { ...page, records: page.records.map(recordOf) }
 }
 
 /** A delivery names its stream and group: it can be handed on by itself. */
 export function claimFrom(json: string): ClaimedDeliveries {
-  const claim = JSON.parse(json) as Static<typeof ClaimReply>
+  const claim = JSON.parse(json) as Static<typeof wire.ClaimReply>
   const { stream, consumer_group } = claim
   const deliveries = claim.deliveries.map((delivery) => ({
     ...delivery,
@@ -25,8 +23,8 @@ export function claimFrom(json: string): ClaimedDeliveries {
   return { ...claim, deliveries }
 }
 
-export const auditPageFrom = (json: string): Static<typeof AuditPageReply> =>
-  JSON.parse(json) as Static<typeof AuditPageReply>
+export const auditPageFrom = (json: string): Static<typeof wire.AuditPageReply> =>
+  JSON.parse(json) as Static<typeof wire.AuditPageReply>
 
 const recordOf = ({ payload_hex, key_hex, ...record }: WireRecord): StoredRecord => ({
   ...record,

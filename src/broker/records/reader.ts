@@ -75,7 +75,7 @@ export class RecordReader {
     this.#begin(requests)
     let at = 0
     for (this.#request = 0; at < requests.length; this.#request++) {
-      const kind = requests[at]! as ReadKind
+      const kind = requests[at]! as ReadKind // as `ReadQueue` wrote it
       const argument = requests[at + 2]!
       this.#count = requests[at + 3]!
       this.#placesAt = at + REQUEST_NUMBERS
