@@ -13,8 +13,8 @@ interface Records {
   madeTo(from: number, to: number): { readonly body: Buffer; readonly starts: Uint32Array; readonly ends: Uint32Array }
 }
 
-/** Ids that are asked for one by one before all of them are computed. */
-const ONE_BY_ONE_MAX = 64
+/** Ids that are asked for one by one before all of them are computed: more than a page has. All of a block take as long as some 500 of them. */
+const ONE_BY_ONE_MAX = 256
 
 let hasher: BatchHasher | null = null
 
