@@ -72,7 +72,7 @@ export function forward(
     port,
     method: visit.method,
     path: `${pathname === '/' ? '' : pathname}${path}`,
-    headers: { ...headersFor(visit.headers, names), connection: 'keep-alive' }, // F6
+    headers: { ...headersFor(visit.headers, names), connection: 'keep-alive' }, // F2
     timeout: CONNECT_MS,
     agent: false, // services close idle connections, which would meet the next request
     rejectUnauthorized: !isLocal,

@@ -199,8 +199,8 @@ export class Ingest {
   }
 
   /**
-   * There is no lane, and the next one goes on at `tail`: what the dead one accepted behind it was never published (N1 of the
-   * intake), or was given up by a recovery of the log. Its positions will be those of other frames: it must not wait for them.
+   * There is no lane, and the next one goes on at `tail`: what the dead one accepted behind it was never published (N1 of
+   * batch-intake.ts), or was given up by a recovery of the log. Its positions will be those of other frames: it must not wait for them.
    */
   failBehind(tail: Position): void {
     const accepted = this.#waiting.items()
