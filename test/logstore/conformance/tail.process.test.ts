@@ -1,6 +1,6 @@
 /** `GET /v1/tail` over real sockets: what docs/traces.md says of tails. */
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { ServerOptions } from '../../support/logstore.ts'
@@ -26,8 +26,12 @@ const send = (server: LogStoreServer, label: string, records = 10, dataset = 'ch
   accept(server, JSON_LOGS, jsonLogs(logRecordsOf(records, label), { dataset }))
 
 describe('a tail', () => {
-  it('sends what is stored from now on in the datasets it names, as a query shows it', async (context) => {
-    const server = await start(context)
+  let shared: LogStoreServer
+  before(async () => (shared = await LogStoreServer.start({ policy: POLICY })))
+  after(() => shared.kill().catch(() => {})) // the last test stops it
+
+  it('sends what is stored from now on in the datasets it names, as a query shows it', async () => {
+    const server = shared
     await send(server, 'before')
     const all = await Tail.open(server, '/v1/tail')
     const cart = await Tail.open(server, '/v1/tail?dataset=cart')
@@ -49,7 +53,6 @@ describe('a tail', () => {
       results.map(({ record }) => record),
     )
     for (const tail of [all, cart, found]) tail.close()
-    await server.stop()
   })
 
   it('that comes back with its last id after each kill -9 has every acknowledged record once, in order', async (context) => {
@@ -169,22 +172,20 @@ describe('a tail', () => {
     await server.stop()
   })
 
-  it('is refused for what it cannot be', async (context) => {
-    const server = await start(context)
+  it('is refused for what it cannot be', async () => {
     const refused = async (path: string, status: number, kind: string, headers = {}): Promise<void> =>
-      assertRefused(await server.request(path, null, { headers }), status, kind)
+      assertRefused(await shared.request(path, null, { headers }), status, kind)
     await refused('/v1/tail?search=a%20(b', 400, 'invalid_query')
     await refused('/v1/tail?dataset=', 400, 'invalid_query')
     await refused('/v1/tail?dataset=a&dataset=b', 400, 'invalid_query')
     await refused('/v1/tail?datset=a', 400, 'invalid_query')
     await refused('/v1/tail', 400, 'invalid_cursor', { 'last-event-id': 'x' })
     await refused('/v1/tail', 400, 'invalid_cursor', { 'last-event-id': '1-0-0' })
-    const { lastId } = await openAndClose(server)
+    const { lastId } = await openAndClose(shared)
     const beyond = `${lastId.split('-')[0]}-fffffff-0`
     await refused('/v1/tail', 400, 'invalid_cursor', { 'last-event-id': beyond })
     await refused('/v1/tail', 401, 'missing_credentials', { authorization: null })
     await refused('/v1/tail', 401, 'missing_tenant', { 'x-logstore-tenant': null })
-    await server.stop()
   })
 
   it('has a place of its tenant, and gives it back when its reader leaves', async (context) => {
@@ -200,10 +201,9 @@ describe('a tail', () => {
     await server.stop()
   })
 
-  it('ends when the store stops, which does not wait for it', async (context) => {
-    const server = await start(context)
-    const tail = await Tail.open(server, '/v1/tail')
-    await server.stop()
+  it('ends when the store stops, which does not wait for it', async () => {
+    const tail = await Tail.open(shared, '/v1/tail')
+    await shared.stop()
     await tail.until(() => tail.isOver)
     assert.equal(tail.wasCut, false)
   })
