@@ -2,7 +2,7 @@
  * How a test file runs is said by the end of its name, and by nothing else:
  *
  *   NAME.test.ts                  shares a process with others, as most files are shorter than the start of a process; coverage counts it
- *   NAME.process.test.ts          starts processes, which it may kill and measure: shares a process, which coverage would make slow, with others of its kind
+ *   NAME.process.test.ts          starts processes, which it may kill and measure: shares a process, which coverage would slow, with others of its kind
  *   NAME.covered.process.test.ts  likewise, but coverage counts what it starts: has a process of its own
  *   NAME.long.test.ts             computes for long, which coverage would double: shares a process with those that start processes
  *
