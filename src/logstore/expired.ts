@@ -13,8 +13,12 @@ export const NOTHING_EXPIRED: Expired = new Map()
 /** @param tenant its id */
 export function expiredOf(policy: TenantPolicy, tenant: string, nowNs: bigint): Expired {
   const number = policy.numbers.get(tenant)
-  const retention = number === undefined ? null : policy.tenants[number]!.retention
-  if (retention === null || retention.size === 0) return NOTHING_EXPIRED
+  return number === undefined ? NOTHING_EXPIRED : expiredBy(policy.tenants[number]!.retention, nowNs)
+}
+
+/** @param retention by dataset, in seconds */
+export function expiredBy(retention: ReadonlyMap<string, number>, nowNs: bigint): Expired {
+  if (retention.size === 0) return NOTHING_EXPIRED
   const before = (seconds: number): bigint => {
     const time = nowNs - BigInt(seconds) * 1_000_000_000n
     return time > 0n ? time : 0n

@@ -20,7 +20,7 @@ import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { segmentName } from '../../log/segment-format.ts'
 import { STAND_IN_NAME, encodeStandInHeader, publishStandIn, readStandIn } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
-import type { Expired } from '../expired.ts'
+import { expiredBy } from '../expired.ts'
 import type { Bundle } from '../index/manifest.ts'
 import { BlocksInMemory } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
@@ -31,6 +31,7 @@ import { PieceCache } from './piece-cache.ts'
 import { trimDueAt } from './trim-due.ts'
 import type { RetentionByTenant } from './trim-due.ts'
 import { TrimmedRun } from './trim-run.ts'
+import type { ExpiredByTenant } from './trim-run.ts'
 
 interface Range {
   readonly base: number
@@ -105,7 +106,8 @@ function trim(files: Files, task: TrimTask, rest: () => void): TrimResult {
     const index = new CompactIndex(file, bundle.base, new PieceCache(MERGE_CACHE_BYTES))
     const dueAtNs = trimDueAt(index, retention)
     if (dueAtNs === null || dueAtNs > nowNs) return { kind: 'not-due', dueAtNs }
-    const source = { index, standIn, expired: expiredOf(retention, nowNs) }
+    const expired = new Map(Array.from(retention, ([tenant, datasets]) => [tenant, expiredBy(datasets, nowNs)]))
+    const source = { index, standIn, expired }
     return bundle.isMerged ? trimApart(files, task, source, rest) : trimIntoMerged(files, task, source, rest)
   } finally {
     file.close()
@@ -115,19 +117,8 @@ function trim(files: Files, task: TrimTask, rest: () => void): TrimResult {
 interface Source {
   readonly index: CompactIndex
   readonly standIn: StandIn
-  readonly expired: ReadonlyMap<string, Expired>
+  readonly expired: ExpiredByTenant
 }
-
-const expiredOf = (retention: RetentionByTenant, nowNs: bigint): Source['expired'] =>
-  new Map(
-    Array.from(retention, ([tenant, datasets]) => {
-      const expired = Array.from(datasets, ([dataset, seconds]) => {
-        const time = nowNs - BigInt(seconds) * 1_000_000_000n
-        return [dataset, time > 0n ? time : 0n] as const
-      })
-      return [tenant, new Map(expired)] as const
-    }),
-  )
 
 function trimIntoMerged(
   files: Files,

@@ -4,7 +4,7 @@
  * E1  entries are numbered anew, without gaps, in the same order; frame offsets count from the base that the rows are written for. So places in the log,
  *     and cursors, keep their meaning
  */
-import { isKept, keptFrom } from '../expired.ts'
+import { NOTHING_EXPIRED, isKept, keptFrom } from '../expired.ts'
 import type { Expired, KeptFrom } from '../expired.ts'
 import { CHUNK_ENTRIES } from './compact-format.ts'
 import type { CompactBlock, CompactIndex } from './compact-index.ts'
@@ -43,7 +43,7 @@ export class TrimmedRun implements RowRun {
     const from = index.entriesBefore(range.base - index.header.base, 0)
     const to = index.entriesBefore(range.end - index.header.base, 0)
     for (const { tenant, dataset, partition } of index.partitions()) {
-      const kept = keptFrom(expired.get(tenant) ?? new Map<string, bigint>(), dataset)
+      const kept = keptFrom(expired.get(tenant) ?? NOTHING_EXPIRED, dataset)
       for (const block of index.blocksOf(partition.number)) {
         rowsKept[block.number] = markKept(index, block, kept, from, to, newEntry)
         if (rowsKept[block.number]! > 0) partitions.add(nameOf(tenant, dataset))

@@ -90,7 +90,7 @@ export class Trimmer {
   next(): Plan | null {
     const { log, registry, clock } = this.#parts
     const retention = this.#parts.retention()
-    const shortest = Math.min(...[...retention.byTenant.values()].flatMap((datasets) => [...datasets.values()]))
+    const shortest = shortestIn(retention.byTenant)
     if (this.#closed || !Number.isFinite(shortest)) return null
     const nowNs = this.#parts.nowNs()
     const nowMs = clock.nowMs()
@@ -196,6 +196,12 @@ export class Trimmer {
   #exists({ segments }: Plan): boolean {
     return segments.every(({ base }) => this.#parts.log.segments.some((segment) => segment.base === base))
   }
+}
+
+function shortestIn(byTenant: RetentionByTenant): number {
+  let shortest = Infinity
+  for (const datasets of byTenant.values()) for (const each of datasets.values()) shortest = Math.min(shortest, each)
+  return shortest
 }
 
 const seconds = (count: number): bigint => BigInt(count) * 1_000_000_000n
