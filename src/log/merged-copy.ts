@@ -3,8 +3,8 @@
  * that are of no use.
  *
  * K1  a file gets its name when it was read back whole, and is durable
- * K3  a file goes only when none of its segments has moved, durably
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
+ * K3  a file goes only when none of its segments has moved, durably
  */
 import { parentOf, publishInSteps } from './files.ts'
 import type { Files, OpenFile } from './files.ts'

@@ -5,7 +5,7 @@
  * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts
  */
 import { StoreError } from '../../errors.ts'
-import { TEMPORARY_SUFFIX } from '../../log/files.ts'
+import { TEMPORARY_SUFFIX, withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName } from '../../log/merged.ts'
@@ -71,16 +71,15 @@ const directoryOf = (segments: readonly SegmentInfo[], { base }: MergedRange): s
 
 /** False: it is damaged. */
 function open(files: Files, directory: string, range: MergedRange, opened: Map<MergedRange, Bundle>): boolean {
-  const file = files.open(`${directory}/${mergedName(range.end)}`, 'read')
   try {
-    const index = new CompactIndex(file, range.base, new PieceCache(0))
-    opened.set(range, { ...bundleOfCompact(index), isMerged: true })
+    const bundle = withOpenFile(files, `${directory}/${mergedName(range.end)}`, (file) =>
+      bundleOfCompact(new CompactIndex(file, range.base, new PieceCache(0))),
+    )
+    opened.set(range, { ...bundle, isMerged: true })
     return true
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'corrupt') throw error
     return false
-  } finally {
-    file.close()
   }
 }
 

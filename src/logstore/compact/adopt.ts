@@ -5,6 +5,7 @@
  * A2  a stand-in that is alone and does not open is damage: an incident that names the whole segment
  */
 import { StoreError } from '../../errors.ts'
+import { withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { STAND_IN_NAME, isStandInWhole, readStandIn } from '../../log/stand-in.ts'
@@ -30,12 +31,7 @@ export function adoptCompacted(
     return null
   }
   try {
-    const file = files.open(path, 'read')
-    try {
-      return bundleOfCompact(new CompactIndex(file, base, new PieceCache(0)))
-    } finally {
-      file.close()
-    }
+    return withOpenFile(files, path, (file) => bundleOfCompact(new CompactIndex(file, base, new PieceCache(0))))
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'corrupt') throw error
     if (hasRecords) {

@@ -11,7 +11,7 @@
  * W4  a replica directory that has another stand-in, as a process died before expired records were taken from it there, gets that of the primary
  */
 import { StoreError } from '../../errors.ts'
-import { readWhole } from '../../log/files.ts'
+import { fileBytes, readWhole, withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { removeUnusedMerged } from '../../log/merged-copy.ts'
 import { QUARANTINE_NAME } from '../../log/quarantine.ts'
@@ -97,12 +97,9 @@ function write(files: Files, task: CompactTask, rest: () => void): CompactResult
   const { logId, base, end, directories } = task
   const primary = directories[0]!
   if (files.exists(`${primary}/${QUARANTINE_NAME}`)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
-  const file = files.open(`${primary}/${RECORDS_NAME}`, 'read')
-  try {
-    return writeRecords(files, task, readSegmentRecords(file, logId, base, end), rest)
-  } finally {
-    file.close()
-  }
+  return withOpenFile(files, `${primary}/${RECORDS_NAME}`, (file) =>
+    writeRecords(files, task, readSegmentRecords(file, logId, base, end), rest),
+  )
 }
 
 function writeRecords(
@@ -137,16 +134,7 @@ function writeRecords(
 }
 
 const bytesIn = (files: Files, directory: string): number =>
-  (files.list(directory) ?? []).reduce((sum, name) => sum + sizeOf(files, `${directory}/${name}`), 0)
-
-function sizeOf(files: Files, path: string): number {
-  const file = files.open(path, 'read')
-  try {
-    return file.size()
-  } finally {
-    file.close()
-  }
-}
+  (files.list(directory) ?? []).reduce((sum, name) => sum + fileBytes(files, `${directory}/${name}`), 0)
 
 /** W2 @throws StoreError when it is not the segment */
 function checkedBundle(files: Files, path: string, base: number, records: SegmentRecords, rest: () => void): Bundle {

@@ -11,8 +11,9 @@
  * W4  a replica directory that lacks the merged file, or has one of before expired records were taken from it, as a process died, gets that of the primary
  */
 import { StoreError } from '../../errors.ts'
+import { withOpenFile } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
-import { copyMerged, mergedNear, overlapsOther } from '../../log/merged-copy.ts'
+import { mergedNear, overlapsOther } from '../../log/merged-copy.ts'
 import { hasMoved, mergedName } from '../../log/merged.ts'
 import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { readFooter } from '../../log/read.ts'
@@ -30,7 +31,8 @@ import type { Bundle } from '../index/manifest.ts'
 import { BLOCKS_MAX, blocksAtMost } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { MergeRun } from './merge-rows.ts'
-import { MERGE_CACHE_BYTES, Stopped, copyToReplicas, writeMerged } from './merged-file.ts'
+import { MERGE_CACHE_BYTES, copyToReplicas, untilStopped, writeMerged } from './merged-file.ts'
+import type { EndedEarly } from './merged-file.ts'
 import { encodeMoved } from './moved.ts'
 import type { MovedFacts } from './moved.ts'
 import { PieceCache } from './piece-cache.ts'
@@ -59,31 +61,18 @@ export type MergeResult =
       readonly bytesAfter: number
       readonly problem: string | null
     }
-  | { readonly kind: 'left' | 'damaged'; readonly reason: string }
+  | { readonly kind: 'left'; readonly reason: string }
   | { readonly kind: 'settled' }
-  | { readonly kind: 'stopped' }
+  | EndedEarly
 
 /**
  * @param rest called every now and then, so that the processor is left to others; false: a merge is to stop, and leaves nothing behind
  * @throws what the file system throws
  */
 export function mergeBundles(files: Files, task: MergeTask, rest: () => boolean): MergeResult {
-  if (task.kind === 'merge') {
-    const restOrStop = (): void => {
-      if (!rest()) throw new Stopped()
-    }
-    try {
-      return merge(files, task, restOrStop)
-    } catch (error) {
-      if (error instanceof Stopped) return { kind: 'stopped' }
-      if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
-      throw error
-    }
-  }
-  for (const directory of task.segmentsDirectories) {
-    makeEqual(files, task, directory, rest)
-    settle(files, task, directory, rest)
-  }
+  if (task.kind === 'merge') return untilStopped(rest, (restOrStop) => merge(files, task, restOrStop))
+  makeEqual(files, task, rest)
+  for (const directory of task.segmentsDirectories) settle(files, task, directory, rest)
   return { kind: 'settled' }
 }
 
@@ -144,24 +133,16 @@ function mostBlocks(run: MergeRun, indexes: readonly CompactIndex[]): number {
   return blocksAtMost(run.partitions().length, run.entries, bytes)
 }
 
-/** W4 */
-function makeEqual(
-  files: Files,
-  { logId, segments, segmentsDirectories }: MergeTask,
-  directory: string,
-  rest: () => boolean,
-): void {
-  const primary = segmentsDirectories[0]!
+/** W4. A directory that cannot have it keeps what it has. */
+function makeEqual(files: Files, { logId, segments, segmentsDirectories }: MergeTask, rest: () => boolean): void {
+  const [primary, ...replicas] = segmentsDirectories
   const range = rangeOf(segments)
-  const [own, its] = [primary, directory].map((each) =>
-    readStandIn(files, `${each}/${segmentName(range.base)}`, logId, range.base, mergedName(range.end)),
-  )
-  if (!own || own.contentCrc === its?.contentCrc) return
-  try {
-    for (const _ of copyMerged(files, logId, range, primary, directory)) rest()
-  } catch {
-    return // it keeps what it has
-  }
+  const mergedOf = (directory: string): StandIn | null =>
+    readStandIn(files, `${directory}/${segmentName(range.base)}`, logId, range.base, mergedName(range.end))
+  const own = mergedOf(primary!)
+  if (own === null) return
+  const others = replicas.filter((replica) => mergedOf(replica)?.contentCrc !== own.contentCrc)
+  copyToReplicas(files, logId, range, [primary!, ...others], rest)
 }
 
 /** Nothing in a directory that has no merged file: it keeps the run. */
@@ -171,8 +152,7 @@ function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory:
   const name = mergedName(range.end)
   const merged = readStandIn(files, home, logId, range.base, name)
   if (merged === null || merged.end !== range.end) return
-  const file = files.open(`${home}/${name}`, 'read')
-  try {
+  withOpenFile(files, `${home}/${name}`, (file) => {
     const { header, entryCount } = new CompactIndex(file, range.base, new PieceCache(0))
     files.syncDirectory(home) // W1: a process that died may have renamed it and no more
     for (const segment of segments) {
@@ -182,9 +162,7 @@ function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory:
       })
       rest()
     }
-  } finally {
-    file.close()
-  }
+  })
   for (const older of mergedNear(files, segmentsDirectory, range)) {
     const isEnclosed = older.base >= range.base && older.end <= range.end
     const isItself = older.base === range.base && older.end === range.end
@@ -216,11 +194,6 @@ export function footerOf(
   if (standIn?.end === end) return standIn
   const path = `${directory}/${RECORDS_NAME}`
   if (!files.exists(path)) return null
-  const file = files.open(path, 'read')
-  try {
-    const footer = readFooter(file)
-    return footer?.base === base && footer.end === end && footer.logId === logId ? footer : null
-  } finally {
-    file.close()
-  }
+  const footer = withOpenFile(files, path, readFooter)
+  return footer?.base === base && footer.end === end && footer.logId === logId ? footer : null
 }

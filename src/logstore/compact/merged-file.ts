@@ -1,9 +1,9 @@
 /**
  * Writes a merged file (src/log/merged.ts): beside, synced, read back and compared row by row, then renamed; and copies it into the replica directories.
  */
-import { messageOf } from '../../errors.ts'
+import { StoreError, messageOf } from '../../errors.ts'
 import { crcOf } from '../../log/crc-of.ts'
-import { TEMPORARY_SUFFIX, publishInSteps } from '../../log/files.ts'
+import { TEMPORARY_SUFFIX, publishInSteps, withOpenFile } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { copyMerged } from '../../log/merged-copy.ts'
 import { mergedName } from '../../log/merged.ts'
@@ -25,6 +25,22 @@ const PIECE_BYTES = 1 << 20
 
 /** What `rest` throws when the work is to end without a trace. */
 export class Stopped extends Error {}
+
+export type EndedEarly = { readonly kind: 'stopped' } | { readonly kind: 'damaged'; readonly reason: string }
+
+/** @param rest false: the work is to stop @returns also how the work ended before its end @throws what else the work throws */
+export function untilStopped<Result>(rest: () => boolean, work: (rest: () => void) => Result): Result | EndedEarly {
+  const restOrStop = (): void => {
+    if (!rest()) throw new Stopped()
+  }
+  try {
+    return work(restOrStop)
+  } catch (error) {
+    if (error instanceof Stopped) return { kind: 'stopped' }
+    if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
+    throw error
+  }
+}
 
 export interface WrittenMerged {
   readonly bundle: Bundle
@@ -93,14 +109,11 @@ function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<B
 
 /** @throws StoreError when the file has not got the rows that were written */
 export function readBack(files: Files, path: string, base: number, writer: MergeWriter): Bundle {
-  const file = files.open(path, 'read')
-  try {
+  return withOpenFile(files, path, (file) => {
     const index = new CompactIndex(file, base, new PieceCache(MERGE_CACHE_BYTES))
     writer.check(index)
     return bundleOfCompact(index)
-  } finally {
-    file.close()
-  }
+  })
 }
 
 /** @param segmentsDirectories that of the primary, which has the file, first @returns why one has none; null: all have it */

@@ -13,6 +13,7 @@
  * T3  a bundle in which damage is known stays as it is
  */
 import { StoreError } from '../../errors.ts'
+import { withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { overlapsOther, removeUnusedMerged } from '../../log/merged-copy.ts'
 import { mergedName } from '../../log/merged.ts'
@@ -26,7 +27,8 @@ import { BlocksInMemory } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { footerOf } from './merge-bundles.ts'
 import { MergeWriter } from './merge-writer.ts'
-import { MERGE_CACHE_BYTES, Stopped, copyToReplicas, readBack, writeMerged } from './merged-file.ts'
+import { MERGE_CACHE_BYTES, Stopped, copyToReplicas, readBack, untilStopped, writeMerged } from './merged-file.ts'
+import type { EndedEarly } from './merged-file.ts'
 import { PieceCache } from './piece-cache.ts'
 import { trimDueAt } from './trim-due.ts'
 import type { RetentionByTenant } from './trim-due.ts'
@@ -64,9 +66,9 @@ export type TrimResult =
   | Trimmed
   /** When it is due; null: never by this retention. */
   | { readonly kind: 'not-due'; readonly dueAtNs: bigint | null }
-  | { readonly kind: 'left' | 'damaged'; readonly reason: string }
+  | { readonly kind: 'left'; readonly reason: string }
   | { readonly kind: 'apart' }
-  | { readonly kind: 'stopped' }
+  | EndedEarly
 
 /**
  * @param rest called every now and then, so that the processor is left to others; false: it is to stop
@@ -79,16 +81,7 @@ export function trimBundle(files: Files, task: TrimTask, rest: () => boolean): T
       removeUnusedMerged(files, `${directory}/${segmentName(base)}`, task.logId, base)
     return { kind: 'apart' }
   }
-  const restOrStop = (): void => {
-    if (!rest()) throw new Stopped()
-  }
-  try {
-    return trim(files, task, restOrStop)
-  } catch (error) {
-    if (error instanceof Stopped) return { kind: 'stopped' }
-    if (error instanceof StoreError && error.kind === 'corrupt') return { kind: 'damaged', reason: error.message }
-    throw error
-  }
+  return untilStopped(rest, (restOrStop) => trim(files, task, restOrStop))
 }
 
 function trim(files: Files, task: TrimTask, rest: () => void): TrimResult {
@@ -101,17 +94,14 @@ function trim(files: Files, task: TrimTask, rest: () => void): TrimResult {
   const standIn = readStandIn(files, directory, logId, bundle.base, name)
   if (standIn?.end !== bundle.end)
     throw new StoreError('corrupt', 'bundle_block_corrupt', `${name} of ${bundle.base} is damaged`)
-  const file = files.open(`${directory}/${name}`, 'read')
-  try {
+  return withOpenFile(files, `${directory}/${name}`, (file) => {
     const index = new CompactIndex(file, bundle.base, new PieceCache(MERGE_CACHE_BYTES))
     const dueAtNs = trimDueAt(index, retention)
     if (dueAtNs === null || dueAtNs > nowNs) return { kind: 'not-due', dueAtNs }
     const expired = new Map(Array.from(retention, ([tenant, datasets]) => [tenant, expiredBy(datasets, nowNs)]))
     const source = { index, standIn, expired }
     return bundle.isMerged ? trimApart(files, task, source, rest) : trimIntoMerged(files, task, source, rest)
-  } finally {
-    file.close()
-  }
+  })
 }
 
 interface Source {
