@@ -10,16 +10,12 @@ import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { readTls } from '../config/tls.ts'
 import { ClusterSight } from '../cluster-membership.ts'
-import type { ClusterSettings } from '../config/cluster.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { StoreError } from '../errors.ts'
 import { Lifecycle } from '../lifecycle.ts'
-import type { AcceptGate } from '../http/accept-gate.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
-import type { ClusterView } from '../http/cluster.ts'
-import type { RequestWatch } from '../http/request-watch.ts'
 import type { HttpClock, HttpServer } from '../http/server.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Route } from '../http/routes.ts'
@@ -29,16 +25,13 @@ import { renewTls } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { nodeFiles } from '../log/node-files.ts'
-import type { AuditLog } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, rereadAcknowledged } from '../observability/log-state.ts'
-import type { Logger } from '../observability/logger.ts'
-import type { ProcessMetrics } from '../observability/process-metrics.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
+import type { OpenService, ServiceDependencies } from '../service.ts'
 import { spanned } from '../spans.ts'
-import type { BeginSpan } from '../spans.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { Compactor } from './compact/compactor.ts'
@@ -85,41 +78,13 @@ interface Clock extends HttpClock {
   after(delayMs: number, run: () => void): void
 }
 
-export interface LogStoreDependencies {
-  readonly logger: Logger
+export interface LogStoreDependencies extends ServiceDependencies {
   readonly clock: Clock
-  readonly random: (bytes: Uint8Array) => void
-  readonly version: string
-  /** The gate of the process. */
-  readonly acceptGate: AcceptGate
-  readonly processMetrics: ProcessMetrics
-  /** Datasets with series of their own. */
-  readonly metricsSeriesMax: number
-  /** Resolves when the event loop had its turn; tests hold a start with it. */
-  readonly turn?: () => Promise<void>
-  /** Follows single requests; absent or null: tracing and the access log are off. */
-  readonly watch?: RequestWatch | null
-  /** Shows how long work for a request takes. Absent or null: tracing is off. */
-  readonly beginSpan?: BeginSpan | null
-  /** Absent: there is none. */
-  readonly audit?: AuditLog
-  /** Absent or null: the log is in no cluster. */
-  readonly cluster?: ClusterSettings | null
 }
 
-export interface LogStore {
-  /** host:port of the listeners; gRPC null when there is none. */
-  readonly http: string
-  /** The listeners speak TLS. */
-  readonly isSecure: boolean
+export interface LogStore extends OpenService {
+  /** host:port of the listener; null: there is none. */
   readonly grpc: string | null
-  /** Reads the tenant policy file again, and which incidents are acknowledged. */
-  reload(): void
-  /** Says that it is not ready, and serves on. */
-  drain(): void
-  /** Null: it is in no cluster. */
-  readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null
-  close(options: { readonly withinMs: number }): Promise<void>
 }
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */

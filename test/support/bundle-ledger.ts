@@ -21,10 +21,10 @@ export const PRIMARY = '/data/bundles'
 export const REPLICA = '/replica/bundles'
 export const DIRECTORIES = [PRIMARY, REPLICA]
 
-/** Segments of two batches each, with times that go back and forth over them, records without a time, and equal ones. */
-export function filledStore(context: TestContext, segments: number): TestStore {
+/** Segments of so many batches each, in some datasets, with times that go back and forth over them, records without a time, and equal ones. */
+export function filledStore(context: TestContext, segments: number, batches = 2): TestStore {
   const store = TestStore.open(context)
-  for (let batch = 0; batch < 2 * segments; batch++) {
+  for (let batch = 0; batch < batches * segments; batch++) {
     store.add(
       batch % 5 === 0 ? 'globex' : 'acme',
       Array.from({ length: 8 }, (_, i) => ({
@@ -35,7 +35,7 @@ export function filledStore(context: TestContext, segments: number): TestStore {
         severity: 9 + (i % 2) * 8,
       })),
     )
-    if (batch % 2 === 1) store.seal()
+    if (batch % batches === batches - 1) store.seal()
   }
   store.publish()
   return store

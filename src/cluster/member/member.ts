@@ -43,7 +43,7 @@ export interface MemberMeasures {
   readonly lookUps: number
   /** How often this node took each role. */
   readonly roleChanges: Readonly<Record<ClusterRole, number>>
-  /** Of the logs of other nodes. */
+  /** Bytes of the log that this node copied from other nodes. */
   readonly copiedBytes: number
 }
 

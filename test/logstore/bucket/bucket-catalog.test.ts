@@ -68,6 +68,16 @@ function filesOf(store: TestStore): Map<string, Buffer> {
   return new Map(keys.map((key) => [key, readFileSync(`${store.directory}/${key}`)]))
 }
 
+/** What a copy of the files does to the bucket, in any order. */
+function changesTo(bucket: MemoryBucket, files: ReadonlyMap<string, Buffer>, deletes: boolean): (() => void)[] {
+  const changes: (() => void)[] = []
+  for (const [key, bytes] of files)
+    if (bucket.objects.get(key)?.bytes.equals(bytes) !== true) changes.push(() => bucket.put(key, bytes))
+  for (const key of bucket.objects.keys())
+    if (deletes && !files.has(key)) changes.push(() => bucket.objects.delete(key))
+  return changes
+}
+
 describe('the catalog of a bucket', () => {
   let store: TestStore
   let bucket: MemoryBucket
@@ -246,11 +256,7 @@ describe('the catalog of a bucket', () => {
       // A copy may miss stages: what it takes is what is there then.
       const wanted = round % 5 === 0 ? [stages[3]!] : [stages[2]!, stages[3]!]
       for (const stage of wanted) {
-        const changes: (() => void)[] = []
-        for (const [key, bytes] of stage)
-          if (bucket.objects.get(key)?.bytes.equals(bytes) !== true) changes.push(() => bucket.put(key, bytes))
-        for (const key of bucket.objects.keys())
-          if (deletes && !stage.has(key)) changes.push(() => bucket.objects.delete(key))
+        const changes = changesTo(bucket, stage, deletes)
         while (changes.length > 0) {
           changes.splice(Math.floor(random() * changes.length), 1)[0]!()
           const looked = random() < 0.3 ? (catalog = new BucketCatalog(bucket, '')) : catalog
@@ -290,11 +296,7 @@ describe('the catalog of a bucket', () => {
       for (const [key, bytes] of stages[0]!) bucket.put(key, bytes)
       catalog = new BucketCatalog(bucket, '')
       for (const stage of round % 3 === 0 ? [stages[3]!] : stages.slice(1)) {
-        const changes: (() => void)[] = []
-        for (const [key, bytes] of stage)
-          if (bucket.objects.get(key)?.bytes.equals(bytes) !== true) changes.push(() => bucket.put(key, bytes))
-        for (const key of bucket.objects.keys())
-          if (deletes && !stage.has(key)) changes.push(() => bucket.objects.delete(key))
+        const changes = changesTo(bucket, stage, deletes)
         while (changes.length > 0) {
           changes.splice(Math.floor(random() * changes.length), 1)[0]!()
           const looked = random() < 0.3 ? (catalog = new BucketCatalog(bucket, '')) : catalog

@@ -13,32 +13,16 @@ import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { compactSegment } from '../../../src/logstore/compact/compact-segment.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { readSegmentRecords } from '../../../src/logstore/compact/segment-records.ts'
+import { filledStore } from '../../support/bundle-ledger.ts'
 import { Stopped, dyingFiles } from '../../support/dying-files.ts'
 import { SimFiles, mulberry32 } from '../../support/sim-files.ts'
 import { seedOf } from '../../support/seed.ts'
-import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
+import { LOG_ID, TRACES } from '../../support/stored-segments.ts'
+import type { TestStore } from '../../support/stored-segments.ts'
 
 const DIRECTORIES = ['/data/bundles/0', '/replica/bundles/0']
 
-/** A bundle of some datasets, with records that say the same at the same time, and some without a time. */
-function filledStore(context: TestContext): TestStore {
-  const store = TestStore.open(context)
-  for (let batch = 0; batch < 30; batch++) {
-    store.add(
-      batch % 5 === 0 ? 'globex' : 'acme',
-      Array.from({ length: 8 }, (_, i) => ({
-        dataset: i % 3 === 0 ? 'payments' : 'orders',
-        time: i === 7 ? 0n : BigInt(1_000_000 + ((batch * 37) % 11) * 1000 + (i >> 1)),
-        trace: i % 4 === 0 ? null : TRACES[(batch + i) % 3]!,
-        text: i === 2 ? 'the same again and again' : `order ${batch * 8 + i} was paid in ${i} ms by c-${batch}x`,
-        severity: 9 + (i % 2) * 8,
-      })),
-    )
-  }
-  store.seal()
-  store.publish()
-  return store
-}
+const bundleOf = (context: TestContext): TestStore => filledStore(context, 1, 30)
 
 const taskOf = ({ segments }: TestStore) => {
   const { base, end } = segments[0]!
@@ -89,7 +73,7 @@ function ledgerOf(files: Files, directory: string, { base, end }: { base: number
 
 describe('compacting a segment', () => {
   it('loses, repeats and changes no record, whenever the process is killed or the power fails', (context) => {
-    const store = filledStore(context)
+    const store = bundleOf(context)
     const task = taskOf(store)
     const seed = seedOf(context)
     const before = new SimFiles({ seed })
@@ -126,7 +110,7 @@ describe('compacting a segment', () => {
   })
 
   it('leaves a segment as it is in which a frame is damaged', (context) => {
-    const store = filledStore(context)
+    const store = bundleOf(context)
     const files = new SimFiles({ seed: 1 })
     copyInto(files, store)
     files.damage(`${DIRECTORIES[0]}/${RECORDS_NAME}`, (content) => {
@@ -138,7 +122,7 @@ describe('compacting a segment', () => {
   })
 
   it('takes nothing for written that does not read back as it was', (context) => {
-    const store = filledStore(context)
+    const store = bundleOf(context)
     const files = new SimFiles({ seed: 1 })
     copyInto(files, store)
     files.faults = {
@@ -153,7 +137,7 @@ describe('compacting a segment', () => {
 
 describe('a bit that flipped in a compacted bundle', () => {
   it('is a refusal or changes no answer, wherever it is', (context) => {
-    const store = filledStore(context)
+    const store = bundleOf(context)
     const questions = [
       { dataset: 'orders' },
       { dataset: 'orders', filter: { trace_id: TRACES[1] }, page: { limit: 500 } },

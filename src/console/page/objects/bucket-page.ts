@@ -1,4 +1,4 @@
-/** One bucket: its objects by folder, or its settings. */
+/** One bucket: its objects by folder, its open uploads, or its settings. */
 import type { FunctionComponent, VNode } from 'preact'
 import { useLocation, useRoute } from 'preact-iso/router'
 import { Gate } from '../account.ts'
