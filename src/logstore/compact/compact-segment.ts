@@ -8,7 +8,7 @@
  *     the other, or both, which are the same segment (T2 of stand-in.ts)
  * W2  what is compared is what a reader makes of the file: records, what they belong to, their ids, traces, times and places
  * W3  a segment in which anything is damaged, or known to be, stays as it is
- * W4  a replica directory that has another stand-in, as a process died before expired records were taken from it there, gets that of the primary
+ * W4  a replica directory that has no stand-in, or one of before expired records were taken from it, as a process died, gets that of the primary
  */
 import { StoreError } from '../../errors.ts'
 import { fileBytes, readWhole, withOpenFile } from '../../log/files.ts'
@@ -78,11 +78,9 @@ export function compactSegment(files: Files, task: CompactTask, rest: () => void
 /** W4 */
 function makeEqual(files: Files, { logId, base, directories: [primary, ...replicas] }: CompactTask): void {
   const own = readStandIn(files, primary!, logId, base)
-  const others = replicas.filter((replica) => {
-    const its = readStandIn(files, replica, logId, base)
-    return own !== null && its !== null && its.contentCrc !== own.contentCrc
-  })
-  if (own === null || others.length === 0 || !isStandInWhole(files, primary!, own)) return
+  if (own === null) return
+  const others = replicas.filter((replica) => readStandIn(files, replica, logId, base)?.contentCrc !== own.contentCrc)
+  if (others.length === 0 || !isStandInWhole(files, primary!, own)) return
   const bytes = readWhole(files, `${primary!}/${STAND_IN_NAME}`)!
   for (const replica of others) {
     try {

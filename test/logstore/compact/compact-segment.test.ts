@@ -109,6 +109,37 @@ describe('compacting a segment', () => {
     assert(points > 20, `${points} points`)
   })
 
+  it('is made good in every directory by a life that finds it in the first one, whenever the process before died', (context) => {
+    const store = bundleOf(context)
+    const task = taskOf(store)
+    const seed = seedOf(context)
+    const before = new SimFiles({ seed })
+    copyInto(before, store)
+    const expected = ledgerOf(before, DIRECTORIES[0]!, task)
+    let points = 0
+    for (const how of ['kill', 'crash'] as const) {
+      for (let after = 0, isOver = false; !isOver; after++) {
+        const files = new SimFiles({ seed: seed + after })
+        copyInto(files, store)
+        try {
+          compactSegment(dyingFiles(files, after), { ...task, kind: 'write' }, () => {})
+          isOver = true
+        } catch (error) {
+          assert(error instanceof Stopped || error instanceof Error)
+        }
+        files[how]()
+        if (!files.exists(`${DIRECTORIES[0]}/${STAND_IN_NAME}`)) continue
+        points++
+        compactSegment(files, { ...task, kind: 'clear' }, () => {})
+        for (const directory of DIRECTORIES) {
+          assert.deepEqual(ledgerOf(files, directory, task), expected)
+          assert.deepEqual(files.list(directory), [STAND_IN_NAME], `${how} after ${after}: ${directory}`)
+        }
+      }
+    }
+    assert(points > 3, `${points} points`)
+  })
+
   it('leaves a segment as it is in which a frame is damaged', (context) => {
     const store = bundleOf(context)
     const files = new SimFiles({ seed: 1 })
