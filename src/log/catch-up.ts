@@ -2,7 +2,8 @@
  * Makes the sealed segments of a returned replica directory equal to those of the primary one, while the log goes on. So
  * little is left to copy when a restart in place takes the directory in (readmission.ts).
  *
- * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there
+ * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there. One that goes
+ *     again meanwhile is not made anew
  * C2  a segment gets its name when it is whole and durable
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
  * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
@@ -10,7 +11,7 @@
  */
 import { StoreError } from '../errors.ts'
 import type { CatchUpTask } from './environment.ts'
-import { TEMPORARY_SUFFIX, makeDurableDirectory, withOpenFile } from './files.ts'
+import { TEMPORARY_SUFFIX, makeDurableInParent, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { copyMerged } from './merged-copy.ts'
@@ -90,7 +91,7 @@ function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () 
   const own = readStandIn(files, directory(to), logId, merged.base, name)
   if (own?.end === merged.end && own.contentCrc === merged.contentCrc) return 0
   if (!isStandInWhole(files, directory(from), merged, name)) return null
-  makeDurableDirectory(files, directory(to))
+  makeDurableInParent(files, directory(to))
   for (const _ of copyMerged(files, logId, merged, from, to)) rest()
   return merged.fileBytes
 }
@@ -104,7 +105,7 @@ function copyFile(
   rest: () => void,
 ): number {
   return withOpenFile(files, source, (from) => {
-    makeDurableDirectory(files, directory)
+    makeDurableInParent(files, directory)
     const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
     if (files.exists(temporary)) files.removeFile(temporary)
     const to = files.create(temporary, 'small-writes')

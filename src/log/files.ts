@@ -35,7 +35,7 @@ export interface Files {
   open(path: string, access: 'read' | 'write', cache?: PageCache): OpenFile
   /** A new, empty file; throws EEXIST. */
   create(path: string, cache?: PageCache): OpenFile
-  /** Also makes its parents, and is content when it exists. Names become durable by `syncDirectory` of each parent. */
+  /** Is content when it exists; throws ENOENT without its parent. The name becomes durable by `syncDirectory` of the parent. */
   makeDirectory(path: string): void
   /** Names in the directory, sorted; null when there is no such directory. */
   list(path: string): string[] | null
@@ -161,8 +161,14 @@ export const TEMPORARY_SUFFIX = '.tmp'
 export function makeDurableDirectory(files: Files, path: string): void {
   const missing: string[] = []
   for (let at = path; !files.exists(at); at = parentOf(at)) missing.push(at)
+  for (const each of missing.toReversed()) makeDurableInParent(files, each)
+}
+
+/** As `makeDurableDirectory`, but throws ENOENT where the parent is gone: what was in it is not hidden by a new one. */
+export function makeDurableInParent(files: Files, path: string): void {
+  if (files.exists(path)) return
   files.makeDirectory(path)
-  for (const made of missing) files.syncDirectory(parentOf(made))
+  files.syncDirectory(parentOf(path))
 }
 
 export function parentOf(path: string): string {

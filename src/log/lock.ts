@@ -7,7 +7,6 @@ import fs from 'node:fs'
 import { StoreError } from '../errors.ts'
 import { tryLock } from '../libc.ts'
 import type { DirectoryLock } from './environment.ts'
-import { nodeFiles } from './node-files.ts'
 
 const LOCK_NAME = 'LOCK'
 /** Directories that this process has, by device and inode. LOCK cannot tell: processes in two containers may have the same pid. */
@@ -18,7 +17,6 @@ const ours = new Set<string>()
  *   takes no locks; what the file system throws
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  nodeFiles.makeDirectory(directory)
   return take(directory, 'exclusive')
 }
 

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { isCached, readCached } from '../libc.ts'
 import type { ReadMemory } from '../libc.ts'
-import { parentOf } from './files.ts'
 import { DirectWrites } from './direct-writes.ts'
 import type { CachedFile, Files, OpenFile, PageCache } from './files.ts'
 
@@ -100,10 +99,7 @@ function withoutFirst(parts: readonly Uint8Array[], bytes: number): Uint8Array[]
 
 const isDirectory = (path: string): boolean => fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
-/** One level at a time: node's own recursive way never returns where the system answers ENOENT for a new name, as under /proc. */
 function makeDirectory(path: string): void {
-  if (isDirectory(path)) return
-  makeDirectory(parentOf(path))
   try {
     fs.mkdirSync(path)
   } catch (error) {

@@ -31,6 +31,7 @@ export async function openDirectoryTarget(
     const message = `${directory} is not empty and holds no backup: choose another directory`
     throw new StoreError('invalid', 'backup_place_taken', message)
   }
+  if (access === 'create') makeDurableDirectory(files, directory)
   const lock = await locked(directory, access)
   return new DirectoryTarget(files, directory, lock)
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { lockDirectory, lockToRead } from '../../src/log/lock.ts'
 import { temporaryDirectory } from '../support/directories.ts'
@@ -12,6 +12,12 @@ describe('the lock of a data directory', () => {
     const readers = [await lockToRead(directory), await lockToRead(directory)]
     assert.deepEqual(readdirSync(directory), [])
     for (const reader of readers) await reader.release()
+  })
+
+  it('makes no directory: one that is gone is not hidden by a new one', async () => {
+    const directory = `${temporaryDirectory()}/gone`
+    await assert.rejects(lockDirectory(directory), { code: 'ENOENT' })
+    assert(!existsSync(directory))
   })
 
   it('keeps a writer out while somebody reads, and readers while somebody writes', async () => {

@@ -148,6 +148,29 @@ describe('a replica directory that was lost and is there again', () => {
     assert.deepEqual(world.files.list('/replica-2'), [])
   })
 
+  it('is not made anew when it goes again while it is filled', async () => {
+    const running = await started()
+    const { world, log } = running
+    const { files } = world
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    fill(running, 12, 40)
+    files.rename('/replica-2-away', '/replica-2')
+    const makeDirectory = files.makeDirectory.bind(files)
+    files.makeDirectory = (path) => {
+      files.makeDirectory = makeDirectory
+      files.rename('/replica-2', '/replica-2-away')
+      makeDirectory(path)
+    }
+    await later(running)
+    assert.deepEqual([log.state.kind, files.exists('/replica-2')], ['degraded', false])
+    files.rename('/replica-2-away', '/replica-2')
+    await later(running)
+    assert.equal(log.state.kind, 'ok')
+    await log.close()
+    assert.deepEqual(filesOf(running, '/replica-2'), filesOf(running, '/data'))
+  })
+
   it('is left out while another process has it', async () => {
     let isTaken = false
     const running = await started(1, (environment) => ({

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { atOnce } from '../../src/steps.ts'
+import { makeDurableDirectory } from '../../src/log/files.ts'
 import { recoverDirectory } from '../../src/log/recovery.ts'
 import { StoreError } from '../../src/errors.ts'
 import { backUp } from '../../src/maintenance/backup.ts'
@@ -354,7 +355,7 @@ describe('inspect', () => {
   it('names a directory that cannot be told', async () => {
     const store = await storeOf(42)
     const { files } = store.world
-    files.makeDirectory('/several/one')
+    makeDurableDirectory(files, '/several/one')
     assert.throws(() => inspect(files, '/several'), hasCode('data_directory_empty'))
     files.rename('/data', '/several/one/two')
     flip(files, '/several/one/two/FORMAT', 3)

@@ -135,7 +135,7 @@ export class SimFiles implements Files {
 
   makeDirectory(path: string): void {
     if (this.#names.has(path)) return
-    this.makeDirectory(parent(path))
+    this.#requireParent(path)
     this.#record({ path, entry: 'directory' })
   }
 

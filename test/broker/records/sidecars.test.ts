@@ -9,6 +9,7 @@ import {
   publishSegmentIndex,
   readSegmentIndex,
 } from '../../../src/broker/records/segment-index.ts'
+import { makeDurableDirectory } from '../../../src/log/files.ts'
 import { MANIFEST_NAME } from '../../../src/log/sidecar.ts'
 import { SimFiles } from '../../support/sim-files.ts'
 
@@ -35,7 +36,7 @@ function streams(counts: readonly number[]): { readonly number: number; readonly
 
 function published(counts: readonly number[]): SimFiles {
   const files = new SimFiles({ seed: 1 })
-  files.makeDirectory(SEGMENT.directory)
+  makeDurableDirectory(files, SEGMENT.directory)
   files.syncDirectory('/')
   files.syncDirectory('/data')
   files.syncDirectory('/data/segments')
@@ -87,7 +88,7 @@ describe('the sidecar of a segment', () => {
 
   it('holds nothing of other segments', () => {
     const files = new SimFiles({ seed: 1 })
-    files.makeDirectory(SEGMENT.directory)
+    makeDurableDirectory(files, SEGMENT.directory)
     const other = { ...SEGMENT, base: 0 }
     const bytes = encodeSegmentIndex(other, streams([10]))
     publishSegmentIndex(files, SEGMENT.directory, bytes)
