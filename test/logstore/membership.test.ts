@@ -4,7 +4,7 @@ import { FORMAT_JSON, SIGNAL_LOG } from '../../src/logstore/batch-frame.ts'
 import { ActiveIndex } from '../../src/logstore/index/active-index.ts'
 import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
 import { memberOf, retentionClock } from '../../src/logstore/membership.ts'
-import { logRecordOf, payloadOf } from '../support/stored-segments.ts'
+import { logRecordOf, payloadOf } from '../support/batch-payloads.ts'
 import { turn } from '../support/turn.ts'
 
 const NOW_NS = 1_000_000_000_000_000_000n

@@ -10,7 +10,6 @@ import {
   encodeFrameHeader,
   frameBytes,
 } from '../../native-free-codecs/frame.ts'
-import { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
 import type { Files } from '../../src/log/files.ts'
 import { nodeFiles } from '../../src/log/node-files.ts'
 import {
@@ -21,15 +20,9 @@ import {
   segmentName,
 } from '../../src/log/segment-format.ts'
 import { ActiveIndex } from '../../src/logstore/index/active-index.ts'
-import {
-  BATCH_FRAME_TYPE,
-  FORMAT_JSON,
-  SIGNAL_LOG,
-  SOURCE_OTLP_HTTP,
-  batchHeadBytes,
-  encodeNames,
-  writeBatchHead,
-} from '../../src/logstore/batch-frame.ts'
+import { BATCH_FRAME_TYPE } from '../../src/logstore/batch-frame.ts'
+import { encodeBatch, payloadOf } from './batch-payloads.ts'
+import type { TestRecord } from './batch-payloads.ts'
 import { NOTHING_EXPIRED } from '../../src/logstore/expired.ts'
 import type { Expired } from '../../src/logstore/expired.ts'
 import { compactSegment } from '../../src/logstore/compact/compact-segment.ts'
@@ -43,7 +36,6 @@ import { indexSegment } from '../../src/logstore/index/publish.ts'
 import type { Bundle } from '../../src/logstore/index/manifest.ts'
 import type { IndexedSegmentFacts } from '../../src/logstore/index/publish.ts'
 import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
-import { scanBatch } from '../../src/logstore/index/scan-batch.ts'
 import { encodeCatalog } from '../../src/logstore/index/catalog.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import type { QueryEngineParts } from '../../src/logstore/query/engine.ts'
@@ -70,18 +62,6 @@ export const TRACES = [
 ]
 /** Few, so that short histories fill many zones. */
 const ZONE_ENTRIES = 4
-
-export interface TestRecord {
-  readonly dataset: string
-  readonly time: bigint
-  readonly trace: string | null
-  /** What the record says, unique. */
-  readonly text: string
-  /** Its severity_number. */
-  readonly severity?: number
-  /** Of the record itself. */
-  readonly attributes?: Readonly<Record<string, string>>
-}
 
 interface Segment {
   readonly base: number
@@ -434,67 +414,11 @@ export class TestStore {
 export const textsOf = ({ results }: QueryResponseBody): string[] =>
   results.map(({ record }) => record.raw_payload.record.body.stringValue)
 
-/** As OTLP JSON has it. */
-export const logRecordOf = ({ time, trace, text, severity, attributes }: TestRecord): object => ({
-  timeUnixNano: time.toString(),
-  body: { stringValue: text },
-  ...(trace === null ? {} : { traceId: trace }),
-  ...(severity !== undefined && { severityNumber: severity }),
-  ...(attributes !== undefined && {
-    attributes: Object.entries(attributes).map(([key, stringValue]) => ({ key, value: { stringValue } })),
-  }),
-})
-
-/** A batch frame's payload: the records as an OTLP JSON export of one tenant. */
-function encodeBatch(tenant: string, records: readonly TestRecord[]): Buffer {
-  const body = Buffer.from(
-    JSON.stringify({
-      resourceLogs: records.map((record) => ({
-        resource: {
-          attributes: [
-            { key: 'tenant_id', value: { stringValue: tenant } },
-            { key: 'service.name', value: { stringValue: record.dataset } },
-          ],
-        },
-        scopeLogs: [{ logRecords: [logRecordOf(record)] }],
-      })),
-    }),
-  )
-  const datasets = [...new Set(records.map(({ dataset }) => dataset))]
-  const resourceDataset = Uint16Array.from(records, ({ dataset }) => datasets.indexOf(dataset))
-  return payloadOf(tenant, body, SIGNAL_LOG, FORMAT_JSON, datasets, resourceDataset)
-}
-
-/**
- * A batch frame's payload.
- *
- * @param resourceDataset per resource of the body; none: all are of the first
- */
-export function payloadOf(
-  tenant: string,
-  body: Buffer,
-  signal: number,
-  format: number,
-  datasets: readonly string[],
-  resourceDataset = new Uint16Array(512),
-): Buffer {
-  const batch = new OtlpBatch()
-  scanBatch(batch, body, signal, format)
-  const names = encodeNames(tenant, datasets)
-  const headBytes = batchHeadBytes(batch, names)
-  const payload = Buffer.alloc(headBytes + body.byteLength)
-  const envelope = { signal, format, source: SOURCE_OTLP_HTTP, tenant, receivedAtHigh: 1, receivedAtLow: 2 }
-  writeBatchHead(
-    payload,
-    0,
-    envelope,
-    batch,
-    body.byteLength,
-    names,
-    datasets.length,
-    resourceDataset,
-    new Uint16Array(512),
-  )
-  body.copy(payload, headBytes)
-  return payload
+export function withStore(run: (store: TestStore) => void): void {
+  const store = new TestStore()
+  try {
+    run(store)
+  } finally {
+    store.close()
+  }
 }

@@ -4,7 +4,6 @@
  * The entries of a segment are cut into spans: entries of damaged frames that are already known (they are counted apart and
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
-import { CompactIndex } from '../compact/compact-index.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { RecordView } from '../search/record-view.ts'
@@ -65,7 +64,7 @@ export const ENTRIES_PER_CHECK = 8192
 export class SegmentScan {
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
-  /** In a compacted bundle, with a search: number of the partition whose records have to be searched, block by block; -1: none. */
+  /** With a search: number of the partition whose records have to be searched, block by block or frame by frame; -1: the candidates have to be. */
   partitionToSearch = -1
   matched = 0
   quarantined = 0
@@ -187,7 +186,8 @@ export function scanActive(scan: SegmentScan, active: ActiveIndex): boolean {
   if (partition < 0 || scan.visible === 0) return false
   if (plan.id !== null) return scanActiveId(scan, active, partition, plan.id)
   if (plan.trace !== null) return scanActiveTrace(scan, active, partition, plan.trace)
-  scanActiveTime(scan, active, partition)
+  if (plan.search !== null && scan.damaged.length === 0) scan.partitionToSearch = partition
+  else scanActiveTime(scan, active, partition)
   return true
 }
 
@@ -315,9 +315,8 @@ export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
   if (plan.trace !== null) return scanBundleTrace(scan, index, plan.trace)
   const partition = index.findPartition(plan.tenant, plan.dataset)
   if (partition === null || !mayMatch(plan, partition)) return false
-  if (plan.search !== null && index instanceof CompactIndex && scan.damaged.length === 0) {
-    scan.partitionToSearch = partition.number
-  } else if (plan.search !== null) gatherBundleTime(scan, index, partition)
+  if (plan.search !== null && scan.damaged.length === 0) scan.partitionToSearch = partition.number
+  else if (plan.search !== null) gatherBundleTime(scan, index, partition)
   else scanBundleTime(scan, index, partition)
   return true
 }
@@ -420,7 +419,7 @@ function showPosting(scan: SegmentScan, index: BundleSearch, row: number, looked
 }
 
 /** Every entry of the time range, for a search in their records. */
-function gatherBundleTime(scan: SegmentScan, index: BundleSearch, partition: Partition): void {
+export function gatherBundleTime(scan: SegmentScan, index: BundleSearch, partition: Partition): void {
   const { from, to } = postingsInRange(scan.plan, index, partition)
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()

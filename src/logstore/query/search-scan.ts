@@ -1,19 +1,22 @@
 /**
- * The part of a search that reads records: the candidates of one segment, frame by frame, or block by block, in the order of the file.
+ * The part of a search that reads records: frame by frame, or block by block, in the order of the file.
  *
- * A frame or block is read once for all its candidates, and the deadline is checked before each.
+ * A frame or block is read once for all its candidates, and the deadline is checked before each. Frames that need not be read are passed over before
+ * their entries are looked at.
  */
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { RecordBatch } from '../batch-frame.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { FrameTest } from './frame-grams.ts'
+import { isInRange } from './plan.ts'
 import type { SegmentScan } from './scan.ts'
 
 /** Where the record of an entry is read, see BundleSearch. */
-interface EntryPlaces {
+export interface EntryPlaces {
   readonly unit: number
   readonly number: number
+  readonly partition: number
   readonly timeHigh: number
   readonly timeLow: number
   /** Sets the fields. */
@@ -36,6 +39,10 @@ export class ActivePlaces implements EntryPlaces {
     return this.#index.recordNumber[this.#entry]!
   }
 
+  get partition(): number {
+    return this.#index.partition[this.#entry]!
+  }
+
   get timeHigh(): number {
     return this.#index.timeHigh[this.#entry]!
   }
@@ -49,62 +56,115 @@ export class ActivePlaces implements EntryPlaces {
   }
 }
 
+/** The candidates of one unit. */
+class Candidates {
+  count = 0
+  readonly #entries = new Uint32Array(BLOCK_ROWS_MAX)
+  readonly #numbers = new Uint16Array(BLOCK_ROWS_MAX)
+  readonly #timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
+  readonly #timeLow = new Uint32Array(BLOCK_ROWS_MAX)
+
+  /** The one that was sought. */
+  add(entry: number, { number, timeHigh, timeLow }: EntryPlaces): void {
+    const at = this.count++
+    this.#entries[at] = entry
+    this.#numbers[at] = number
+    this.#timeHigh[at] = timeHigh
+    this.#timeLow[at] = timeLow
+  }
+
+  /** Tells the scan of those that match; they are candidates no longer. */
+  search(scan: SegmentScan, batch: RecordBatch, matcher: SearchMatcher): void {
+    const { count } = this
+    this.count = 0
+    matcher.run(batch, this.#numbers, count, (at, view) =>
+      scan.found(this.#entries[at]!, this.#timeHigh[at]!, this.#timeLow[at]!, view),
+    )
+  }
+}
+
+type ReadUnit = (unit: number) => RecordBatch
+
 /**
  * Tells the scan of its candidates that match.
  *
  * @param entries the candidates in the order in which they are read
  * @param frames  which of the units need not be read; null: all need
  */
-export function searchRecords(
+export function searchEntries(
   scan: SegmentScan,
   entries: Uint32Array,
   places: EntryPlaces,
   matcher: SearchMatcher,
-  read: (unit: number) => RecordBatch,
+  read: ReadUnit,
   frames: FrameTest | null = null,
 ): void {
-  const numbers = new Uint16Array(BLOCK_ROWS_MAX)
-  const timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
-  const timeLow = new Uint32Array(BLOCK_ROWS_MAX)
-  for (let first = 0; first < entries.length;) {
+  const candidates = new Candidates()
+  for (let at = 0; at < entries.length;) {
     scan.deadline.check()
-    places.seekEntry(entries[first]!)
+    places.seekEntry(entries[at]!)
     const { unit } = places
+    for (; at < entries.length; at++) {
+      places.seekEntry(entries[at]!)
+      if (places.unit !== unit) break
+      candidates.add(entries[at]!, places)
+    }
     if (frames?.mayMatch(unit) === false) {
-      first = endOfUnit(entries, places, first, unit)
+      candidates.count = 0
       continue
     }
-    let count = 0
-    while (first + count < entries.length && places.unit === unit) {
-      numbers[count] = places.number
-      timeHigh[count] = places.timeHigh
-      timeLow[count] = places.timeLow
-      count++
-      if (first + count < entries.length) places.seekEntry(entries[first + count]!)
-    }
-    const begin = first
-    first += count
     const batch = read(unit)
-    matcher.run(batch, numbers, count, (at, view) =>
-      scan.found(entries[begin + at]!, timeHigh[at]!, timeLow[at]!, view),
-    )
+    candidates.search(scan, batch, matcher)
     frames?.note(unit, batch)
   }
 }
 
-/** Where the entries of a unit end: they stand side by side, so that most of them need no look. */
-function endOfUnit(entries: Uint32Array, places: EntryPlaces, first: number, unit: number): number {
-  const isOfUnit = (at: number): boolean => {
-    places.seekEntry(entries[at]!)
+/** Tells the scan of the records that match among those of its partition and time range, in a segment that is not compacted and has no damage. */
+export function searchFrames(
+  scan: SegmentScan,
+  places: EntryPlaces,
+  matcher: SearchMatcher,
+  read: ReadUnit,
+  frames: FrameTest,
+): void {
+  const { plan, visible, partitionToSearch } = scan
+  const candidates = new Candidates()
+  for (let entry = 0; entry < visible;) {
+    scan.deadline.check()
+    places.seekEntry(entry)
+    const { unit } = places
+    if (!frames.mayMatch(unit)) {
+      entry = endOfUnit(places, entry, visible)
+      continue
+    }
+    for (; entry < visible; entry++) {
+      places.seekEntry(entry)
+      if (places.unit !== unit) break
+      const isCandidate = places.partition === partitionToSearch && isInRange(plan, places.timeHigh, places.timeLow)
+      if (isCandidate) candidates.add(entry, places)
+    }
+    if (candidates.count === 0) continue
+    const batch = read(unit)
+    candidates.search(scan, batch, matcher)
+    frames.note(unit, batch)
+  }
+}
+
+/** Where the entries of a unit end, of which this is one: they stand side by side. */
+function endOfUnit(places: EntryPlaces, entry: number, visible: number): number {
+  places.seekEntry(entry)
+  const { unit } = places
+  const isOfUnit = (other: number): boolean => {
+    places.seekEntry(other)
     return places.unit === unit
   }
-  let low = first + 1
+  let low = entry + 1
   let step = 1
-  while (low + step < entries.length && isOfUnit(low + step)) {
+  while (low + step < visible && isOfUnit(low + step)) {
     low += step + 1
     step *= 2
   }
-  let high = Math.min(low + step, entries.length)
+  let high = Math.min(low + step, visible)
   while (low < high) {
     const middle = (low + high) >>> 1
     if (isOfUnit(middle)) low = middle + 1

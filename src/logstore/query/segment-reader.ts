@@ -18,14 +18,17 @@ import type { OpenBundles } from './open-bundles.ts'
 import type { TimeSpan } from './page-order.ts'
 import { overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
-import { boundsOf, scanActive, scanBundle } from './scan.ts'
+import { boundsOf, gatherBundleTime, postingsInRange, scanActive, scanBundle } from './scan.ts'
 import type { ScanBounds, SegmentIndex, SegmentScan } from './scan.ts'
-import { ActivePlaces, searchRecords } from './search-scan.ts'
+import { ActivePlaces, searchEntries, searchFrames } from './search-scan.ts'
+import type { EntryPlaces } from './search-scan.ts'
 import { scanActiveOfSeveral, scanBundleOfSeveral } from './several-scan.ts'
 import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 
 /** That are told ahead of a search. */
 const EXPECTED_FRAMES_MAX = 4096
+/** To find an entry by its posting takes as long as to look at so many in their order, or less. */
+const ENTRIES_PER_POSTING = 4
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
 export type Source = BundleSource | ActiveSource
@@ -141,25 +144,44 @@ export class SegmentReader {
     })
   }
 
-  /** Finds among the candidates of a scan those whose records match. */
+  /** Finds among what a scan leaves to be searched the records that match. */
   search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
-    const read = (unit: number) => this.readBatch(this.#parts.scans, logId, source, unit)
-    const entries = scan.candidates.sorted()
-    const frames = this.#parts.bundles.grams.search(matcher.required, source.base)
     if (source.kind === 'active')
-      return searchRecords(scan, entries, new ActivePlaces(source.index), matcher, read, frames)
+      return this.#searchFrames(scan, source, new ActivePlaces(source.index), matcher, logId)
     this.inBundle(source, (index) => {
-      if (index instanceof CompactIndex) {
-        if (scan.partitionToSearch >= 0)
-          return this.#blockSearch(scan, matcher).run(scan, index, scan.partitionToSearch)
-        const ordered = inUnits(index, entries)
-        const readBlock = (unit: number) => index.readRecords(index.blocks[unit]!)
-        return searchRecords(scan, ordered, index, matcher, readBlock)
+      if (!(index instanceof CompactIndex)) {
+        this.#gatherFew(scan, index)
+        this.#searchFrames(scan, source, index, matcher, logId)
+      } else if (scan.partitionToSearch >= 0) {
+        this.#blockSearch(scan, matcher).run(scan, index, scan.partitionToSearch)
+      } else {
+        const ordered = inUnits(index, scan.candidates.sorted())
+        searchEntries(scan, ordered, index, matcher, (unit) => index.readRecords(index.blocks[unit]!))
       }
-      const { bundles } = this.#parts
-      if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, index, source.base))
-      searchRecords(scan, entries, index, matcher, read, frames)
     })
+  }
+
+  /** Of a segment that is not compacted. */
+  #searchFrames(scan: SegmentScan, source: Source, places: EntryPlaces, matcher: SearchMatcher, logId: number): void {
+    const { bundles, scans } = this.#parts
+    const { base } = source
+    const read = (unit: number) => this.readBatch(scans, logId, source, unit)
+    const frames = bundles.grams.search(matcher.required, base)
+    if (scan.partitionToSearch >= 0) return searchFrames(scan, places, matcher, read, frames)
+    const entries = scan.candidates.sorted()
+    if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, places, base))
+    searchEntries(scan, entries, places, matcher, read, frames)
+  }
+
+  /** Gathers candidates if the frames to read have to be told ahead, or if they are much fewer than the entries of the bundle. */
+  #gatherFew(scan: SegmentScan, index: BundleSearch): void {
+    const { plan, partitionToSearch } = scan
+    const partition = partitionToSearch < 0 ? null : index.findPartition(plan.tenant, plan.dataset)
+    if (partition === null) return
+    const { from, to } = postingsInRange(plan, index, partition)
+    if (!this.bundles.readsAhead && (to - from) * ENTRIES_PER_POSTING >= index.entryCount) return
+    gatherBundleTime(scan, index, partition)
+    scan.partitionToSearch = -1
   }
 
   /** Made once for a search: it goes through many bundles. */
@@ -222,11 +244,11 @@ export class SegmentReader {
 const doubleOf = (high: number, low: number): number => high * 2 ** 32 + low
 
 /** Where the frames of the candidates begin, in the order of the segment; the first ones where they are many. */
-function framesOf(entries: Uint32Array, index: BundleSearch, base: number): { base: number; frameOffset: number }[] {
+function framesOf(entries: Uint32Array, index: EntryPlaces, base: number): { base: number; frameOffset: number }[] {
   const frames: { base: number; frameOffset: number }[] = []
   for (const entry of entries) {
     index.seekEntry(entry)
-    const { frameOffset } = index
+    const { unit: frameOffset } = index
     if (frameOffset === frames.at(-1)?.frameOffset) continue
     if (frames.length === EXPECTED_FRAMES_MAX) break
     frames.push({ base, frameOffset })

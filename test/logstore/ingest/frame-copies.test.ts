@@ -16,7 +16,7 @@ import { SEGMENT_OPENED, readOutcomeHead } from '../../../src/logstore/ingest/me
 import { NO_SEGMENT, SeenRecords } from '../../../src/logstore/ingest/seen-records.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { World, appended, openWriter, replay } from '../../support/log-harness.ts'
-import { logRecordOf, payloadOf } from '../../support/stored-segments.ts'
+import { logRecordOf, payloadOf } from '../../support/batch-payloads.ts'
 
 const SEGMENT_BYTES = 8192
 const CAPACITY = 1024

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { TRACES, TestStore, textsOf } from '../../support/stored-segments.ts'
-import type { QueriedRecord, QueryResponseBody, TestRecord } from '../../support/stored-segments.ts'
+import { TRACES, TestStore, textsOf, withStore } from '../../support/stored-segments.ts'
+import type { TestRecord } from '../../support/batch-payloads.ts'
+import type { QueriedRecord, QueryResponseBody } from '../../support/stored-segments.ts'
 
 /** A stored record and the place that orders it among records of one time. */
 interface ModelRecord extends TestRecord {
@@ -107,15 +108,6 @@ const requestFilter = ({ trace, from, to, begins }: ModelFilter): object => ({
   start_time_unix_nano: from?.toString() ?? null,
   end_time_unix_nano: to?.toString() ?? null,
 })
-
-function withStore(run: (store: TestStore) => void): void {
-  const store = new TestStore()
-  try {
-    run(store)
-  } finally {
-    store.close()
-  }
-}
 
 describe('a query', () => {
   it('answers like a list that is filtered and sorted, however the records are spread over segments', () => {

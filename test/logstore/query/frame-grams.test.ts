@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { RecordBatch } from '../../../src/logstore/batch-frame.ts'
 import { FrameGrams } from '../../../src/logstore/query/frame-grams.ts'
 import { testSeed } from '../../support/seed.ts'
-import { TestStore, textsOf } from '../../support/stored-segments.ts'
+import { TestStore, textsOf, withStore } from '../../support/stored-segments.ts'
 
 const batchOf = (text: string, mayHaveEscapes = false): RecordBatch =>
   ({ body: Buffer.from(text), mayHaveEscapes }) as Partial<RecordBatch> as RecordBatch
@@ -71,5 +71,56 @@ describe('what is remembered of frames', () => {
       if (i % 7 === 6) store.seal()
       if (i % 7 === 2) store.publish(false, i > 12)
     }
+  })
+
+  it('finds in each dataset and time range what stands there, whichever form the segments have', () => {
+    const words = ['order', 'refused', 'payment', 'timeout']
+    const step = fc.oneof(
+      { weight: 6, arbitrary: fc.record({ word: fc.nat(3), time: fc.nat(20), other: fc.boolean() }) },
+      { weight: 1, arbitrary: fc.constant('seal') },
+      { weight: 1, arbitrary: fc.constantFrom('index', 'compact') },
+    )
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(step, { maxLength: 12 }), { minLength: 1, maxLength: 4 }),
+        fc.nat(20),
+        fc.nat(20),
+        (rounds, from, length) =>
+          withStore((store) => {
+            const stored: { dataset: string; time: number; text: string }[] = []
+            for (const steps of rounds) {
+              for (const step of steps) {
+                if (step === 'seal') store.seal()
+                else if (typeof step === 'string') store.publish(false, step === 'compact')
+                else {
+                  const records = [step.other, !step.other].map((isOther, i) => ({
+                    dataset: isOther ? 'payments' : 'orders',
+                    time: step.time + i,
+                    text: `${stored.length + i} ${words[(step.word + i) % 4]!}`,
+                  }))
+                  stored.push(...records)
+                  store.add(
+                    'acme',
+                    records.map((each) => ({ ...each, time: BigInt(each.time), trace: null })),
+                  )
+                }
+              }
+              for (const dataset of ['orders', 'payments'])
+                for (const search of [...words, '-order']) {
+                  const filter = { search, start_time_unix_nano: `${from}`, end_time_unix_nano: `${from + length}` }
+                  const found = textsOf(store.query('acme', { dataset, filter, page: { limit: 500 } }))
+                  const isFound = (text: string) =>
+                    search === '-order' ? !text.endsWith('order') : text.endsWith(search)
+                  const expected = stored.filter(
+                    ({ dataset: its, time, text }) =>
+                      its === dataset && time >= from && time < from + length && isFound(text),
+                  )
+                  assert.deepEqual(found.toSorted(), expected.map(({ text }) => text).toSorted())
+                }
+            }
+          }),
+      ),
+      { numRuns: 30, seed: testSeed() },
+    )
   })
 })

@@ -15,7 +15,7 @@ import { LOGS_REQUEST, TRACES_REQUEST, encode, toOtlpJson } from '../../support/
 import type { AnyValue, KeyValue, LogRecord, Span } from '../../support/otlp.ts'
 import { SearchError } from '../../../src/logstore/search/expression.ts'
 import { COSTLY_SEARCHES, HOSTILE_TEXTS, hostileSearches } from '../../support/search-texts.ts'
-import { payloadOf } from '../../support/stored-segments.ts'
+import { payloadOf } from '../../support/batch-payloads.ts'
 
 interface Group {
   readonly resource?: { readonly attributes?: readonly KeyValue[] }

@@ -9,7 +9,7 @@ import {
   parseHistogramRequest,
 } from '../../../src/logstore/survey/request.ts'
 import { TRACES, TestStore } from '../../support/stored-segments.ts'
-import type { TestRecord } from '../../support/stored-segments.ts'
+import type { TestRecord } from '../../support/batch-payloads.ts'
 
 export interface Stored extends TestRecord {
   readonly tenant: string

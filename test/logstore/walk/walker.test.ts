@@ -6,7 +6,8 @@ import type { Cursor } from '../../../src/logstore/query/cursor.ts'
 import { parseEventId } from '../../../src/logstore/walk/event-id.ts'
 import type { LogPlace, WalkBody } from '../../../src/logstore/walk/tasks.ts'
 import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
-import type { QueriedRecord, TestRecord } from '../../support/stored-segments.ts'
+import type { TestRecord } from '../../support/batch-payloads.ts'
+import type { QueriedRecord } from '../../support/stored-segments.ts'
 
 const DEADLINE_MS = 10_000
 
