@@ -8,6 +8,7 @@ import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
+import { FrameGrams, ownFrameGrams } from '../src/logstore/query/frame-grams.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
@@ -27,17 +28,20 @@ const CACHES = {
 
 /** What a search reads passes through here: little enough to stay in the processor's caches. */
 const SCAN_BYTES = 2 * MIB
+/** Notes of frames of a bucket. */
+const OWN_GRAMS_BYTES = 4 * MIB
 
 giveWay()
 
-const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
+const { segmentsDirectory, grams: shared } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const caches = remote === null ? CACHES.local : CACHES.remote
 const bundles = new OpenBundles(files, new BlockCache(caches.blocks), new PieceCache(caches.pieces))
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
-const parts = { bundles, frames, scans, nowMs: processNowMs }
+const grams = shared === null ? ownFrameGrams(OWN_GRAMS_BYTES) : new FrameGrams(shared, null)
+const parts = { bundles, frames, scans, grams, nowMs: processNowMs }
 const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)
 

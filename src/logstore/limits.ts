@@ -48,6 +48,8 @@ export const QUERY_THREADS = 2
 export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256
+/** What searches remember of frames that are not compacted: of some 600 MB of them. */
+export const FRAME_GRAMS_BYTES = 24 * MIB
 /** Exports, tails and traces are read in steps of some milliseconds. */
 export const WALK_THREADS = 1
 export const REMOTE_WALK_THREADS = 4

@@ -47,12 +47,13 @@ import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { windowLength } from './ingest/seen-records.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
-import { QUERY_QUEUE_MAX, QUERY_THREADS, REMOTE_QUERY_THREADS } from './limits.ts'
+import { QUERY_QUEUE_MAX, QUERY_THREADS, REMOTE_QUERY_THREADS, FRAME_GRAMS_BYTES } from './limits.ts'
 import { Lead } from './lead.ts'
 import { memberOf, retentionClock } from './membership.ts'
 import { logStoreMetrics } from './metrics.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
+import { createFrameGrams } from './query/frame-grams.ts'
 import { QueryFront } from './query/query-front.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { openReads } from './reads/open-reads.ts'
@@ -283,6 +284,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
       : null
   const workerData: QueryWorkerData = {
     segmentsDirectory: bucket === null ? `${config.dataDirectory}/${SEGMENTS_NAME}` : null,
+    grams: bucket === null ? createFrameGrams(FRAME_GRAMS_BYTES) : null,
   }
   const jobs = await running.open(
     () =>
@@ -296,6 +298,15 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
   )
   const counters = new QueryCounters()
   const expired = (tenant: string): Expired => expiredOf(policies.policy, tenant, clock.nowNs())
+  const { fronts: reads, notes } = await openReads(running, {
+    ask: { log, registry, logger, readErrors, expired, onIncident: repair, bucket, ...lead },
+    policy: () => policies.policy,
+    maxConcurrentReads: config.concurrentQueriesMax,
+    counters,
+    clock,
+    workerData,
+    logger,
+  })
   const queries = new QueryFront({
     log,
     registry,
@@ -307,17 +318,9 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
     policy: () => policies.policy,
     expired,
     onIncident: repair,
+    onSearched: () => notes?.searched(),
     bucket,
     ...lead,
-  })
-  const reads = await openReads(running, {
-    ask: { log, registry, logger, readErrors, expired, onIncident: repair, bucket, ...lead },
-    policy: () => policies.policy,
-    maxConcurrentReads: config.concurrentQueriesMax,
-    counters,
-    clock,
-    workerData,
-    logger,
   })
   return { queries, reads, bucket, counters }
 }

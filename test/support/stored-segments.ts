@@ -39,6 +39,8 @@ import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
 import { encodeCatalog } from '../../src/logstore/index/catalog.ts'
 import { QueryEngine } from '../../src/logstore/query/engine.ts'
 import type { QueryEngineParts } from '../../src/logstore/query/engine.ts'
+import { FrameGrams, FrameNoter, ownFrameGrams } from '../../src/logstore/query/frame-grams.ts'
+import type { FrameGramsHandle } from '../../src/logstore/query/frame-grams.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { SegmentReader } from '../../src/logstore/query/segment-reader.ts'
@@ -104,6 +106,8 @@ export class TestStore {
   expired: Expired = NOTHING_EXPIRED
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
+  /** Of frames, by the walker for searches; null: searches note themselves. After a change `restart`. */
+  notes: FrameGramsHandle | null = null
   #merged: Bundle[] = []
   #engine: QueryEngine
   #walker: Walker
@@ -365,17 +369,22 @@ export class TestStore {
     return new OpenBundles(files, new BlockCache(1 << 20), new PieceCache(1 << 18))
   }
 
+  #grams(): FrameGrams {
+    return this.notes === null ? ownFrameGrams(1 << 16) : new FrameGrams(this.notes, null)
+  }
+
   #engineParts(): QueryEngineParts {
     const frames = this.frameReader(16 * 1024)
     const scans = this.frameReader(4096)
-    return { bundles: this.#bundles, frames, scans, nowMs: () => this.clock.nowMs }
+    return { bundles: this.#bundles, frames, scans, grams: this.#grams(), nowMs: () => this.clock.nowMs }
   }
 
   #newWalker(): Walker {
     const frames = this.frameReader(16 * 1024)
     return new Walker({
-      reader: new SegmentReader({ bundles: this.#bundles, frames, scans: frames }),
+      reader: new SegmentReader({ bundles: this.#bundles, frames, scans: frames, grams: null }),
       frames,
+      notes: this.notes === null ? null : { noter: new FrameNoter(this.notes), frames: this.frameReader(4096) },
       bounds: BOUNDS,
       nowMs: () => this.clock.nowMs,
     })

@@ -74,7 +74,7 @@ export class QueryEngine {
         (bounds) => new SegmentScan(plan, page, deadline, number, bounds),
       )
       if (scan === null) continue
-      if (matcher !== null) reader.search(scan, source, matcher, snapshot.logId)
+      if (matcher !== null) reader.search(scan, source, matcher, snapshot)
       matched += scan.matched
       quarantined += scan.quarantined
       scanned++

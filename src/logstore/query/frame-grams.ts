@@ -1,12 +1,16 @@
 /**
- * What a thread remembers of the frames that searches have read: which runs of four characters of words stand in their bodies. A later search for a
- * text with other runs passes over the frame. It is for what is not compacted yet: compacted blocks have filters of their own.
+ * What is remembered of the frames that are not compacted yet: which runs of four characters of words stand in their bodies. A search for a text with other
+ * runs passes over the frame. Compacted blocks have filters of their own.
  *
- *   bits   by the hash of each run of GRAM bytes of words (ASCII_OF_WORD), in lower case
+ * One thread notes frames, ascending (src/logstore/walk/note-walk.ts); all threads that search read the notes, in shared memory. Each keeps for itself which
+ * frame has which note. A thread that reads a bucket notes for itself what its searches read.
  *
- * G1  a frame never changes, so what was noted of it once holds as long as its segment is there
+ *   notes  a ring: position of the frame, where its bits are, and how many; by sequence numbers from TAIL to HEAD
+ *   bits   a ring: by the hash of each run of GRAM bytes of words (ASCII_OF_WORD), in lower case
+ *
+ * G1  a committed frame never changes while the log is of one generation. Notes of another one say nothing
  * G2  a frame is passed over only if none of the texts stands in it of which every match has one (`SearchMatcher.required`)
- * G3  bounded in bytes: frames that find no room are read each time
+ * G3  bounded in bytes: the oldest notes go. TAIL moves before anything is overwritten, so what a note said holds if TAIL has not passed it since
  */
 import type { RecordBatch } from '../batch-frame.ts'
 import { LOWER } from '../search/byte-finder.ts'
@@ -21,80 +25,232 @@ const BITS_MAX = 1 << 17
 /** In lower case; 0 for what is of no word. */
 const FOLDED = LOWER.map((lower, byte) => (ASCII_OF_WORD[byte] === 0 ? 0 : lower))
 
+// Words of the head.
+const HEAD = 0
+const TAIL = 1
+const GENERATION = 2
+const HEAD_WORDS = 4
+
+/** A batch of one record takes a note, too. */
+const NOTES = 16_384
+
 /** The runs of one text; a frame without one of them does not have the text. */
 type Grams = readonly number[]
 
-export class FrameGrams {
-  readonly #bytesMax: number
-  #bytes = 0
-  /** By base of the segment, then by offset of the frame. */
-  readonly #segments = new Map<number, Map<number, Uint32Array>>()
+export type FrameGramsHandle = Readonly<Record<'head' | 'position' | 'notes' | 'bits', SharedArrayBuffer>>
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax
+/** @param bitsBytes for the bits of all notes */
+export const createFrameGrams = (bitsBytes: number): FrameGramsHandle => ({
+  head: new SharedArrayBuffer(4 * HEAD_WORDS),
+  position: new SharedArrayBuffer(8),
+  notes: new SharedArrayBuffer(NOTES * 16),
+  bits: new SharedArrayBuffer(bitsBytes),
+})
+
+/** The shared memory as numbers. */
+class Notes {
+  readonly #head: Int32Array
+  readonly #position: Float64Array
+  readonly positions: Float64Array
+  readonly ats: Uint32Array
+  readonly bitCounts: Uint32Array
+  readonly bits: Uint32Array
+
+  constructor({ head, position, notes, bits }: FrameGramsHandle) {
+    this.#head = new Int32Array(head)
+    this.#position = new Float64Array(position)
+    this.positions = new Float64Array(notes, 0, NOTES)
+    this.ats = new Uint32Array(notes, 8 * NOTES, NOTES)
+    this.bitCounts = new Uint32Array(notes, 12 * NOTES, NOTES)
+    this.bits = new Uint32Array(bits)
   }
 
-  /** @param required see G2; null: nothing of the kind */
-  search(required: readonly string[] | null, base: number): FrameTest {
-    let segment = this.#segments.get(base)
-    if (segment === undefined) this.#segments.set(base, (segment = new Map()))
-    const grams = required?.map(gramsOf) ?? []
-    const isKnown = grams.length > 0 && grams.every((each) => each.length > 0)
-    return new FrameTest(segment, isKnown ? grams : null, (bytes) => this.#take(bytes))
+  get head(): number {
+    return Atomics.load(this.#head, HEAD)
   }
 
-  /** Forgets the other segments. */
-  keepOnly(isKept: (base: number) => boolean): void {
-    for (const [base, frames] of this.#segments) {
-      if (isKept(base)) continue
-      for (const bits of frames.values()) this.#bytes -= bits.byteLength
-      this.#segments.delete(base)
-    }
+  set head(sequence: number) {
+    Atomics.store(this.#head, HEAD, sequence)
   }
 
-  #take(bytes: number): boolean {
-    if (this.#bytes + bytes > this.#bytesMax) return false
-    this.#bytes += bytes
-    return true
+  get tail(): number {
+    return Atomics.load(this.#head, TAIL)
+  }
+
+  set tail(sequence: number) {
+    Atomics.store(this.#head, TAIL, sequence)
+  }
+
+  get generation(): number {
+    return Atomics.load(this.#head, GENERATION)
+  }
+
+  set generation(generation: number) {
+    Atomics.store(this.#head, GENERATION, generation)
+  }
+
+  /** Of the thread that notes: the next frame is at or behind it. It outlives the thread. */
+  get position(): number {
+    return this.#position[0]!
+  }
+
+  set position(position: number) {
+    this.#position[0] = position
+  }
+
+  /** Whether it is not overwritten. Sequence numbers come again after 2^32 notes. */
+  isThere(sequence: number): boolean {
+    return isAtOrAfter(sequence, this.tail)
   }
 }
 
-/** One search in one segment. */
-export class FrameTest {
-  readonly #frames: Map<number, Uint32Array>
-  readonly #grams: readonly Grams[] | null
-  readonly #take: (bytes: number) => boolean
+const isAtOrAfter = (a: number, b: number): boolean => ((a - b) | 0) >= 0
+const slotOf = (sequence: number): number => (sequence >>> 0) % NOTES
 
-  /** @param take whether there is room for so many bytes, which are taken then */
-  constructor(frames: Map<number, Uint32Array>, grams: readonly Grams[] | null, take: (bytes: number) => boolean) {
-    this.#frames = frames
-    this.#grams = grams
-    this.#take = take
+/** The thread that notes. */
+export class FrameNoter {
+  readonly #notes: Notes
+
+  constructor(handle: FrameGramsHandle) {
+    this.#notes = new Notes(handle)
   }
 
-  /** False: no record of the frame matches. */
-  mayMatch(frameOffset: number): boolean {
-    if (this.#grams === null) return true
-    const bits = this.#frames.get(frameOffset)
-    return bits === undefined || this.#grams.some((grams) => grams.every((gram) => has(bits, gram)))
+  /** Where it goes on. What it has of another generation is forgotten. */
+  begin(generation: number): number {
+    const notes = this.#notes
+    if (notes.generation !== generation) {
+      notes.tail = notes.head
+      notes.position = 0
+      notes.generation = generation
+    }
+    return notes.position
   }
 
-  /**
-   * After the frame was read. That makes the first search of a frame half as long again; searches come in series, and to leave some of it to the next
-   * ones has each of them read what is left.
-   */
-  note(frameOffset: number, batch: RecordBatch): void {
+  /** @param end where the next frame may be */
+  note(position: number, batch: RecordBatch, end: number): void {
+    const notes = this.#notes
+    notes.position = end
     const { body } = batch
-    if (this.#grams === null || this.#frames.has(frameOffset)) return
     if (batch.mayHaveEscapes) return
     let bitCount = BITS_MIN
     while (bitCount < BITS_MAX && bitCount * BYTES_PER_BIT < body.byteLength) bitCount *= 2
-    if (this.#take(bitCount / 8)) this.#frames.set(frameOffset, bitsOf(body, bitCount))
+    const { head } = notes
+    const at = this.#place(bitCount / 32)
+    const bits = notes.bits.subarray(at, at + bitCount / 32)
+    bits.fill(0)
+    setBits(bits, body, bitCount)
+    const slot = slotOf(head)
+    notes.positions[slot] = position
+    notes.ats[slot] = at
+    notes.bitCounts[slot] = bitCount
+    notes.head = (head + 1) | 0
+  }
+
+  /** Nothing is noted of what is before `end`. */
+  passOver(end: number): void {
+    this.#notes.position = end
+  }
+
+  /** G3 */
+  #place(words: number): number {
+    const notes = this.#notes
+    const { head } = notes
+    let { tail } = notes
+    const next = (sequence: number): number => (sequence + 1) | 0
+    const startOf = (sequence: number): number => notes.ats[slotOf(sequence)]!
+    const endOf = (sequence: number): number => startOf(sequence) + notes.bitCounts[slotOf(sequence)]! / 32
+    let at = head === tail ? 0 : endOf((head - 1) | 0)
+    if (at + words > notes.bits.length) {
+      while (tail !== head && startOf(tail) >= at) tail = next(tail)
+      at = 0
+    }
+    if (((head - tail) | 0) === NOTES) tail = next(tail)
+    while (tail !== head && startOf(tail) < at + words && endOf(tail) > at) tail = next(tail)
+    notes.tail = tail
+    return at
   }
 }
 
-function bitsOf(body: Uint8Array, bitCount: number): Uint32Array {
-  const bits = new Uint32Array(bitCount / 32)
+export interface FrameTest {
+  /** False: no record of the frame matches. */
+  mayMatch(frameOffset: number): boolean
+  wasRead(frameOffset: number, batch: RecordBatch): void
+}
+
+export const READS_ALL: FrameTest = { mayMatch: () => true, wasRead() {} }
+
+/** A thread that searches. */
+export class FrameGrams {
+  readonly #notes: Notes
+  readonly #noter: FrameNoter | null
+  /** Sequence numbers by position of the frame, ascending. */
+  readonly #known = new Map<number, number>()
+  #seen = 0
+
+  /** @param noter nobody else notes in this memory; null: another thread does */
+  constructor(handle: FrameGramsHandle, noter: FrameNoter | null) {
+    this.#notes = new Notes(handle)
+    this.#noter = noter
+  }
+
+  /**
+   * One search in one segment.
+   *
+   * @param required see G2; null: nothing of the kind
+   */
+  search(required: readonly string[] | null, base: number, generation: number): FrameTest {
+    const grams = required?.map(gramsOf) ?? []
+    if (grams.length === 0 || grams.some((each) => each.length === 0)) return READS_ALL
+    this.#follow()
+    return {
+      mayMatch: (frameOffset) => this.#mayMatch(base + frameOffset, grams, generation),
+      wasRead: (frameOffset, batch) => this.#wasRead(base + frameOffset, batch),
+    }
+  }
+
+  #wasRead(position: number, batch: RecordBatch): void {
+    if (!this.#known.has(position)) this.#noter?.note(position, batch, position)
+  }
+
+  #follow(): void {
+    const notes = this.#notes
+    const { head } = notes
+    if (!notes.isThere(this.#seen)) this.#seen = notes.tail
+    for (; this.#seen !== head; this.#seen = (this.#seen + 1) | 0) {
+      const position = notes.positions[slotOf(this.#seen)]!
+      this.#known.delete(position)
+      this.#known.set(position, this.#seen)
+    }
+    for (const [position, sequence] of this.#known) {
+      if (notes.isThere(sequence)) break
+      this.#known.delete(position)
+    }
+  }
+
+  #mayMatch(position: number, grams: readonly Grams[], generation: number): boolean {
+    const sequence = this.#known.get(position)
+    if (sequence === undefined) return true
+    const notes = this.#notes
+    const slot = slotOf(sequence)
+    const at = notes.ats[slot]!
+    const bitCount = notes.bitCounts[slot]!
+    const shift = Math.clz32(bitCount) + 1
+    const has = (gram: number): boolean => {
+      const bit = Math.imul(gram, HASH_FACTOR) >>> shift
+      return (notes.bits[at + (bit >>> 5)]! & (1 << (bit & 31))) !== 0
+    }
+    const isWholeThere = grams.some((each) => each.every(has))
+    return isWholeThere || notes.generation !== generation || !notes.isThere(sequence) // G1, G3
+  }
+}
+
+/** Of a thread that notes for itself. */
+export function ownFrameGrams(bitsBytes: number): FrameGrams {
+  const handle = createFrameGrams(bitsBytes)
+  return new FrameGrams(handle, new FrameNoter(handle))
+}
+
+function setBits(bits: Uint32Array, body: Uint8Array, bitCount: number): void {
   const shift = Math.clz32(bitCount) + 1
   let run = 0
   let gram = 0
@@ -109,12 +265,6 @@ function bitsOf(body: Uint8Array, bitCount: number): Uint32Array {
     const bit = Math.imul(gram, HASH_FACTOR) >>> shift
     bits[bit >>> 5]! |= 1 << (bit & 31)
   }
-  return bits
-}
-
-function has(bits: Uint32Array, gram: number): boolean {
-  const bit = Math.imul(gram, HASH_FACTOR) >>> (Math.clz32(32 * bits.length) + 1)
-  return (bits[bit >>> 5]! & (1 << (bit & 31))) !== 0
 }
 
 /** @param text ASCII, in lower case */

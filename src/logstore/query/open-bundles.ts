@@ -12,13 +12,9 @@ import type { BlockCache } from '../index/block-cache.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
 import type { PieceCache } from '../compact/piece-cache.ts'
 import { openBundle } from '../compact/open-bundle.ts'
-import { FrameGrams } from './frame-grams.ts'
 import type { BundleSearch, ExpectedIndex } from '../index/reader.ts'
 import type { BundleFile, SegmentFiles } from '../index/segment-files.ts'
 import type { Catalog } from '../index/catalog.ts'
-
-/** Room for the frames of some 600 MiB. */
-const GRAMS_BYTES = 24 * 1024 * 1024
 
 /**
  * A look-up goes through all of them: if there are more, none that it meets is open. Each holds a file descriptor, and 125 KB where it is compacted, or an
@@ -38,7 +34,6 @@ export class OpenBundles {
   readonly #pieces: PieceCache
   readonly #indexes = new Map<number, BundleSearch>()
   readonly #records = new Map<number, BundleFile>()
-  readonly grams = new FrameGrams(GRAMS_BYTES)
   /** O2 */
   #generation = 0
 
@@ -111,7 +106,6 @@ export class OpenBundles {
       const row = catalog.find(base)
       return row >= 0 ? !catalog.isCompacted(row) : others.some((other) => other.base === base)
     }
-    this.grams.keepOnly(isRead)
     for (const [base, file] of this.#records) {
       if (isRead(base) && generation === this.#generation) continue
       file.close()

@@ -52,6 +52,8 @@ export interface QueryParts {
   /** What has expired by now, by the id of the tenant. */
   readonly expired: (tenant: string) => Expired
   readonly onIncident: (incident: QueryIncident) => void
+  /** A search was answered. */
+  readonly onSearched: () => void
   /** Queries are answered from it; null: from the log. */
   readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
   /** Absent: there is no cluster. */
@@ -181,7 +183,8 @@ export class QueryFront {
     startedMs: number,
   ): Promise<void> {
     const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs, credentialOf(caller).datasets)
-    const { counters } = this.#parts
+    const { counters, onSearched } = this.#parts
+    if (request.filter?.search) onSearched()
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
     counters.answered(kind, processNowMs() - startedMs)
     exchange.onEnd(() => freeMemory(answer))

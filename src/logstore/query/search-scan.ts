@@ -115,7 +115,7 @@ export function searchEntries(
     }
     const batch = read(unit)
     candidates.search(scan, batch, matcher)
-    frames?.note(unit, batch)
+    frames?.wasRead(unit, batch)
   }
 }
 
@@ -146,12 +146,12 @@ export function searchFrames(
     if (candidates.count === 0) continue
     const batch = read(unit)
     candidates.search(scan, batch, matcher)
-    frames.note(unit, batch)
+    frames.wasRead(unit, batch)
   }
 }
 
 /** Where the entries of a unit end, of which this is one: they stand side by side. */
-function endOfUnit(places: EntryPlaces, entry: number, visible: number): number {
+export function endOfUnit(places: EntryPlaces, entry: number, end: number): number {
   places.seekEntry(entry)
   const { unit } = places
   const isOfUnit = (other: number): boolean => {
@@ -160,11 +160,11 @@ function endOfUnit(places: EntryPlaces, entry: number, visible: number): number 
   }
   let low = entry + 1
   let step = 1
-  while (low + step < visible && isOfUnit(low + step)) {
+  while (low + step < end && isOfUnit(low + step)) {
     low += step + 1
     step *= 2
   }
-  let high = Math.min(low + step, visible)
+  let high = Math.min(low + step, end)
   while (low < high) {
     const middle = (low + high) >>> 1
     if (isOfUnit(middle)) low = middle + 1

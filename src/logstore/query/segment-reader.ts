@@ -13,6 +13,8 @@ import type { SearchMatcher } from '../search/matcher.ts'
 import type { QueryFilter } from './cursor.ts'
 import { BlockSearch } from './block-scan.ts'
 import { DamagedFrameError } from './frame-reader.ts'
+import { READS_ALL } from './frame-grams.ts'
+import type { FrameGrams } from './frame-grams.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { OpenBundles } from './open-bundles.ts'
 import type { TimeSpan } from './page-order.ts'
@@ -29,6 +31,9 @@ import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 const EXPECTED_FRAMES_MAX = 4096
 /** To find an entry by its posting takes as long as to look at so many in their order, or less. */
 const ENTRIES_PER_POSTING = 4
+
+/** The log that is read. */
+type Read = Pick<QuerySnapshot, 'logId' | 'generation'>
 
 /** A segment of the snapshot that may hold results, in the order of positions. */
 export type Source = BundleSource | ActiveSource
@@ -50,6 +55,8 @@ export interface SegmentReaderParts {
   readonly frames: FrameReader
   /** For searches, which read everything once: the batches of pages stay where they are. */
   readonly scans: FrameReader
+  /** Which frames need not be searched; null: each is read. */
+  readonly grams: FrameGrams | null
 }
 
 export class SegmentReader {
@@ -145,13 +152,13 @@ export class SegmentReader {
   }
 
   /** Finds among what a scan leaves to be searched the records that match. */
-  search(scan: SegmentScan, source: Source, matcher: SearchMatcher, logId: number): void {
+  search(scan: SegmentScan, source: Source, matcher: SearchMatcher, snapshot: Read): void {
     if (source.kind === 'active')
-      return this.#searchFrames(scan, source, new ActivePlaces(source.index), matcher, logId)
+      return this.#searchFrames(scan, source, new ActivePlaces(source.index), matcher, snapshot)
     this.inBundle(source, (index) => {
       if (!(index instanceof CompactIndex)) {
         this.#gatherFew(scan, index)
-        this.#searchFrames(scan, source, index, matcher, logId)
+        this.#searchFrames(scan, source, index, matcher, snapshot)
       } else if (scan.partitionToSearch >= 0) {
         this.#blockSearch(scan, matcher).run(scan, index, scan.partitionToSearch)
       } else {
@@ -162,11 +169,17 @@ export class SegmentReader {
   }
 
   /** Of a segment that is not compacted. */
-  #searchFrames(scan: SegmentScan, source: Source, places: EntryPlaces, matcher: SearchMatcher, logId: number): void {
-    const { bundles, scans } = this.#parts
+  #searchFrames(
+    scan: SegmentScan,
+    source: Source,
+    places: EntryPlaces,
+    matcher: SearchMatcher,
+    { logId, generation }: Read,
+  ): void {
+    const { bundles, scans, grams } = this.#parts
     const { base } = source
     const read = (unit: number) => this.readBatch(scans, logId, source, unit)
-    const frames = bundles.grams.search(matcher.required, base)
+    const frames = grams?.search(matcher.required, base, generation) ?? READS_ALL
     if (scan.partitionToSearch >= 0) return searchFrames(scan, places, matcher, read, frames)
     const entries = scan.candidates.sorted()
     if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, places, base))

@@ -111,7 +111,7 @@ function lookAtMatches({ reader, task, deadline, plan, sources, matcher, look }:
       (bounds) => new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)),
     )
     if (scan === null) continue
-    reader.search(scan, source, matcher, snapshot.logId)
+    reader.search(scan, source, matcher, snapshot)
     totals.matched += scan.matched
     totals.quarantined += scan.quarantined
     totals.scanned++
@@ -157,7 +157,7 @@ function lookAtRuns(walk: Walk): Totals {
         return scan
       })
     }
-    reader.search(scan, source, matcher, task.snapshot.logId)
+    reader.search(scan, source, matcher, task.snapshot)
   }
   return counts
 }

@@ -184,7 +184,7 @@ function countRecords(
         ),
     )
     if (scan === null) continue
-    if (matcher !== null) reader.search(scan, source, matcher, snapshot.logId)
+    if (matcher !== null) reader.search(scan, source, matcher, snapshot)
     addScan(counts, scan)
   }
   return counts

@@ -8,6 +8,7 @@
  */
 import { Deadline } from '../query/deadline.ts'
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
+import type { NoteParts } from './note-walk.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
 import type { FrameReader } from '../query/frame-reader.ts'
 import { PageSelection } from '../query/page-selection.ts'
@@ -36,6 +37,8 @@ export const WALK_BOUNDS: WalkBounds = { candidates: 4096, run: 256, stepMs: 25,
 export interface WalkParts {
   readonly reader: SegmentReader
   readonly frames: FrameReader
+  /** Null: this thread does not note frames. */
+  readonly notes: NoteParts | null
   readonly bounds: WalkBounds
   /** The clock of the tasks' deadlines. */
   readonly nowMs: () => number

@@ -117,7 +117,7 @@ export class OpenedCopy {
       new PieceCache(1 << 22),
     )
     const frames = new FrameReader(this.#openBundles, 1 << 22)
-    this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, scans: frames, nowMs: () => 0 })
+    this.#engine = new QueryEngine({ bundles: this.#openBundles, frames, scans: frames, grams: null, nowMs: () => 0 })
     const last = log.segments.at(-1)
     this.#active =
       last && !last.sealed

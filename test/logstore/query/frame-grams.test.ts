@@ -2,12 +2,28 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { RecordBatch } from '../../../src/logstore/batch-frame.ts'
-import { FrameGrams } from '../../../src/logstore/query/frame-grams.ts'
+import { FrameGrams, FrameNoter, createFrameGrams } from '../../../src/logstore/query/frame-grams.ts'
 import { testSeed } from '../../support/seed.ts'
 import { TestStore, textsOf, withStore } from '../../support/stored-segments.ts'
 
 const batchOf = (text: string, mayHaveEscapes = false): RecordBatch =>
   ({ body: Buffer.from(text), mayHaveEscapes }) as Partial<RecordBatch> as RecordBatch
+
+/** Notes of frames, and searches that go by them. */
+function notes(bytes: number) {
+  const handle = createFrameGrams(bytes)
+  const noter = new FrameNoter(handle)
+  const grams = new FrameGrams(handle, null)
+  return {
+    noter,
+    note: (position: number, batch: RecordBatch) => noter.note(position, batch, position + 1),
+    mayMatch: (texts: readonly string[] | null, position: number, generation = 0) =>
+      grams.search(texts, position - 64, generation).mayMatch(64),
+  }
+}
+
+/** Of a note that is as small as can be. */
+const NOTE_BYTES = 32
 
 describe('what is remembered of frames', () => {
   it('never passes over a frame that has one of the texts', () => {
@@ -17,38 +33,70 @@ describe('what is remembered of frames', () => {
         const wanted = body.slice(from, from + length).toLowerCase()
         // eslint-disable-next-line no-control-regex
         if (!/^[\u0000-\u007f]+$/.test(wanted)) return
-        const grams = new FrameGrams(1 << 20)
-        grams.search(['wxyz'], 0).note(64, batchOf(body))
-        assert(grams.search([wanted], 0).mayMatch(64))
-        assert(grams.search(['wxyz', wanted], 0).mayMatch(64))
-        if (/[a-z0-9_]{4}/i.test(other)) assert(grams.search(null, 0).mayMatch(64))
+        const { note, mayMatch } = notes(1 << 12)
+        note(64, batchOf(body))
+        assert(mayMatch([wanted], 64))
+        assert(mayMatch(['wxyz', wanted], 64))
+        if (/[a-z0-9_]{4}/i.test(other)) assert(mayMatch(null, 64))
       }),
       { numRuns: 300, seed: testSeed() },
     )
   })
 
   it('passes over frames without them, those that it knows', () => {
-    const grams = new FrameGrams(64)
-    grams.search(['wxyz'], 0).note(64, batchOf('order 17 was paid'))
-    const passes = (texts: readonly string[] | null, base = 0, offset = 64) =>
-      grams.search(texts, base).mayMatch(offset)
-    assert(!passes(['refused']))
-    assert(!passes(['refused', 'never']))
-    assert(passes(['refused', 'order']))
-    assert(passes(['was']), 'too short to say anything')
-    assert(passes(null))
-    assert(passes(['refused'], 0, 128), 'another frame')
-    assert(passes(['refused'], 9000), 'another segment')
-    grams.search(['wxyz'], 9000).note(64, batchOf('order 17', true))
-    assert(passes(['refused'], 9000), 'its texts may stand in other bytes')
-    grams.search(['wxyz'], 9000).note(128, batchOf('order 17'))
-    grams.search(['wxyz'], 9000).note(192, batchOf('order 17'))
-    assert(!passes(['refused'], 9000, 128))
-    assert(passes(['refused'], 9000, 192), 'there is no room')
-    grams.keepOnly((base) => base === 9000)
-    assert(passes(['refused']))
-    grams.search(['wxyz'], 9000).note(192, batchOf('order 17'))
-    assert(!passes(['refused'], 9000, 192), 'there is room again')
+    const { note, mayMatch } = notes(1 << 12)
+    note(64, batchOf('order 17 was paid'))
+    assert(!mayMatch(['refused'], 64))
+    assert(!mayMatch(['refused', 'never'], 64))
+    assert(mayMatch(['refused', 'order'], 64))
+    assert(mayMatch(['was'], 64), 'too short to say anything')
+    assert(mayMatch(null, 64))
+    assert(mayMatch(['refused'], 128), 'another frame')
+    note(128, batchOf('order 17', true))
+    assert(mayMatch(['refused'], 128), 'its texts may stand in other bytes')
+  })
+
+  it('forgets the oldest when there is no room, and says nothing wrong of any', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 2000 }), { maxLength: 40 }),
+        fc.integer({ min: 8, max: 30 }),
+        (lengths, room) => {
+          const { note, mayMatch } = notes(room * NOTE_BYTES)
+          const words = lengths.map((_, i) => `word${i}`)
+          for (const [i, length] of lengths.entries()) {
+            note(100 * i, batchOf(words[i]!.padEnd(length, ' ')))
+            assert(!mayMatch(['other'], 100 * i), 'the newest is there')
+            let isKnown = true
+            for (let before = i; before >= 0; before--) {
+              const its = !mayMatch(['other'], 100 * before)
+              assert(isKnown || !its, 'the oldest go first')
+              isKnown = its
+              assert(mayMatch([words[before]!], 100 * before))
+            }
+          }
+        },
+      ),
+      { numRuns: 100, seed: testSeed() },
+    )
+  })
+
+  it('holds for one generation of the log, and a thread that takes over goes on where the last one ended', () => {
+    const handle = createFrameGrams(1 << 12)
+    const grams = new FrameGrams(handle, null)
+    const mayMatch = (generation: number) => grams.search(['refused'], 0, generation).mayMatch(64)
+    const first = new FrameNoter(handle)
+    assert.equal(first.begin(3), 0)
+    first.note(64, batchOf('order'), 65)
+    assert.deepEqual([mayMatch(3), mayMatch(4)], [false, true])
+    const second = new FrameNoter(handle)
+    assert.equal(second.begin(3), 65)
+    second.passOver(900)
+    assert.equal(second.begin(3), 900)
+    const isOfOldSnapshot = grams.search(['refused'], 0, 3)
+    assert.equal(second.begin(4), 0)
+    assert(isOfOldSnapshot.mayMatch(64), 'what is forgotten during a search says nothing')
+    assert.deepEqual([mayMatch(3), mayMatch(4)], [true, true])
   })
 
   it('changes no answer while records arrive, segments are sealed and bundles come', (context) => {
@@ -85,8 +133,13 @@ describe('what is remembered of frames', () => {
         fc.array(fc.array(step, { maxLength: 12 }), { minLength: 1, maxLength: 4 }),
         fc.nat(20),
         fc.nat(20),
-        (rounds, from, length) =>
+        fc.boolean(),
+        (rounds, from, length, isNotedAhead) =>
           withStore((store) => {
+            if (isNotedAhead) {
+              store.notes = createFrameGrams(1 << 12)
+              store.restart()
+            }
             const stored: { dataset: string; time: number; text: string }[] = []
             for (const steps of rounds) {
               for (const step of steps) {
@@ -105,6 +158,7 @@ describe('what is remembered of frames', () => {
                   )
                 }
               }
+              if (isNotedAhead) while (!store.walk('', { kind: 'note', deadlineMs: 1000 }).isAtEnd);
               for (const dataset of ['orders', 'payments'])
                 for (const search of [...words, '-order']) {
                   const filter = { search, start_time_unix_nano: `${from}`, end_time_unix_nano: `${from + length}` }

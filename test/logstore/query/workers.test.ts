@@ -19,7 +19,7 @@ it('a query thread answers from the active index, and from the bundle that an in
     context.after(() => jobs.close({ withinMs: 1000 }))
     return jobs
   }
-  const queries = pool<QueryTask, QueryAnswer>('query', { segmentsDirectory: store.directory })
+  const queries = pool<QueryTask, QueryAnswer>('query', { segmentsDirectory: store.directory, grams: null })
   const indexing = pool<IndexSegmentTask, IndexedSegmentFacts>('index-segment')
   const request = parseQueryRequest(Buffer.from('{"dataset":"orders"}'))
   assert.ok('dataset' in request)
