@@ -14,6 +14,7 @@ import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'
 import { Cursors } from './operations/cursors.ts'
 import { Endings } from './operations/endings.ts'
+import { GroupAges } from './operations/group-ages.ts'
 import { Inspection } from './operations/inspection.ts'
 import { LifeCycle } from './operations/life-cycle.ts'
 import { Queue } from './operations/queue.ts'
@@ -31,6 +32,7 @@ import type { TenantQuotas } from './quotas.ts'
 
 export interface Broker {
   readonly operations: Operations
+  readonly groupAges: GroupAges
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
   /** Replication goes by these from now on, where the node has a binding. */
@@ -55,7 +57,8 @@ export function createBroker(
   const replication = new Replication(core, quotas, nodeId, shipping)
   const streams = new Streams(core, quotas, replication)
   const reading = new Reading(core)
-  const inspection = new Inspection(core)
+  const groupAges = new GroupAges(core)
+  const inspection = new Inspection(core, groupAges)
   const cursors = new Cursors(core)
   const lifeCycle = new LifeCycle(core)
   const redriving = new Redriving(core)
@@ -76,6 +79,7 @@ export function createBroker(
   const queueing = refusingWith('queue_state_persistence_failed')
   const quarantining = refusingWith('quarantine_storage_failed')
   return {
+    groupAges,
     get waitingClaims() {
       return engine.parked.count
     },

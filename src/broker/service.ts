@@ -135,7 +135,7 @@ async function openFront(
     connections: () => connections.count,
     replication: () => broker.replicationGauges,
   }
-  const groups = new GroupSeries(core, metricsSeriesMax)
+  const groups = new GroupSeries(core, broker.groupAges, metricsSeriesMax)
   const metrics = new BrokerMetrics({
     counters,
     gauges,

@@ -159,6 +159,11 @@ describe('streams in the console', () => {
   it('show a lease that somebody holds, dead-letter its record, and publish that again', async () => {
     await post('/v1/streams/orders/consumer-groups/workers/claims', { lease_timeout_millis: 3_600_000 })
     await page.goto('/streams/orders?tab=groups')
+    const waits = page
+      .getByRole('row', { name: /workers/ })
+      .getByRole('cell')
+      .nth(4)
+    assert.match((await waits.textContent())!, /^[\d.]+ (ms|s|min)/)
     await page.getByRole('link', { name: 'workers' }).click()
     const dialog = page.getByRole('dialog')
     await page.getByRole('button', { name: 'Release the record at 0' }).click()
@@ -172,6 +177,8 @@ describe('streams in the console', () => {
     await dialog.getByLabel('Reason').fill('no such customer')
     await dialog.getByRole('button', { name: 'Dead-letter' }).click()
     await page.getByText('No record is leased now.').waitFor()
+    await page.goto('/streams/orders?tab=groups')
+    assert.equal(await waits.textContent(), '–') // the group is done with everything
 
     await page.goto('/streams/orders.dead?record=0')
     await page.getByText('no such customer').first().waitFor()

@@ -133,6 +133,7 @@ export class BrokerWorld extends EngineWorld {
     this.operations = broker.operations
     this.broker = {
       ...asked(broker.operations),
+      groupAges: broker.groupAges,
       close: () => broker.close(),
       replacePolicies: (policies) => broker.replacePolicies(policies),
       get replicationGauges() {

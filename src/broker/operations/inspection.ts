@@ -11,21 +11,26 @@ import type * as wire from '../wire/types.ts'
 import type { Core } from '../engine/core.ts'
 import { finishedOf, progressOf } from '../state/group-progress.ts'
 import type { Group, StreamState } from '../state/state.ts'
+import { READS_MAX } from './group-ages.ts'
+import type { GroupAges } from './group-ages.ts'
 
 export class Inspection {
   readonly #core: Core
+  readonly #ages: GroupAges
 
-  constructor(core: Core) {
+  constructor(core: Core, ages: GroupAges) {
     this.#core = core
+    this.#ages = ages
   }
 
-  /** Made in slices: a group that comes into being meanwhile may be in the list or not. */
+  /** Made in slices: a group that comes into being meanwhile may be in the list or not. The first READS_MAX ages are exact. */
   groups(caller: Caller, name: string): Decision<wire.GroupListReply, Change> {
     const core = this.#core
     const stream = core.anyStream(caller, name)
     if (stream instanceof Error) return stream
     return found(async () => {
       const groups = Array.from(stream.groups.values())
+      await this.#ages.read(groups.slice(0, READS_MAX))
       const listed: wire.GroupListReply['consumer_groups'] = []
       for (let from = 0; from < groups.length; from += SLICE_ENTRIES) {
         if (from > 0) await core.turn()
@@ -34,6 +39,7 @@ export class Inspection {
             consumer_group: group.name,
             ...this.#progressOf(stream, group.queue),
             cursor_count: group.cursors.size,
+            oldest_unfinished_age_millis: this.#ages.of(group, core.time.wallMs()),
           })
         }
       }

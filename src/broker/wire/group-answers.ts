@@ -62,6 +62,9 @@ export const GroupListReply = Type.Object({
       in_flight_count: Type.Integer({ description: 'active leases' }),
       delayed_count: Type.Integer(),
       cursor_count: Type.Integer(),
+      oldest_unfinished_age_millis: nullable(
+        Type.Integer({ description: 'since the first record that is not finished came in; null: all are finished' }),
+      ),
     }),
   ),
 })

@@ -177,15 +177,18 @@ const groups: Command = {
 
 function groupRows({ consumer_groups }: GroupListReply, style: Style): readonly string[] {
   if (consumer_groups.length === 0) return [style.quiet('no consumer groups')]
-  const heads = ['group', 'progress', 'lag', 'in flight', 'delayed', 'cursors'].map(style.heading)
+  const heads = ['group', 'progress', 'lag', 'in flight', 'delayed', 'cursors', 'oldest waits'].map(style.heading)
   const rows = consumer_groups.map((group) => [
     visible(group.consumer_group),
     ...[group.progress_offset, group.lag_messages, group.in_flight_count, group.delayed_count, group.cursor_count].map(
       String,
     ),
+    shownAge(group.oldest_unfinished_age_millis),
   ])
   return columns([heads, ...rows])
 }
+
+const shownAge = (ms: number | null): string => (ms === null ? '' : `${(ms / 1000).toFixed(1)} s`)
 
 const peek: Command = {
   name: 'cli peek',

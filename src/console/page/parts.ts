@@ -17,6 +17,10 @@ export const Bytes = ({ of }: { of: number }): VNode =>
 export const Duration = ({ seconds }: { seconds: number }): VNode =>
   html`<span class="number" title=${exactDuration(seconds)}>${duration(seconds)}</span>`
 
+/** How long a record has waited; null: none waits. */
+export const Waiting = ({ ms }: { ms: number | null }): VNode =>
+  ms === null ? html`<span>–</span>` : html`<${Duration} seconds=${Math.max(1, ms) / 1000} />`
+
 /** A moment: how long ago, and exactly when on hover. */
 export const When = ({ ms, asTime = false }: { ms: number; asTime?: boolean }): VNode =>
   html`<time datetime=${new Date(ms).toISOString()} title=${`${time(ms)} · ${new Date(ms).toISOString()}`}>

@@ -87,6 +87,7 @@ export const REPLIES: Replies = {
         in_flight_count: 1,
         delayed_count: 0,
         cursor_count: 1,
+        oldest_unfinished_age_millis: 4000,
       },
     ],
   },

@@ -312,6 +312,7 @@ describe('a group that is deleted', () => {
       in_flight_count: 2,
       delayed_count: 0,
       cursor_count: 1,
+      oldest_unfinished_age_millis: 0,
     })
     await done(world, world.broker.deleteGroup(CALLER, GROUP, NO_FORCE))
     assert.equal((await refusalOf(world, world.broker.deleteGroup(CALLER, GROUP, NO_FORCE))).code, 'not_found')

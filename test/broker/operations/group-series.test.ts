@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { GroupAges } from '../../../src/broker/operations/group-ages.ts'
 import { GroupSeries } from '../../../src/broker/operations/group-series.ts'
 import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
 import type { BrokerState, Group } from '../../../src/broker/state/state.ts'
@@ -17,6 +18,8 @@ const RECORD = {
 
 const finish = (state: BrokerState, group: Group, offset: number): void =>
   state.applyResolution(group, { verb: 'ack', offset, attempt: 1, atMs: 1, valueMs: 0 })
+
+const seriesOf = ({ core }: BrokerWorld, max: number): GroupSeries => new GroupSeries(core, new GroupAges(core), max)
 
 /** A stream whose records came in at these times, and a group of it that has done nothing. */
 async function streamWith(world: BrokerWorld, name: string, agesMs: readonly number[]): Promise<Group> {
@@ -46,7 +49,7 @@ describe('series of groups', () => {
     const release = { verb: 'release', offset: 2, attempt: 1, atMs: world.nowMs } as const
     state.applyResolution(group, { ...release, valueMs: world.nowMs + 9000 })
     state.applyFinished(group, 3, 1, 'dead_lettered', world.nowMs, null)
-    assert.deepEqual(await new GroupSeries(world.core, 10).of(TENANT), [
+    assert.deepEqual(await seriesOf(world, 10).of(TENANT), [
       { labels: { stream: 'orders', group: 'g' }, lag: 2, oldestAgeMs: 4000, inFlight: 1, delayed: 1, deadLetters: 1 },
     ])
     await world.close()
@@ -56,8 +59,25 @@ describe('series of groups', () => {
     const world = await BrokerWorld.open()
     const HOUR_MS = 3_600_000
     await streamWith(world, 'slow', [100 * HOUR_MS, 50 * HOUR_MS, HOUR_MS, 0])
-    const [sample] = await new GroupSeries(world.core, 10).of(TENANT)
+    const [sample] = await seriesOf(world, 10).of(TENANT)
     assert.equal(sample!.oldestAgeMs, 100 * HOUR_MS)
+    await world.close()
+  })
+
+  it('and the list of groups say the same age; a group that is done with everything has none', async () => {
+    const world = await BrokerWorld.open()
+    const HOUR_MS = 3_600_000
+    const group = await streamWith(world, 'slow', [100 * HOUR_MS, 50 * HOUR_MS, HOUR_MS])
+    const listed = async (): Promise<number | null> => {
+      const pending = new Pending(world.broker.listGroups(CALLER, 'slow'))
+      await world.flush()
+      return pending.value.consumer_groups[0]!.oldest_unfinished_age_millis
+    }
+    assert.equal(await listed(), 100 * HOUR_MS)
+    finish(world.core.state, group, 0)
+    assert.equal(await listed(), 50 * HOUR_MS)
+    for (const offset of [1, 2]) finish(world.core.state, group, offset)
+    assert.equal(await listed(), null)
     await world.close()
   })
 
@@ -65,7 +85,7 @@ describe('series of groups', () => {
     const world = await BrokerWorld.open()
     await streamWith(world, 'slow', [100_000, 50_000, 7000])
     world.holdsReads = true
-    const asked = new GroupSeries(world.core, 10).of(TENANT)
+    const asked = seriesOf(world, 10).of(TENANT)
     await world.advance(500)
     const [sample] = await asked
     assert.equal(sample!.oldestAgeMs, 7500)
@@ -86,7 +106,7 @@ describe('series of groups', () => {
     }
     const foreign = state.applyStreamCreated(state.streams.length, 'acme', 'a', DEFAULT_STREAM_CONFIG, 1)
     state.applyGroupCreated(state.groups.length, foreign, 'theirs')
-    const series = new GroupSeries(world.core, 2)
+    const series = seriesOf(world, 2)
     const shown = async () =>
       (await series.of(TENANT)).map(({ labels, lag, oldestAgeMs }) => [Object.values(labels).join(), lag, oldestAgeMs])
     const rest = 'other,other,true'
@@ -104,7 +124,7 @@ describe('series of groups', () => {
       [rest, 0, 0],
     ])
     assert.deepEqual(
-      (await new GroupSeries(world.core, 0).of('acme')).map(({ labels }) => labels),
+      (await seriesOf(world, 0).of('acme')).map(({ labels }) => labels),
       [{ stream: 'other', group: 'other', summed: 'true' }],
     )
     assert.deepEqual(await series.of('nobody'), [])
@@ -120,7 +140,7 @@ describe('series of groups', () => {
       for (let k = 0; k < 4; k += 1) state.applyGroupCreated(state.groups.length, stream, `g${k}`)
     }
     const forgotten = await streamWith(world, 'last', [90_000])
-    const series = new GroupSeries(world.core, 1000)
+    const series = seriesOf(world, 1000)
     const own = Object.getOwnPropertyDescriptor(GroupState.prototype, 'progressOffset')!
     let looks = 0
     Object.defineProperty(GroupState.prototype, 'progressOffset', {

@@ -50,6 +50,8 @@ export interface Group {
   readonly in_flight_count: number
   readonly delayed_count: number
   readonly cursor_count: number
+  /** Null: it is done with everything. */
+  readonly oldest_unfinished_age_millis: number | null
 }
 
 export interface Lease {

@@ -6,7 +6,7 @@ import { Gate } from '../account.ts'
 import { ago, exact } from '../format.ts'
 import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
-import { Count, Duration, Loading, Problem, When, link } from '../parts.ts'
+import { Count, Duration, Loading, Problem, Waiting, When, link } from '../parts.ts'
 import { askJson } from '../request.ts'
 import { describeStream, groupPath, replay } from './api.ts'
 import type { Cursor, Delayed, Lease, Stream } from './api.ts'
@@ -123,9 +123,7 @@ function Shown({ stream, group }: { stream: string; group: string }): VNode {
               </div>
               <div>
                 <dt>Oldest waits</dt>
-                <dd>
-                  ${value.oldestMs === null ? '–' : html`<${Duration} seconds=${Math.max(0.001, (Date.now() - value.oldestMs) / 1000)} />`}
-                </dd>
+                <dd><${Waiting} ms=${value.oldestMs === null ? null : Date.now() - value.oldestMs} /></dd>
               </div>
             </dl>
             <${Leases} state=${value} withEnded=${withEnded} onShowEnded=${showEnded} onDo=${setDoing} />

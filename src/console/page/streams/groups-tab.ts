@@ -1,9 +1,9 @@
-/** The consumer groups of a stream: how far behind each is. */
+/** The consumer groups of a stream: how far behind each is, and since when. */
 import type { VNode } from 'preact'
 import { curlCommand } from '../commands.ts'
 import { html } from '../html.ts'
 import type { Loaded } from '../loading.ts'
-import { Count, Empty, Loading, Problem } from '../parts.ts'
+import { Count, Empty, Loading, Problem, Waiting } from '../parts.ts'
 import { groupPath } from './api.ts'
 import type { Group, Stream } from './api.ts'
 
@@ -31,6 +31,7 @@ export function GroupsTab({ stream: { stream }, groups: { value, problem } }: Ta
           <th scope="col" class="right">In flight</th>
           <th scope="col" class="right">Delayed</th>
           <th scope="col" class="right">First unfinished</th>
+          <th scope="col" class="right">Oldest waits</th>
           <th scope="col" class="right">Cursors</th>
         </tr>
       </thead>
@@ -43,6 +44,7 @@ export function GroupsTab({ stream: { stream }, groups: { value, problem } }: Ta
               <td class="right"><${Count} of=${each.in_flight_count} /></td>
               <td class="right"><${Count} of=${each.delayed_count} /></td>
               <td class="right"><${Count} of=${each.progress_offset} /></td>
+              <td class="right"><${Waiting} ms=${each.oldest_unfinished_age_millis} /></td>
               <td class="right"><${Count} of=${each.cursor_count} /></td>
             </tr>`,
         )}

@@ -121,6 +121,7 @@ describe('groups', () => {
         in_flight_count: 0,
         delayed_count: 0,
         cursor_count: 1,
+        oldest_unfinished_age_millis: null,
       },
     ])
     const seek = (body: object) => broker.request('POST', `${group.path}/seek`, JSON.stringify(body))
