@@ -42,7 +42,9 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
       return lane?.close()
     }
     const toLane = message as ToLane // from main, see src/cluster/member
-    if (toLane.kind === 'join') joined.resolve(toLane)
+    if (toLane.kind === 'authorities') {
+      if (data.settings.natsTls !== null) data.settings.natsTls.ca = toLane.ca
+    } else if (toLane.kind === 'join') joined.resolve(toLane)
     else lane?.heard(toLane)
   })
   const stream = await openStream(data, tell, stopped.promise)

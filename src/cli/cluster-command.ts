@@ -74,12 +74,12 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   // This is no node, and needs no name.
   const settings = problems.collect(() => loadClusterSettings({ TRILOG_NODE_ID: 'none', ...merged }))
   problems.throwIfAny()
-  const { listener, ca } = settings! // there are servers
+  const { listener, authorities } = settings! // there are servers
   return {
     name: name!, // or there was a problem
     url: (url ?? ownUrlOf(listener)).replace(/\/+$/, ''),
     secret: listener.secret,
-    ca,
+    ca: authorities?.pem ?? null,
     to: given('--to'),
     service: given('--service'),
     json: output === 'json',

@@ -7,6 +7,7 @@
 import { isLoopback } from '../addresses.ts'
 import { StoreError } from '../errors.ts'
 import type { TlsFiles } from '../tls-files.ts'
+import { Authorities } from './authorities.ts'
 import {
   CLUSTER_COPY_RATE,
   CLUSTER_KEEP_BYTES,
@@ -35,7 +36,7 @@ import {
   unknownSettings,
 } from './settings.ts'
 import type { BindAddress, Environment, SettingsOf } from './settings.ts'
-import { readAuthorities, tlsOf } from './tls.ts'
+import { tlsOf } from './tls.ts'
 
 const urlOf = (service: string) =>
   optional(
@@ -70,7 +71,7 @@ export const clusterSettings = {
   TRILOG_CLUSTER_CA_FILE: optional(
     path({
       description:
-        'Authorities in PEM that certificates of NATS servers and of other nodes are checked against; unset: those that Node knows',
+        'Authorities in PEM that certificates of NATS servers and of other nodes are checked against; unset: those that Node knows. SIGHUP reads it again',
     }),
   ),
   TRILOG_CLUSTER_REPLICAS: integer({
@@ -147,8 +148,8 @@ export interface ClusterSettings {
   readonly name: string
   readonly nodeId: string
   readonly credentials: NatsCredentials
-  /** Null: NATS in plain text. */
-  readonly natsTls: { readonly ca: string | null } | null
+  /** Whether NATS servers are spoken to over TLS. */
+  readonly natsTls: boolean
   readonly replicas: number
   readonly ack: 'cluster' | 'cluster-only'
   readonly keepBytes: number
@@ -164,8 +165,8 @@ export interface ClusterSettings {
     readonly url: string | null
     readonly bytesPerSecond: number
   }
-  /** Authorities for other nodes' listeners, in PEM. Null: those that Node knows. */
-  readonly ca: string | null
+  /** Of NATS servers and of other nodes' listeners. Null: those that Node knows. */
+  readonly authorities: Authorities | null
   /** Where clients reach the services of this node, without a slash at the end. Null: nobody is told. */
   readonly urls: {
     readonly logstore: string | null
@@ -209,7 +210,7 @@ export function loadClusterSettings(env: Environment): ClusterSettings | null {
     })
   }
   const credentials = credentialsOf(settings, problems)
-  const ca = authoritiesOf(settings, problems)
+  const authorities = authoritiesOf(settings, problems)
   const listenerTls = tlsOf(
     {
       certFile: settings.TRILOG_CLUSTER_TLS_CERT_FILE,
@@ -228,7 +229,7 @@ export function loadClusterSettings(env: Environment): ClusterSettings | null {
     name: settings.TRILOG_CLUSTER_NAME!, // demanded above
     nodeId: settings.TRILOG_NODE_ID!,
     credentials,
-    natsTls: isTls || settings.TRILOG_CLUSTER_TLS ? { ca } : null,
+    natsTls: isTls || settings.TRILOG_CLUSTER_TLS,
     replicas: settings.TRILOG_CLUSTER_REPLICAS,
     ack: settings.TRILOG_CLUSTER_ACK,
     keepBytes: settings.TRILOG_CLUSTER_KEEP_BYTES,
@@ -241,7 +242,7 @@ export function loadClusterSettings(env: Environment): ClusterSettings | null {
       url: withoutSlash(settings.TRILOG_CLUSTER_URL),
       bytesPerSecond: settings.TRILOG_CLUSTER_COPY_BYTES_PER_SECOND,
     }),
-    ca,
+    authorities,
     urls: Object.freeze({
       logstore: withoutSlash(settings.TRILOG_CLUSTER_LOGSTORE_URL),
       objectstore: withoutSlash(settings.TRILOG_CLUSTER_OBJECTSTORE_URL),
@@ -289,11 +290,16 @@ function contentOf(file: string, problems: SettingProblems): string {
   return content
 }
 
-function authoritiesOf({ TRILOG_CLUSTER_CA_FILE: file }: Settings, problems: SettingProblems): string | null {
-  return file === null ? null : readOr('', 'TRILOG_CLUSTER_CA_FILE', problems, () => readAuthorities(file))
+function authoritiesOf({ TRILOG_CLUSTER_CA_FILE: file }: Settings, problems: SettingProblems): Authorities | null {
+  return file === null ? null : readOr(null, 'TRILOG_CLUSTER_CA_FILE', problems, () => new Authorities(file))
 }
 
-function readOr(fallback: string, setting: string, problems: SettingProblems, readFile: () => string): string {
+function readOr<T, Fallback>(
+  fallback: Fallback,
+  setting: string,
+  problems: SettingProblems,
+  readFile: () => T,
+): T | Fallback {
   try {
     return readFile()
   } catch (error) {

@@ -56,7 +56,7 @@ describe('the settings of the cluster', () => {
       name: 'north',
       nodeId: 'a',
       credentials: { kind: 'none' },
-      natsTls: null,
+      natsTls: false,
       replicas: 3,
       ack: 'cluster',
       keepBytes: 4 * 1024 ** 3,
@@ -69,7 +69,7 @@ describe('the settings of the cluster', () => {
         url: null,
         bytesPerSecond: 200 * 1024 ** 2,
       },
-      ca: null,
+      authorities: null,
       urls: { logstore: null, objectstore: null, broker: null },
       unknownSettings: [],
     })
@@ -111,13 +111,11 @@ describe('the settings of the cluster', () => {
   })
 
   it('speak TLS with the NATS servers when an address or the switch says so', () => {
-    assert.deepEqual(clusterOf({ TRILOG_CLUSTER_SERVERS: 'tls://nats-1' }).natsTls, { ca: null })
-    assert.deepEqual(clusterOf({ TRILOG_CLUSTER_TLS: '1' }).natsTls, { ca: null })
-    assert.equal(clusterOf({ TRILOG_CLUSTER_CA_FILE: files.clientCa }).natsTls, null)
-    assert.match(
-      clusterOf({ TRILOG_CLUSTER_TLS: '1', TRILOG_CLUSTER_CA_FILE: files.clientCa }).natsTls?.ca ?? '',
-      /BEGIN CERTIFICATE/,
-    )
+    assert.equal(clusterOf({ TRILOG_CLUSTER_SERVERS: 'tls://nats-1' }).natsTls, true)
+    assert.equal(clusterOf({ TRILOG_CLUSTER_TLS: '1' }).natsTls, true)
+    const { natsTls, authorities } = clusterOf({ TRILOG_CLUSTER_CA_FILE: files.clientCa })
+    assert.equal(natsTls, false)
+    assert.match(authorities!.pem, /BEGIN CERTIFICATE/)
   })
 
   for (const servers of ['', ',', 'http://a', 'a:0', 'a:70000', 'nats://user:password@a:4222', 'a b', 'a:4222,,b/x']) {

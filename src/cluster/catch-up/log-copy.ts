@@ -29,7 +29,7 @@ export type CopyOutcome = {
 
 export interface LogCopyOptions extends GivenLog {
   readonly service: string
-  readonly settings: Pick<ClusterSettings, 'ca' | 'listener'>
+  readonly settings: Pick<ClusterSettings, 'authorities' | 'listener'>
   readonly logger: Readonly<Record<'info' | 'warn', (details: object, message: string) => void>>
   readonly after: (delayMs: number, run: () => void) => void
 }
@@ -38,7 +38,7 @@ const AGAIN_MS = 1000
 
 export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyOptions): LogCopy {
   const parts = { ...log, files: nodeFiles, replicas: [], writeAnchor }
-  const task = { ...log, service, secret: settings.listener.secret, ca: settings.ca }
+  const task = { ...log, service, secret: settings.listener.secret }
   return {
     finish: () => finishCopy(parts),
     async run(from) {
@@ -60,7 +60,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
           if (urls.length === 0) say('no other node is known that gives its log')
           for (const url of urls) {
             logger.info({ from: url }, 'the log of another node is copied, as the stream begins later')
-            const outcome = await pool.run({ ...task, url })
+            const outcome = await pool.run({ ...task, url, ca: settings.authorities?.pem ?? null })
             copiedBytes += outcome.bytes
             if ('listing' in outcome) {
               listing = outcome.listing

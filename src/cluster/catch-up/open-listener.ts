@@ -1,7 +1,9 @@
 /** The listener of a process, as its settings want it. */
+import type { Authorities } from '../../config/authorities.ts'
 import type { Config } from '../../config/config.ts'
 import type { ClusterSettings } from '../../config/cluster.ts'
 import { readTls } from '../../config/tls.ts'
+import { StoreError } from '../../errors.ts'
 import { renewTls } from '../../http/tls.ts'
 import type { ListeningNode, NodeListener } from './listener.ts'
 import { openNodeListener } from './listener.ts'
@@ -16,7 +18,7 @@ const TLS_NAMES = {
 interface OpenedListener {
   readonly listener: NodeListener
   readonly settings: ClusterSettings
-  /** Takes the certificate that the files have now. */
+  /** Takes the certificate that the files have now; likewise the authorities, for the whole process. */
   reload(): void
 }
 
@@ -47,7 +49,18 @@ export async function openListener(
     settings: { ...settings, listener: { ...settings.listener, url: url ?? own } },
     reload() {
       if (readFiles !== null) renewTls(readFiles, [listener], logger)
+      if (settings.authorities !== null) readAgain(settings.authorities, logger)
     },
+  }
+}
+
+function readAgain(authorities: Authorities, logger: Parameters<typeof renewTls>[2]): void {
+  try {
+    authorities.readAgain()
+    logger.info({}, 'authorities read again')
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    logger.error({ reason: `${TLS_NAMES.clientCaFile} ${error.message}` }, 'the authorities stay as they are')
   }
 }
 

@@ -71,6 +71,8 @@ export type ToLane =
   /** After `catch up`. */
   | { readonly kind: 'caught up'; readonly anchor: Anchor }
   | { readonly kind: 'hand over'; readonly successor: string | null }
+  /** In PEM, for connections from now on. */
+  | { readonly kind: 'authorities'; readonly ca: string }
   /** Something keeps this node from leading. */
   | { readonly kind: 'give up the lead'; readonly reason: string }
 

@@ -4,7 +4,7 @@ import { nodeFiles } from '../../log/node-files.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import { logCopyOf } from '../catch-up/log-copy.ts'
-import type { FromLane } from '../lane/protocol.ts'
+import type { FromLane, ToLane } from '../lane/protocol.ts'
 import { ClusterMember } from './member.ts'
 import type { MemberParts } from './parts.ts'
 
@@ -19,8 +19,9 @@ export interface MemberOptions {
 }
 
 export function openMember({ settings, service, logger, clock, ...log }: MemberOptions): ClusterMember {
-  const { servers, credentials, natsTls, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack, urls, listener } =
+  const { servers, credentials, natsTls, authorities, name, nodeId, replicas, keepBytes, keepMs, leaseMs, ack } =
     settings
+  const { urls, listener } = settings
   const where = { directory: log.directory, segmentsName: log.segmentsName }
   const after = (delayMs: number, run: () => void): void => clock.after(delayMs, run)
   return new ClusterMember({
@@ -28,7 +29,9 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
     settings: {
       servers,
       credentials,
-      natsTls,
+      get natsTls() {
+        return natsTls ? { ca: authorities?.pem ?? null } : null
+      },
       cluster: name,
       service,
       replicas,
@@ -51,9 +54,20 @@ export function openMember({ settings, service, logger, clock, ...log }: MemberO
         filename: workerFile('cluster'),
         workerData: data,
         onMessage: (message) => events.onMessage(message as FromLane), // our own lane's, see workers/cluster.ts
-        onDeath: (error) => events.onDeath(error),
+        onDeath(error) {
+          end()
+          events.onDeath(error)
+        },
       })
-      return { post: (message) => lane.post(message), stop: () => lane.stop() }
+      const post = (message: ToLane): void => lane.post(message)
+      const end = authorities?.onReadAgain((ca) => post({ kind: 'authorities', ca })) ?? (() => {})
+      return {
+        post,
+        stop() {
+          end()
+          return lane.stop()
+        },
+      }
     },
   })
 }

@@ -5,7 +5,7 @@
  * C2  no message has a secret
  */
 import { AuthorizationError, connect, credsAuthenticator } from '@nats-io/transport-node'
-import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import type { NatsConnection, NodeConnectionOptions, TlsOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf } from '../../errors.ts'
 
 /** The least version, by the headers that expect a sequence and metadata of streams. */
@@ -19,6 +19,11 @@ const MESSAGE_BYTES_MAX = 1 << 20
 const PING_MS = 2000
 const PINGS_OUT_MAX = 2
 
+interface NatsTls {
+  /** In PEM; null: authorities that Node knows. What it is when a connection is made counts. */
+  ca: string | null
+}
+
 /** How the servers are reached, as the settings say it. */
 export interface NatsAccess {
   /** `host:port` each. */
@@ -30,7 +35,7 @@ export interface NatsAccess {
     | { readonly kind: 'user'; readonly user: string; readonly password: string }
     | { readonly kind: 'token'; readonly token: string }
   /** Null: plain text. */
-  readonly natsTls: { readonly ca: string | null } | null
+  readonly natsTls: NatsTls | null
 }
 
 export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAccess): NodeConnectionOptions {
@@ -39,8 +44,19 @@ export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAcces
     pingInterval: PING_MS,
     maxPingOut: PINGS_OUT_MAX,
     noAsyncTraces: true, // a stack for each message, which nobody reads
-    ...(natsTls === null ? {} : { tls: natsTls.ca === null ? {} : { ca: natsTls.ca } }),
+    ...(natsTls === null ? {} : { tls: tlsOptionsOf(natsTls) }),
     ...credentialOptionsOf(credentials),
+  }
+}
+
+/** The client asks them for each connection, also for those that it makes when another one is lost. */
+function tlsOptionsOf(natsTls: NatsTls): TlsOptions {
+  const { ca } = natsTls
+  if (ca === null) return {}
+  return {
+    get ca() {
+      return natsTls.ca ?? ca
+    },
   }
 }
 

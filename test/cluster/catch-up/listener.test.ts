@@ -128,10 +128,10 @@ describe('the listener for other nodes', () => {
 })
 
 describe('the listener of a process', () => {
-  it('shows the certificate that its files have when they are read again, and keeps it when they are bad', async () => {
+  it('shows the certificate that its files have when they are read again, and keeps it when they are bad; so it does with authorities', async () => {
     const files = new TlsFilesOnDisk()
     const first = authority.certify([['CN', 'localhost']])
-    files.write(first)
+    files.write(first, authority)
     const settings = loadClusterSettings({
       TRILOG_CLUSTER_SERVERS: '127.0.0.1:1',
       TRILOG_CLUSTER_NAME: 'shop',
@@ -140,7 +140,10 @@ describe('the listener of a process', () => {
       TRILOG_CLUSTER_BIND: '127.0.0.1:0',
       TRILOG_CLUSTER_TLS_CERT_FILE: files.cert,
       TRILOG_CLUSTER_TLS_KEY_FILE: files.key,
+      TRILOG_CLUSTER_CA_FILE: files.clientCa,
     })!
+    const told: string[] = []
+    settings.authorities!.onReadAgain((pem) => told.push(pem))
     const logged: string[] = []
     const log = (_details: object, message: string): void => void logged.push(message)
     const node = { nodes: () => ({ broker: 'known' }), handOver: () => [] }
@@ -160,12 +163,20 @@ describe('the listener of a process', () => {
       assert.equal(await shown(), first.cert)
       assert.deepEqual(await remote.nodes(), { broker: 'known' })
       const second = authority.certify([['CN', 'localhost']])
-      files.write(second)
+      const other = new Authority('another')
+      files.write(second, other)
       opened.reload()
       await eventually(async () => (await shown()) === second.cert)
       writeFileSync(files.key, 'no key')
+      writeFileSync(files.clientCa, 'no authority')
       opened.reload()
-      assert.deepEqual(logged, ['certificates read again', 'the certificates stay as they are'])
+      assert.deepEqual(logged, [
+        'certificates read again',
+        'authorities read again',
+        'the certificates stay as they are',
+        'the authorities stay as they are',
+      ])
+      assert.deepEqual([settings.authorities!.pem, told], [other.cert, [other.cert]])
       assert.equal(await shown(), second.cert)
       assert.deepEqual(await remote.nodes(), { broker: 'known' })
     } finally {
