@@ -356,7 +356,10 @@ describe('objects in the console', () => {
     await page.getByRole('row', { name: /photos/ }).waitFor()
   })
 
-  it('are deleted many at once when their number is typed', async () => {
+  it('are deleted many at once when their number is typed, and say by which request when they are not', async () => {
+    const policyUrl = `${server.at('objectstore')}/photos?policy`
+    const kept = { Effect: 'Deny', Principal: '*', Action: 's3:DeleteObject', Resource: 'arn:aws:s3:::photos/2.txt' }
+    await store.fetch(policyUrl, { method: 'PUT', body: JSON.stringify({ Version: '2012-10-17', Statement: [kept] }) })
     await page.goto('/objects/photos')
     const files = ['a/1.txt', 'a/2.txt', 'b.txt'].map((name) => ({
       name: name.replace('a/', ''),
@@ -372,6 +375,10 @@ describe('objects in the console', () => {
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await dialog.getByRole('alert').waitFor()
     await dialog.getByLabel('Type 2 to confirm').fill('2')
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await dialog.getByRole('alert').getByText('2.txt').waitFor()
+    assert.match((await dialog.getByRole('alert').textContent())!, /1 were not deleted.*request objreq-/s)
+    await store.fetch(policyUrl, { method: 'DELETE' })
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await page.getByLabel('Mark 1.txt').waitFor({ state: 'detached' })
     await page.getByLabel('Mark b.txt').waitFor()

@@ -187,6 +187,12 @@ describe('streams in the console', () => {
     await dialog.getByRole('button', { name: 'Publish again' }).click()
     await dialog.getByRole('status').getByText('again').waitFor()
     assert.equal((await stream('orders')).next_offset, 2)
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('button', { name: 'Publish again to orders' }).click()
+    await dialog.getByLabel('Reason').fill('twice')
+    await dialog.getByRole('button', { name: 'Publish again' }).click()
+    await dialog.getByRole('alert').getByText('not_redriven').waitFor()
+    assert.match((await dialog.getByRole('alert').textContent())!, /request req-/) // the answer itself was 200
   })
 
   it('seek a group, and commit, rewind and delete cursors, and leave a trace of it', async () => {

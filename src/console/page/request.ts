@@ -63,9 +63,13 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   throw refusalOf(response.status, response.headers, await response.text())
 }
 
+/** By which the service's log knows the request. */
+export const requestIdOf = (headers: Pick<Headers, 'get'>): string =>
+  headers.get('x-obj-request-id') ?? headers.get('x-request-id') ?? ''
+
 /** What a service says of a refusal, in its own form. */
 export function refusalOf(status: number, headers: Pick<Headers, 'get'>, text: string): Refusal {
-  const requestId = headers.get('x-obj-request-id') ?? headers.get('x-request-id') ?? ''
+  const requestId = requestIdOf(headers)
   if (text.startsWith('<')) {
     const xml = new DOMParser().parseFromString(text, 'application/xml')
     const said = (name: string): string => xml.getElementsByTagName(name)[0]?.textContent ?? ''
@@ -122,12 +126,21 @@ export interface Asked {
   readonly credentials?: Credentials
 }
 
+export interface Answered<Reply> {
+  readonly reply: Reply
+  readonly requestId: string
+}
+
 /** @param Reply as the route answers */
-export async function askJson<Reply>(
+export const askJson = async <Reply>(service: ServiceName, path: string, asked: Asked = {}): Promise<Reply> =>
+  (await askForReply<Reply>(service, path, asked)).reply
+
+/** For an answer that has refusals in it: they show the request id as others do. @param Reply as the route answers */
+export async function askForReply<Reply>(
   service: ServiceName,
   path: string,
   { method = 'GET', body, signal, credentials }: Asked = {},
-): Promise<Reply> {
+): Promise<Answered<Reply>> {
   const response = await send(`/${service}${path}`, {
     method,
     headers: {
@@ -137,7 +150,7 @@ export async function askJson<Reply>(
     ...(body && { body: JSON.stringify(body) }),
     ...(signal && { signal }),
   })
-  return (await response.json()) as Reply
+  return { reply: (await response.json()) as Reply, requestId: requestIdOf(response.headers) }
 }
 
 /** The body of an answer that has no end, as it comes. */

@@ -21,12 +21,11 @@ export function DeleteMany({ bucket, keys, onClose, onDeleted }: DeleteProps): V
     if (keys.length > 1 && count?.trim() !== String(keys.length))
       throw new Refusal(400, 'not_confirmed', `Type ${keys.length} to delete them.`)
     const refused = await deleteObjects(bucket, keys)
-    if (refused.length > 0)
-      throw new Refusal(
-        409,
-        'not_deleted',
-        `${exact(refused.length)} were not deleted; the first: ${refused[0]!.key}: ${refused[0]!.message}`,
-      )
+    const [first] = refused
+    if (first !== undefined) {
+      const message = `${exact(refused.length)} were not deleted; the first: ${first.key}: ${first.message}`
+      throw new Refusal(409, 'not_deleted', message, '', first.requestId)
+    }
     onClose()
     onDeleted()
   }

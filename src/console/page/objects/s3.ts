@@ -7,7 +7,7 @@
  *                  Only the keys `.` and `..` themselves have no address
  */
 import { AwsV4Signer } from 'aws4fetch'
-import { Refusal, send } from '../request.ts'
+import { Refusal, requestIdOf, send } from '../request.ts'
 import { session } from '../session.ts'
 import type { Credentials } from '../session.ts'
 
@@ -124,10 +124,10 @@ async function addressOf(request: S3Request, seconds: number): Promise<string> {
   return `${path}${url.search}`
 }
 
-async function document(request: S3Request): Promise<Document> {
-  const response = await s3(request)
-  return new DOMParser().parseFromString(await response.text(), 'application/xml')
-}
+const document = async (request: S3Request): Promise<Document> => documentIn(await s3(request))
+
+const documentIn = async (response: Response): Promise<Document> =>
+  new DOMParser().parseFromString(await response.text(), 'application/xml')
 
 export const textIn = (node: Document | Element, name: string): string =>
   node.getElementsByTagName(name)[0]?.textContent ?? ''
@@ -220,6 +220,7 @@ export async function abortUpload(bucket: string, key: string, uploadId: string)
 export interface NotDeleted {
   readonly key: string
   readonly message: string
+  readonly requestId: string
 }
 
 const DELETED_AT_ONCE_MAX = 1000
@@ -230,10 +231,10 @@ export async function deleteObjects(bucket: string, keys: readonly string[]): Pr
     const objects = keys.slice(at, at + DELETED_AT_ONCE_MAX).map((key) => `<Object><Key>${escaped(key)}</Key></Object>`)
     const body = `<Delete><Quiet>true</Quiet>${objects.join('')}</Delete>`
     const headers = { 'x-amz-checksum-sha256': await sha256(body) }
-    const answer = await document({ method: 'POST', bucket, query: { delete: '' }, headers, body })
-    refused.push(
-      ...elements(answer, 'Error').map((each) => ({ key: textIn(each, 'Key'), message: textIn(each, 'Message') })),
-    )
+    const answer = await s3({ method: 'POST', bucket, query: { delete: '' }, headers, body })
+    const requestId = requestIdOf(answer.headers)
+    for (const each of elements(await documentIn(answer), 'Error'))
+      refused.push({ key: textIn(each, 'Key'), message: textIn(each, 'Message'), requestId })
   }
   return refused
 }

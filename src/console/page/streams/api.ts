@@ -1,5 +1,6 @@
 /** The broker's routes, as far as the pages use them. Shapes are those of its answers. */
-import { askJson } from '../request.ts'
+import { askForReply, askJson } from '../request.ts'
+import type { Answered } from '../request.ts'
 
 export interface Retention {
   readonly max_age_millis: number | null
@@ -86,7 +87,7 @@ export interface AuditEvent {
   readonly offset: number
 }
 
-export interface Redriven {
+interface Redriven {
   readonly redriven_count: number
   readonly next_offset: number
   readonly end_of_stream: boolean
@@ -120,6 +121,10 @@ export function replay(
   )
   return askJson('broker', `${streamPath(stream)}/records?${query.toString()}`, { ...(signal && { signal }) })
 }
+
+/** @param which of the dead letters of the stream */
+export const redrive = (stream: string, which: object, reason: string | undefined): Promise<Answered<Redriven>> =>
+  askForReply('broker', `${streamPath(stream)}/dead-letters/redrive`, { method: 'POST', body: { ...which, reason } })
 
 export const post = <Reply>(path: string, body: object): Promise<Reply> =>
   askJson<Reply>('broker', path, { method: 'POST', body })

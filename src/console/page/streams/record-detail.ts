@@ -7,8 +7,8 @@ import { useAction, useLoaded } from '../loading.ts'
 import { Bytes, Copy, Dialog, Field, Form, Loading, Problem, When } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
-import { hexDump, post, replay, streamPath, textOf } from './api.ts'
-import type { Redriven, StreamRecord } from './api.ts'
+import { hexDump, redrive, replay, textOf } from './api.ts'
+import type { StreamRecord } from './api.ts'
 
 interface DetailProps {
   readonly stream: string
@@ -140,13 +140,10 @@ function Redrive({
 }): VNode {
   const action = useAction()
   const [isDone, setDone] = useState(false)
-  const redrive = async (values: FormValues): Promise<void> => {
-    const { results } = await post<Redriven>(`${streamPath(stream)}/dead-letters/redrive`, {
-      offsets: [offset],
-      reason: values['reason'],
-    })
-    const refused = results[0]?.error
-    if (refused) throw new Refusal(409, 'not_redriven', refused.message)
+  const publish = async ({ reason }: FormValues): Promise<void> => {
+    const { reply, requestId } = await redrive(stream, { offsets: [offset] }, reason)
+    const refused = reply.results[0]?.error
+    if (refused) throw new Refusal(409, 'not_redriven', refused.message, '', requestId)
     setDone(true)
   }
   return html`<${Dialog} title=${`Publish again to ${source}`} onClose=${onClose}>
@@ -156,7 +153,7 @@ function Redrive({
             It is in <a href=${`/streams/${encodeURIComponent(source)}`} onClick=${onClose}>${source}</a> again, and its
             consumers get it like any other record.
           </p>`
-        : html`<${Form} action=${action} submit="Publish again" onSubmit=${redrive} onCancel=${onClose}>
+        : html`<${Form} action=${action} submit="Publish again" onSubmit=${publish} onCancel=${onClose}>
             <p>
               The record goes back to <strong>${source}</strong> as a new record, without the headers of a dead letter.
               The copy stays here, and cannot be used twice.

@@ -8,8 +8,8 @@ import { useAction } from '../loading.ts'
 import { Field, Form, When } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal, askJson } from '../request.ts'
-import { post, streamPath } from './api.ts'
-import type { Redriven, Stream } from './api.ts'
+import { post, redrive, streamPath } from './api.ts'
+import type { Stream } from './api.ts'
 import { DurabilityField, PolicyFields, policyFrom } from './policy-fields.ts'
 
 interface TabProps {
@@ -55,17 +55,16 @@ function Change({ stream, onChange }: TabProps): VNode {
 function RedriveAll({ stream, onChange }: TabProps): VNode {
   const action = useAction()
   const [done, setDone] = useState('')
-  const redrive = async ({ reason }: FormValues): Promise<void> => {
-    let [again, refused] = [0, 0]
+  const publish = async ({ reason }: FormValues): Promise<void> => {
+    let [again, refused, request] = [0, 0, '']
     for (let start = stream.first_offset; ;) {
-      const page = await post<Redriven>(`${streamPath(stream.stream)}/dead-letters/redrive`, {
-        start_offset: start,
-        reason,
-      })
+      const { reply: page, requestId } = await redrive(stream.stream, { start_offset: start }, reason)
+      const notAgain = page.results.filter(({ error }) => error !== undefined).length
+      if (refused === 0 && notAgain > 0) request = `, request ${requestId}`
       again += page.redriven_count
-      refused += page.results.filter(({ error }) => error !== undefined).length
+      refused += notAgain
       setDone(
-        `${exact(again)} are in their source again${refused > 0 ? `, ${exact(refused)} are not: they were used before, or their source is gone` : ''}.`,
+        `${exact(again)} are in their source again${refused > 0 ? `, ${exact(refused)} are not: they were used before, or their source is gone${request}` : ''}.`,
       )
       if (page.end_of_stream || page.next_offset <= start) break
       start = page.next_offset
@@ -78,7 +77,7 @@ function RedriveAll({ stream, onChange }: TabProps): VNode {
       Every dead letter in this stream goes back to the stream that it came from, once. What is no dead letter stays as
       it is.
     </p>
-    <${Form} action=${action} submit="Publish all again" onSubmit=${redrive}>
+    <${Form} action=${action} submit="Publish all again" onSubmit=${publish}>
       <${Field} label="Reason" name="reason" hint="For the audit trail." required />
       <${Done} text=${done} />
     <//>
