@@ -55,6 +55,7 @@ import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { createFrameGrams } from './query/frame-grams.ts'
 import { QueryFront } from './query/query-front.ts'
+import { TURNS_OF_TENANTS } from './query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { openReads } from './reads/open-reads.ts'
 import type { ReadFronts } from './reads/read-routes.ts'
@@ -294,6 +295,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
         threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,
         queueMax: QUERY_QUEUE_MAX,
         workerData,
+        turns: TURNS_OF_TENANTS,
       }),
   )
   const counters = new QueryCounters()

@@ -1,7 +1,7 @@
 /**
  * Short tasks on a pool of threads, with a bounded queue in front.
  *
- * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`.
+ * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`. They begin in their order, or tenants have their turns (turns.ts).
  *
  * J2  every accepted task settles: with its result, or as `unavailable` when it threw, its thread died, or its time was over.
  *     A task that its caller aborted rejects with the caller's own reason
@@ -16,8 +16,9 @@ import { StoreError, messageOf } from '../errors.ts'
 import { Piscina } from './piscina.ts'
 import type { Pool } from './piscina.ts'
 import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
+import { Turns } from './turns.ts'
 
-export interface JobPoolOptions {
+export interface JobPoolOptions<Task> {
   /** For messages to people: 'logstore query'. */
   readonly name: string
   /** Module whose default export is the task. */
@@ -30,6 +31,12 @@ export interface JobPoolOptions {
   /** Cloned once per thread; the module reads it as `workerData` of Piscina. */
   readonly workerData?: unknown
   readonly resourceLimits?: ResourceLimits
+  /** Absent: all tasks are of one tenant. */
+  readonly turns?: {
+    readonly tenantOf: (task: Task) => string
+    /** Monotonic. */
+    readonly nowMs: () => number
+  }
 }
 
 export interface JobOptions {
@@ -41,7 +48,8 @@ export interface JobOptions {
 }
 
 export class JobPool<Task, Result> {
-  readonly #options: JobPoolOptions
+  readonly #options: JobPoolOptions<Task>
+  readonly #turns: Turns | null
   readonly #tasksMax: number
   #pool: Pool<Task, Result> | null = null
   #threads: PoolThreads | null = null
@@ -51,8 +59,9 @@ export class JobPool<Task, Result> {
   #isEnding = false
   #idle: () => void = ignore
 
-  constructor(options: JobPoolOptions) {
+  constructor(options: JobPoolOptions<Task>) {
     this.#options = options
+    this.#turns = options.turns === undefined ? null : new Turns(options.threads, options.turns.nowMs)
     this.#tasksMax = options.threads + options.queueMax
     if (options.threadsAtStart !== 0) this.#pool = this.#start()
   }
@@ -74,7 +83,10 @@ export class JobPool<Task, Result> {
     const limits = new TaskLimits(options)
 
     this.#tasks++
+    const turn = this.#turns?.join(this.#options.turns!.tenantOf(task))
     try {
+      if (turn !== undefined) await Promise.race([turn.come, limits.over])
+      if (this.#isEnding) throw this.#shuttingDown()
       this.#pool ??= this.#start()
       const beginning = this.#threads?.beginning
       if (beginning) await Promise.race([beginning, limits.over])
@@ -99,6 +111,7 @@ export class JobPool<Task, Result> {
       })
     } finally {
       limits.end()
+      turn?.leave()
       this.#tasks--
       if (this.#tasks === 0) this.#idle()
     }

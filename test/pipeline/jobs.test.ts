@@ -110,6 +110,32 @@ describe('a job pool', () => {
       }))
   }
 
+  it('gives tenants their turns, also when one of them has filled the queue', async () => {
+    const pool = new JobPool<TestJob & { readonly tenant: string }, string>({
+      name: 'test',
+      filename,
+      threads: 1,
+      queueMax: 9,
+      turns: { tenantOf: ({ tenant }) => tenant, nowMs: () => performance.now() },
+    })
+    const gate = new Int32Array(new SharedArrayBuffer(8))
+    const ended: string[] = []
+    const run = async (tenant: string, how: TestJob['how']): Promise<void> => {
+      await pool.run({ how, gate, tenant })
+      ended.push(tenant)
+    }
+    const all = [run('busy', 'wait'), ...Array.from({ length: 5 }, () => run('busy', 'return')), run('other', 'return')]
+    const late = assert.rejects(pool.run({ how: 'return', tenant: 'third' }, { timeoutMs: 1 }), {
+      code: 'job_timed_out',
+    })
+    await late // it waits no more, and takes no turn
+    open(gate)
+    await Promise.all(all)
+    assert.deepEqual(ended.slice(0, 2), ['busy', 'other'])
+    assert.equal(pool.tasks, 0)
+    await pool.close({ withinMs: 1000 })
+  })
+
   it('turns a task that throws into unavailable with the cause, and goes on', () =>
     withPool({}, async (pool) => {
       await assert.rejects(pool.run({ how: 'throw' }), {

@@ -82,3 +82,9 @@ export type QueryIncident =
 
 /** Milliseconds on one monotonic clock for all threads of the process; `performance.now` counts from each thread's own start. */
 export const processNowMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+/** How tenants share the threads that read for them. */
+export const TURNS_OF_TENANTS = {
+  tenantOf: ({ tenant }: { readonly tenant: string }): string => tenant,
+  nowMs: processNowMs,
+}

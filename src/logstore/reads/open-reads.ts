@@ -5,7 +5,7 @@ import { JobPool } from '../../pipeline/jobs.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import { REMOTE_WALK_THREADS, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
 import { askThread } from '../query/query-front.ts'
-import { processNowMs } from '../query/task.ts'
+import { TURNS_OF_TENANTS, processNowMs } from '../query/task.ts'
 import type { QueryWorkerData } from '../query/task.ts'
 import { Places } from '../tenants/places.ts'
 import type { NoteRequest, WalkAnswer, WalkTask } from '../walk/tasks.ts'
@@ -48,6 +48,7 @@ export async function openReads(running: Lifecycle, options: ReadsOptions): Prom
         threadsAtStart: 0, // many stores are only queried
         queueMax: WALK_QUEUE_MAX,
         workerData,
+        turns: TURNS_OF_TENANTS,
       }),
   )
   const readers = new Readers({ ...options, ask: { ...ask, jobs } })
