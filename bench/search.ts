@@ -1,12 +1,13 @@
 /**
  * What do searches and other questions about a whole dataset take?
  *
- *   node bench/search.ts [--records 1000000] [--rounds 5] [--beside 0] [--data-dir DIR]
+ *   node bench/search.ts [--records 1000000] [--rounds 5] [--beside 0] [--gap 0] [--settled] [--data-dir DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset with logs as services write them (access lines, orders, cache, errors with
  * stack traces; eight services, trace ids on 60 %), seals nothing by hand, then asks each question in turn, one at a time, and prints the
  * median and the 99th percentile of the rounds, and the processor time of the whole server that a question took. With `--beside`, the load tool sends
- * so many records a second into the same dataset meanwhile, and the processor time has them in it. Talks to this machine only.
+ * so many records a second into the same dataset meanwhile, and the processor time has them in it. With `--settled`, what was stored is compacted before it
+ * asks, as in a store that runs for long. `--gap` are milliseconds between two questions. Talks to this machine only.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,6 +24,8 @@ const { values } = parseArgs({
     records: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '5' },
     beside: { type: 'string', default: '0' },
+    gap: { type: 'string', default: '0' },
+    settled: { type: 'boolean', default: false },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })
@@ -32,6 +35,8 @@ const BESIDE = Number(values.beside)
 /** It is ended before, unless something fails here. */
 const besideArgs = ['--rate', values.beside, '--duration', '1h', '--connections', '4']
 const WARM_UP_MS = 5000
+/** Until segments are sealed and compacted while others come. */
+const SETTLED_WARM_UP_MS = 30_000
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const headers = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-search-'))
@@ -46,6 +51,13 @@ const store = await Service.start('logstore', {
 function processorMs(): number {
   const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
+}
+
+/** What is to be compacted. */
+async function debtBytes(): Promise<number> {
+  const metrics = (await store.sendForBytes('GET', '/metrics', '')).toString()
+  const [, bytes] = /^logstore_compaction_debt_bytes (\S+)$/m.exec(metrics)!
+  return Number(bytes)
 }
 
 interface Answer {
@@ -65,11 +77,12 @@ async function measure(name: string, path: string, body: object | null): Promise
   let { result } = await ask()
   const before = processorMs()
   for (let round = 0; round < ROUNDS; round++) {
+    await sleep(Number(values.gap))
     const sample = await ask()
     samples.push(sample.ms)
     result = sample.result
   }
-  const processor = (processorMs() - before) / ROUNDS
+  const processor = (processorMs() - before) / ROUNDS // with that of the gaps
   const sorted = samples.toSorted((a, b) => a - b)
   const [median, p99] = [0.5, 0.99].map((share) => sorted[Math.floor(share * ROUNDS)]!.toFixed(1).padStart(8))
   const matched = String(result.matched_records ?? '').padStart(9)
@@ -87,8 +100,12 @@ try {
     })
   }
   console.log(`${RECORDS} records stored; ${(processorMs() - begun).toFixed(0)} ms of processor`)
+  if (values.settled) {
+    while ((await debtBytes()) > 0) await sleep(1000)
+    console.log(`compacted; ${(processorMs() - begun).toFixed(0)} ms of processor`)
+  }
   const background = BESIDE > 0 ? logLoad(store.url, besideArgs) : null
-  if (background !== null) await sleep(WARM_UP_MS)
+  if (background !== null) await sleep(values.settled ? SETTLED_WARM_UP_MS : WARM_UP_MS)
   const search = (search: string | object) => ({ filter: { search } })
   await measure('newest page', '/v1/query', { order: 'desc' })
   await measure('rare word', '/v1/query', search('rarely'))
