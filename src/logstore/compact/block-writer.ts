@@ -160,7 +160,7 @@ export class BlockWriter {
       if (this.#shapes.columns[number]!.kind === SEVERITY && !isIrregular && second[i] === 0)
         severity = severityBit(first[i]!)
     }
-    this.#severities |= severity
+    this.#severities = (this.#severities | severity) >>> 0 // the highest bit is not a sign
     if (severity !== NO_SEVERITY) this.#severityRows[31 - Math.clz32(severity)]!++
   }
 

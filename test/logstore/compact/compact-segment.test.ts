@@ -17,8 +17,9 @@ import { filledStore } from '../../support/bundle-ledger.ts'
 import { Stopped, dyingFiles } from '../../support/dying-files.ts'
 import { SimFiles, mulberry32 } from '../../support/sim-files.ts'
 import { seedOf } from '../../support/seed.ts'
-import { LOG_ID, TRACES } from '../../support/stored-segments.ts'
-import type { TestStore } from '../../support/stored-segments.ts'
+import { FORMAT_PROTOBUF, SIGNAL_LOG } from '../../../src/logstore/batch-frame.ts'
+import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
 
 const DIRECTORIES = ['/data/bundles/0', '/replica/bundles/0']
 
@@ -150,6 +151,25 @@ describe('compacting a segment', () => {
     })
     assert.equal(compactSegment(files, { ...taskOf(store), kind: 'write' }, () => {}).kind, 'left')
     assert.deepEqual(files.list(DIRECTORIES[0]!), ['index.bin', 'manifest.json', RECORDS_NAME])
+  })
+
+  it('takes every severity that a client may send', (context) => {
+    const severityNumbers = [0, 1, 24, 30, 31, 32, 255, -1]
+    const store = TestStore.open(context)
+    const logRecords = Array.from({ length: 400 }, (_, i) => ({
+      timeUnixNano: 1 + i,
+      severityNumber: severityNumbers[i % 8],
+      body: { stringValue: `order ${i}` },
+    }))
+    const Request = messageType('opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest')
+    const message = Request.fromObject({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] })
+    const body = Buffer.from(Request.encode(message).finish())
+    store.addBody('acme', body, SIGNAL_LOG, FORMAT_PROTOBUF, ['orders'])
+    store.seal()
+    store.publish(false, true)
+    assert.equal(store.segments[0]!.row!.isCompacted, true)
+    const found = store.query('acme', { dataset: 'orders', filter: { search: 'severity:31' } })
+    assert.equal(found.matched_records, 50)
   })
 
   it('takes nothing for written that does not read back as it was', (context) => {
