@@ -29,6 +29,7 @@
  * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
  * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts). Since version 3 a block has behind its severities
  * what was counted u8 (token-counts.ts), and if SEVERITIES was, the rows of each of them, varints; and counts of tokens (token-counts.ts) end the directory.
+ * Those of version 3 may be wrong, as a block's had tokens of blocks before it among them: they are not used.
  *
  * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
  *
@@ -40,11 +41,13 @@ import { crc32 } from 'node:zlib'
 import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
 
 const COMPACT_HEAD_BYTES = 96
-const COMPACT_VERSION = 3
+const COMPACT_VERSION = 4
 /** The oldest that is read. */
 const COMPACT_VERSION_MIN = 2
 /** From this one on blocks say what was counted. */
-export const COUNTS_VERSION = 3
+const COUNTS_VERSION = 3
+/** From this one on counts of tokens are exact. */
+const EXACT_COUNTS_VERSION = 4
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4
 
@@ -54,7 +57,8 @@ export const COMPACT_BEGIN_BYTES = STAND_IN_HEADER_BYTES + COMPACT_HEAD_BYTES
 export const CHUNK_ENTRIES = 8192
 
 export interface CompactHead {
-  readonly version: number
+  readonly hasCounts: boolean
+  readonly areCountsExact: boolean
   readonly directoryBytes: number
   readonly directoryCrc: number
   readonly records: number
@@ -68,7 +72,7 @@ export interface CompactHead {
   readonly identity: number
 }
 
-export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'>): Buffer {
+export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'hasCounts' | 'areCountsExact'>): Buffer {
   const bytes = Buffer.alloc(COMPACT_HEAD_BYTES)
   MAGIC.copy(bytes)
   bytes.writeUInt32LE(COMPACT_VERSION, 8)
@@ -96,7 +100,8 @@ export function decodeCompactHead(bytes: Buffer): CompactHead | null {
     version <= COMPACT_VERSION
   if (!isWhole) return null
   return {
-    version,
+    hasCounts: version >= COUNTS_VERSION,
+    areCountsExact: version >= EXACT_COUNTS_VERSION,
     directoryBytes: bytes.readUInt32LE(12),
     directoryCrc: bytes.readUInt32LE(16),
     records: bytes.readUInt32LE(20),

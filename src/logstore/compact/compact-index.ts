@@ -16,7 +16,7 @@ import { BlockKeys, BlockTexts } from './block-reader.ts'
 import { BlockRecords } from './block-records.ts'
 import { ByteReader } from './byte-reader.ts'
 import { SEVERITY_BITS } from './block-writer.ts'
-import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, COUNTS_VERSION, decodeCompactHead } from './compact-format.ts'
+import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, decodeCompactHead } from './compact-format.ts'
 import { HashIndex, traceHash } from './hash-index.ts'
 import { readNumbers } from './number-columns.ts'
 import type { PieceCache } from './piece-cache.ts'
@@ -93,7 +93,7 @@ export class CompactIndex implements BundleSearch {
   readonly #chunks: readonly ChunkPlace[]
   readonly #ids: HashIndex
   readonly #traces: HashIndex
-  /** Null: of an older version, which has none. */
+  /** Null: of an older version, which has none that are exact. */
   readonly #counts: TokenCounts | null
 
   // What `seekEntry` found of the entry it was called for last.
@@ -139,8 +139,7 @@ export class CompactIndex implements BundleSearch {
     const from = new ByteReader(directory)
     this.shapes = Shapes.read(from)
     const described = readPartitions(from)
-    const hasCounts = head.version >= COUNTS_VERSION
-    const blocks = readBlocks(from, described, hasCounts)
+    const blocks = readBlocks(from, described, head.hasCounts)
     const chunks = readChunks(from)
     this.#ids = new HashIndex(from, COMPACT_BEGIN_BYTES + head.directoryBytes, blocks.length)
     this.#traces = new HashIndex(from, this.#ids.end, blocks.length)
@@ -149,7 +148,8 @@ export class CompactIndex implements BundleSearch {
       at += piece.bytes
       return { ...piece, at: at - piece.bytes }
     }
-    this.#counts = hasCounts ? new TokenCounts(from, blocks.length, place) : null
+    const counts = head.hasCounts ? new TokenCounts(from, blocks.length, place) : null
+    this.#counts = head.areCountsExact ? counts : null
     const filters = blocks.map(({ filter }) => place(filter))
     this.#chunks = chunks.map((chunk) => ({ ...chunk, piece: place(chunk.piece) }))
     this.blocks = blocks.map((block, number) => ({

@@ -145,7 +145,9 @@ export class TokenTable {
     const slots: number[] = []
     const isListed = (slot: number): boolean =>
       this.#rows[slot]! > 1 && this.#textBytes[slot] !== NOT_LISTED && this.#textBytes[slot] !== WITHOUT_TEXT
-    for (let slot = 0; slot < this.#hashes.length; slot++) if (isListed(slot)) slots.push(slot)
+    for (let slot = 0; slot < this.#hashes.length; slot++) {
+      if (this.#hashes[slot] !== 0 && isListed(slot)) slots.push(slot)
+    }
     if (slots.length > most) slots.sort((a, b) => this.#rows[b]! - this.#rows[a]!).splice(most)
     return slots.map((slot) => {
       const at = this.#textAt[slot]!
