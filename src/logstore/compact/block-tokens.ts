@@ -7,15 +7,19 @@ import type { AttributePlace } from '../search/names.ts'
 import { isAscii } from '../search/words.ts'
 import { TEXT } from './otlp-fields.ts'
 import type { Group } from './block-writer.ts'
+import { ColumnTokens } from './column-tokens.ts'
+import type { Key } from './column-tokens.ts'
 import { ROOT_JSON, ROOT_RESOURCE, ROOT_SCOPE, RecordCutter } from './record-shape.ts'
 import type { Column, Shape, Shapes } from './shapes.ts'
 import { PAIRS, WORDS, isPairKey, pairToken } from './token-counts.ts'
 import { keyHashOf, pairHash } from './token-filter.ts'
+import type { TextColumnWriter } from './text-column-writer.ts'
 import { TokenTable } from './token-table.ts'
 import { isKnown } from './verdict.ts'
 
 const BACKSLASH = 0x5c
 const NO_FILTER = Buffer.alloc(0)
+const NO_TOKENS = new Uint32Array(0)
 /** Tokens that are listed of one block: a block of usual logs has some hundreds. */
 const LISTED_MAX = 2048
 /** Keys that are told apart; of a bundle with more, the others have no pairs. */
@@ -29,12 +33,6 @@ export interface FinishedTokens {
   readonly listed: readonly (readonly [token: string, rows: number])[]
 }
 
-interface Key {
-  readonly number: number
-  readonly text: string
-  readonly hash: number
-}
-
 interface GroupPair {
   readonly key: Key
   readonly value: Buffer
@@ -46,13 +44,18 @@ export class BlockTokens {
   readonly #columns: readonly Column[]
   readonly #cutter = new RecordCutter()
   readonly #tokens = new TokenTable()
-  /** Groups of the block, and what is known of those of the bundle; null: their pairs are not. */
-  readonly #groups = new Set<Group>()
+  /** By column. */
+  readonly #texts: (ColumnTokens | undefined)[] = []
+  /** Tokens of the pairs of each group of the block, and what is known of the groups of the bundle; null: their pairs are not. */
+  readonly #groups = new Map<Group, Uint32Array>()
   readonly #pairs = new WeakMap<Group, readonly GroupPair[] | null>()
+  #group: Group | null = null
+  #groupTokens: Uint32Array = NO_TOKENS
   readonly #keys: Key[] = []
   readonly #keyNumbers = new Map<string, Key>()
-  /** By shape: whether each of its attributes is one text, number or boolean. */
-  readonly #isPlain = new Map<Shape, boolean>()
+  /** By shape: which of WORDS and PAIRS are counted of its records. */
+  readonly #countedOf = new Map<Shape, number>()
+  #shape: Shape | null = null
   #row = 0
   #areKnown = true
   #counted = WORDS | PAIRS
@@ -66,20 +69,41 @@ export class BlockTokens {
     this.#source = source
   }
 
-  /** @param cut as it was cut, into the values of the shape */
+  /** A text of the record that is added next, which was added to its column. */
+  countText(number: number, column: TextColumnWriter, start: number, end: number): void {
+    const tokens = (this.#texts[number] ??= this.#columnOf(number))
+    tokens.add(column, this.#source, start, end, this.#row)
+  }
+
+  #columnOf(number: number): ColumnTokens {
+    while (this.#texts.length < number) this.#texts.push(undefined)
+    const { isSearched, attribute } = this.#columns[number]!
+    return new ColumnTokens(this.#tokens, isSearched, attribute === null ? null : () => this.#keyOf(attribute))
+  }
+
+  /** @param cut as it was cut, into the values of the shape; its texts were counted before */
   addRecord(cut: RecordCutter, shape: Shape, group: Group, isJson: boolean): void {
-    const row = this.#row++
-    this.#noteShape(shape)
-    this.#countTexts(cut, shape, isJson, row)
-    if (!this.#groups.has(group)) {
-      this.#groups.add(group)
+    if (shape !== this.#shape) this.#noteShape(shape)
+    if (cut.isWhole) this.#noteWhole(this.#source, cut, isJson)
+    if (group !== this.#group) this.#noteGroup(group, isJson)
+    this.#tokens.countAgain(this.#groupTokens, 0, this.#groupTokens.length, this.#row++)
+  }
+
+  #noteGroup(group: Group, isJson: boolean): void {
+    this.#group = group
+    let tokens = this.#groups.get(group)
+    if (tokens === undefined) {
       this.#addPart(group.resource, isJson ? ROOT_JSON : ROOT_RESOURCE)
       this.#addPart(group.scope, isJson ? ROOT_JSON : ROOT_SCOPE)
+      let pairs = this.#pairs.get(group)
+      if (pairs === undefined) this.#pairs.set(group, (pairs = isJson ? null : this.#pairsOf(group)))
+      if (pairs === null) this.#counted &= ~PAIRS
+      tokens = Uint32Array.from(pairs ?? [], ({ key, value, hash }) =>
+        this.#tokens.count(hash, key.number, value, 0, value.byteLength, this.#row),
+      )
+      this.#groups.set(group, tokens)
     }
-    let pairs = this.#pairs.get(group)
-    if (pairs === undefined) this.#pairs.set(group, (pairs = isJson ? null : this.#pairsOf(group)))
-    if (pairs === null) this.#counted &= ~PAIRS
-    else for (const { key, value, hash } of pairs) this.#tokens.count(hash, key.number, value, 0, value.byteLength, row)
+    this.#groupTokens = tokens
   }
 
   finish(): FinishedTokens {
@@ -91,40 +115,29 @@ export class BlockTokens {
       if (isCounted) listed.push([attribute === 0 ? text : pairToken(this.#keys[attribute - 1]!.text, text), rows])
     }
     this.#tokens.clear()
+    for (const [column, texts] of this.#texts.entries()) {
+      if (texts?.isUsed === true) texts.clear()
+      else this.#texts[column] = undefined // else the memory of all columns would be kept
+    }
     this.#groups.clear()
+    this.#group = null
+    this.#shape = null
     this.#row = 0
     this.#areKnown = true
     this.#counted = WORDS | PAIRS
     return { filter, counted, listed }
   }
 
-  /** Texts and attributes are where a shape says only of shapes that are known, see `isKnown`. */
+  /** Texts and attributes are where a shape says only of shapes that are known, see `isKnown`; pairs only where each attribute is one value. */
   #noteShape(shape: Shape): void {
-    if (!isKnown(shape)) this.#counted = 0
-    let isPlain = this.#isPlain.get(shape)
-    if (isPlain === undefined) {
+    this.#shape = shape
+    let counted = this.#countedOf.get(shape)
+    if (counted === undefined) {
       const values = shape.columns.reduce((sum, column) => sum + (this.#columns[column]!.attribute === null ? 0 : 1), 0)
-      this.#isPlain.set(shape, (isPlain = values === shape.attributes.length))
+      counted = !isKnown(shape) ? 0 : values === shape.attributes.length ? WORDS | PAIRS : WORDS
+      this.#countedOf.set(shape, counted)
     }
-    if (!isPlain) this.#counted &= ~PAIRS
-  }
-
-  #countTexts(cut: RecordCutter, { columns }: Shape, isJson: boolean, row: number): void {
-    if (cut.isWhole) return this.#addTexts(this.#source, cut, isJson)
-    for (let i = 0; i < cut.valueCount; i++) {
-      if (cut.kinds[i] !== TEXT) continue
-      const { isSearched, attribute } = this.#columns[columns[i]!]!
-      const [start, end] = [cut.first[i]!, cut.second[i]!]
-      if (isSearched) this.#tokens.countWords(this.#source, start, end, row)
-      else this.#tokens.addWords(this.#source, start, end)
-      if (attribute !== null) this.#countPair(attribute, start, end, row)
-    }
-  }
-
-  #countPair(attribute: string, start: number, end: number, row: number): void {
-    const key = this.#keyOf(attribute)
-    if (key === null || !isAsciiIn(this.#source, start, end)) return
-    this.#tokens.count(pairHash(key.hash, this.#source, start, end), key.number, this.#source, start, end, row)
+    this.#counted &= counted
   }
 
   /** Null: no search that asks for pairs names such a key, or there are too many. */
@@ -165,21 +178,17 @@ export class BlockTokens {
   }
 
   #addPart(part: Uint8Array, root: number): void {
-    this.#cutter.cut(part, 0, part.byteLength, root)
-    this.#addTexts(part, this.#cutter, root === ROOT_JSON)
-  }
-
-  #addTexts(bytes: Uint8Array, cut: RecordCutter, isJson: boolean): void {
-    if (!this.#areKnown) return
-    if (isJson && bytes.subarray(cut.first[0], cut.second[0]).includes(BACKSLASH)) this.#areKnown = false
-    if (cut.isWhole && !isJson) this.#areKnown = false
+    const cut = this.#cutter
+    cut.cut(part, 0, part.byteLength, root)
+    this.#noteWhole(part, cut, root === ROOT_JSON)
     for (let i = 0; i < cut.valueCount; i++) {
-      if (cut.kinds[i] === TEXT) this.#tokens.addWords(bytes, cut.first[i]!, cut.second[i]!)
+      if (cut.kinds[i] === TEXT) this.#tokens.addWords(part, cut.first[i]!, cut.second[i]!)
     }
   }
-}
 
-function isAsciiIn(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (bytes[at]! >= 128) return false
-  return true
+  /** F2 of token-filter.ts */
+  #noteWhole(bytes: Uint8Array, cut: RecordCutter, isJson: boolean): void {
+    if (!this.#areKnown || !cut.isWhole) return
+    if (!isJson || bytes.subarray(cut.first[0], cut.second[0]).includes(BACKSLASH)) this.#areKnown = false
+  }
 }

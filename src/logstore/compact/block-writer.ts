@@ -16,11 +16,10 @@
 import assert from 'node:assert/strict'
 import { ByteWriter } from './byte-writer.ts'
 import { WordPairs, writeChoices, writeNumbers, writePairs } from './number-columns.ts'
-import { SEVERITY, TEXT } from './otlp-fields.ts'
+import { BYTES, SEVERITY, TEXT } from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE, ROOT_SPAN, RecordCutter } from './record-shape.ts'
-import { isNumber } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
-import { TextColumnWriter } from './text-column.ts'
+import { TextColumnWriter } from './text-column-writer.ts'
 import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
 
 export const BLOCK_ROWS_MAX = 4096
@@ -54,7 +53,20 @@ export interface BlockParts {
   readonly severityRows: Uint32Array | null
 }
 
-type ColumnWriter = TextColumnWriter | NumberColumnWriter | BytesColumnWriter
+/** Sees each text of a record when it was added to its column. */
+export interface TextVisitor {
+  countText(number: number, column: TextColumnWriter, start: number, end: number): void
+}
+
+/** What is known of a shape before its records come. */
+interface ShapePlan {
+  readonly shape: Shape
+  readonly columns: Uint16Array
+  /** By value: 1 for its severity. */
+  readonly isSeverity: Uint8Array
+  /** See `traceColumnOf`. */
+  readonly trace: number
+}
 
 export class BlockWriter {
   #source: Buffer = Buffer.alloc(0)
@@ -70,7 +82,12 @@ export class BlockWriter {
   #shape: Shape | null = null
   #severities = 0
   readonly #severityRows = new Uint32Array(SEVERITY_BITS)
-  #columns = new Map<number, ColumnWriter>()
+  readonly #visitor: TextVisitor | null
+  readonly #plans: ShapePlan[] = []
+  /** By number of the column, those of the last block and of this one. */
+  readonly #textColumns: (TextColumnWriter | undefined)[] = []
+  readonly #numberColumns: (NumberColumnWriter | undefined)[] = []
+  readonly #bytesColumns: (BytesColumnWriter | undefined)[] = []
   #groups = new Map<Group, number>()
   #usedShapes = new Map<number, number>()
   readonly #rowGroups = new Uint16Array(BLOCK_ROWS_MAX)
@@ -82,14 +99,18 @@ export class BlockWriter {
   #ids: [row: number, words: Uint32Array][] = []
   #traces: [row: number, words: Uint32Array][] = []
 
-  constructor(shapes: Shapes) {
+  constructor(shapes: Shapes, visitor: TextVisitor | null = null) {
     this.#shapes = shapes
+    this.#visitor = visitor
   }
 
   /** Before the first record of a block. @param source what its records stand in, until `finish` */
   begin(source: Buffer): void {
     assert(this.#rows === 0)
     this.#source = source
+    for (const column of this.#textColumns) column?.begin(source)
+    for (const column of this.#numberColumns) column?.begin()
+    for (const column of this.#bytesColumns) column?.begin(source)
   }
 
   get rows(): number {
@@ -126,15 +147,16 @@ export class BlockWriter {
     this.#rowGroups[row] = numberIn(this.#groups, group)
     const cutter = this.cutter
     cutter.cut(this.#source, start, end, group.root)
-    let shape = this.#shapes.numberOf(cutter.shape.subarray(0, cutter.shapeBytes))
+    let shape = this.#shapes.numberOf(cutter.shape, cutter.shapeBytes)
     if (shape < 0) {
       shape = this.#shapes.numberOf(this.#opaque)
       cutter.cutWhole(start, end, group.root)
     }
     this.#rowShapes[row] = numberIn(this.#usedShapes, shape)
-    this.#addValues(shape)
+    const plan = (this.#plans[shape] ??= this.#planOf(shape))
+    this.#addValues(plan)
     if (id !== null) this.#ids.push([row, id])
-    if (!this.#followsTrace(shape, trace, traceAt)) this.#traces.push([row, trace.slice(traceAt, traceAt + 4)])
+    if (!this.#followsTrace(plan, trace, traceAt)) this.#traces.push([row, trace.slice(traceAt, traceAt + 4)])
   }
 
   #addStep(timeHigh: number, timeLow: number): void {
@@ -142,36 +164,47 @@ export class BlockWriter {
     this.#times.add(timeHigh - this.#timeHigh - borrow, (timeLow - this.#timeLow) >>> 0)
   }
 
-  #addValues(shape: number): void {
-    const its = this.#shapes.all[shape]!
-    const { columns, root, isIrregular } = its
-    this.#shape = its
-    const { first, second } = this.cutter
-    let severity = root === ROOT_SPAN && !isIrregular ? NO_SEVERITY : ANY_SEVERITY
+  #planOf(number: number): ShapePlan {
+    while (this.#plans.length < number) this.#plans.push(this.#planOf(this.#plans.length))
+    while (this.#textColumns.length < this.#shapes.columns.length) {
+      this.#textColumns.push(undefined)
+      this.#numberColumns.push(undefined)
+      this.#bytesColumns.push(undefined)
+    }
+    const shape = this.#shapes.all[number]!
+    const { columns, isIrregular } = shape
+    const isSeverity = Uint8Array.from(columns, (column) =>
+      !isIrregular && this.#shapes.columns[column]!.kind === SEVERITY ? 1 : 0,
+    )
+    return { shape, columns, isSeverity, trace: traceColumnOf(this.#shapes, number) }
+  }
+
+  #addValues({ shape, columns, isSeverity }: ShapePlan): void {
+    this.#shape = shape
+    const { first, second, kinds } = this.cutter
+    let severity = shape.root === ROOT_SPAN && !shape.isIrregular ? NO_SEVERITY : ANY_SEVERITY
     for (let i = 0; i < columns.length; i++) {
       const number = columns[i]!
-      let column = this.#columns.get(number)
-      if (column === undefined) {
-        column = this.#columnFor(this.#shapes.columns[number]!.kind)
-        this.#columns.set(number, column)
+      const kind = kinds[i]!
+      if (kind === TEXT) {
+        const column = (this.#textColumns[number] ??= new TextColumnWriter(this.#source))
+        column.add(first[i]!, second[i]!)
+        this.#visitor?.countText(number, column, first[i]!, second[i]!)
+      } else if (kind === BYTES) {
+        const column = (this.#bytesColumns[number] ??= new BytesColumnWriter(this.#source))
+        column.add(first[i]!, second[i]!)
+      } else {
+        const column = (this.#numberColumns[number] ??= new NumberColumnWriter(kind))
+        column.add(second[i]!, first[i]!, this.#timeHigh, this.#timeLow)
+        if (isSeverity[i] === 1 && second[i] === 0) severity = severityBit(first[i]!)
       }
-      if (column instanceof NumberColumnWriter) column.add(second[i]!, first[i]!, this.#timeHigh, this.#timeLow)
-      else column.add(first[i]!, second[i]!)
-      if (this.#shapes.columns[number]!.kind === SEVERITY && !isIrregular && second[i] === 0)
-        severity = severityBit(first[i]!)
     }
     this.#severities = (this.#severities | severity) >>> 0 // the highest bit is not a sign
     if (severity !== NO_SEVERITY) this.#severityRows[31 - Math.clz32(severity)]!++
   }
 
-  #columnFor(kind: number): ColumnWriter {
-    if (isNumber(kind)) return new NumberColumnWriter(kind)
-    return kind === TEXT ? new TextColumnWriter(this.#source) : new BytesColumnWriter(this.#source)
-  }
-
-  /** Whether a reader finds the trace id of the record that was cut, see `traceColumnOf`. */
-  #followsTrace(shape: number, trace: Uint32Array, at: number): boolean {
-    const value = traceColumnOf(this.#shapes, shape)
+  /** Whether a reader finds the trace id of the record that was cut. */
+  #followsTrace({ trace: value }: ShapePlan, trace: Uint32Array, at: number): boolean {
     const start = value < 0 ? 0 : this.cutter.first[value]!
     if (value < 0 || this.cutter.second[value]! - start !== 16) {
       return (trace[at]! | trace[at + 1]! | trace[at + 2]! | trace[at + 3]!) === 0
@@ -203,14 +236,7 @@ export class BlockWriter {
     numbers.reset()
     const values = this.#values
     values.reset()
-    const ordered = [...this.#columns].sort(([a], [b]) => a - b) // B1
-    for (const [number, column] of ordered) {
-      if (column instanceof TextColumnWriter) {
-        column.writeHead(texts)
-        column.writeValues(values)
-      } else if (column instanceof BytesColumnWriter) column.write(values)
-      else column.write(this.#shapes.columns[number]!.kind === SEVERITY ? texts : numbers)
-    }
+    for (let number = 0; number < this.#textColumns.length; number++) this.#writeColumn(number) // B1
     writeWords(values, this.#ids)
     writeWords(values, this.#traces)
     const severities = this.#severities
@@ -226,12 +252,27 @@ export class BlockWriter {
     }
   }
 
+  /** A column that this block has no value of is forgotten: else the memory of all of them would be kept. */
+  #writeColumn(number: number): void {
+    const text = this.#textColumns[number]
+    if (text !== undefined && text.count > 0) {
+      text.writeHead(this.#texts)
+      text.writeValues(this.#values)
+    } else this.#textColumns[number] = undefined
+    const bytes = this.#bytesColumns[number]
+    if (bytes !== undefined && bytes.count > 0) bytes.write(this.#values)
+    else this.#bytesColumns[number] = undefined
+    const numbers = this.#numberColumns[number]
+    const isSeverity = this.#shapes.columns[number]!.kind === SEVERITY
+    if (numbers !== undefined && numbers.count > 0) numbers.write(isSeverity ? this.#texts : this.#numbers)
+    else this.#numberColumns[number] = undefined
+  }
+
   #begin(): void {
     this.#rows = 0
     this.#severities = 0
     this.#severityRows.fill(0)
     this.#times.count = 0
-    this.#columns = new Map()
     this.#groups = new Map()
     this.#usedShapes = new Map()
     this.#ids = []

@@ -132,8 +132,8 @@ export class BundleWriter {
 
   constructor(entries: number, store: BlockStore) {
     this.#store = store
-    this.#blocks = new BlockWriter(this.#shapes)
     this.#tokens = new BlockTokens(this.#shapes)
+    this.#blocks = new BlockWriter(this.#shapes, this.#tokens)
     this.#rowOf = new Uint32Array(entries)
     this.#ids = new HashPairs(entries)
     this.#traces = new HashPairs(0)

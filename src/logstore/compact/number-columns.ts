@@ -125,6 +125,22 @@ export function skipNumbers(from: ByteReader, count: number): void {
   from.take((form >= DIFFERENCES ? form - DIFFERENCES : form) * count)
 }
 
+/** Lengths, then the bytes of all values back to back: those of value i stand in source[starts[i], ends[i]). */
+export function writeTexts(
+  into: ByteWriter,
+  source: Uint8Array,
+  starts: Uint32Array,
+  ends: Uint32Array,
+  count: number,
+): void {
+  const lengths = new Float64Array(count)
+  let bytes = 0
+  for (let i = 0; i < count; i++) bytes += lengths[i] = ends[i]! - starts[i]!
+  writeNumbers(into, lengths, count)
+  into.reserve(bytes)
+  for (let i = 0; i < count; i++) into.copy(source, starts[i], ends[i])
+}
+
 /** Small numbers that name rows of a table of `of` rows: no bytes, one or two each. */
 export function writeChoices(into: ByteWriter, values: Uint16Array, count: number, of: number): void {
   if (of > 1) writePlanes(into, values, count, of > 256 ? 2 : 1)

@@ -7,6 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { ByteReader } from './byte-reader.ts'
+import { ByteTable } from './byte-table.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import {
   BOOLEAN,
@@ -71,20 +72,17 @@ const COLUMNS_MAX = 16_384
 export class Shapes {
   readonly all: Shape[] = []
   readonly columns: Column[] = []
-  readonly #byBytes = new Map<string, number>()
+  readonly #byBytes = new ByteTable()
   readonly #byPath = new Map<string, number>()
 
   /** The number of a shape as RecordCutter wrote it; -1: there are too many. */
-  numberOf(bytes: Buffer): number {
-    const key = bytes.toString('latin1')
-    const known = this.#byBytes.get(key)
-    if (known !== undefined) return known
+  numberOf(bytes: Buffer, byteLength = bytes.byteLength): number {
+    const known = this.#byBytes.find(bytes, 0, byteLength)
+    if (known >= 0) return known
     const isFull = this.all.length >= SHAPES_MAX || this.columns.length >= COLUMNS_MAX
     if (isFull && bytes[0] !== ROOT_OPAQUE && bytes[0] !== ROOT_JSON) return -1
-    const number = this.all.length
-    this.all.push(new Compiler(this, Buffer.from(bytes)).compile())
-    this.#byBytes.set(key, number)
-    return number
+    this.all.push(new Compiler(this, Buffer.from(bytes.subarray(0, byteLength))).compile())
+    return this.#byBytes.numberOf(bytes, 0, byteLength)
   }
 
   columnOf(path: string, column: Omit<Column, 'path'>): number {

@@ -7,7 +7,8 @@
 import { LOWER } from '../search/byte-finder.ts'
 import { ASCII_OF_WORD } from '../search/words.ts'
 import { mix } from './hash-index.ts'
-import { HASH_PRIME, HASH_SEED, filterOf } from './token-filter.ts'
+import { longer } from './byte-table.ts'
+import { HASH_PRIME, HASH_SEED, filterOf, wordHash } from './token-filter.ts'
 
 /** Longer tokens are in the filter and not listed. */
 const TOKEN_BYTES_MAX = 64
@@ -23,22 +24,30 @@ export interface CountedToken {
   readonly rows: number
 }
 
+const SLOTS_AT_FIRST = 1 << 14
+
 export class TokenTable {
-  #hashes = new Uint32Array(1 << 14)
-  /** By slot, where its hash is not 0. */
-  #rows = new Uint32Array(1 << 14)
-  #lastRow = new Uint32Array(1 << 14)
-  #attributes = new Uint16Array(1 << 14)
-  #textAt = new Uint32Array(1 << 14)
+  #hashes = new Uint32Array(SLOTS_AT_FIRST)
+  /** By slot, where its hash is not 0: the number of the token. */
+  #numbers = new Uint32Array(SLOTS_AT_FIRST)
+  // By token, in the order in which they came.
+  #rows = new Uint32Array(SLOTS_AT_FIRST / 2)
+  #lastRow = new Uint32Array(SLOTS_AT_FIRST / 2)
+  #attributes = new Uint16Array(SLOTS_AT_FIRST / 2)
+  #textAt = new Uint32Array(SLOTS_AT_FIRST / 2)
   /** WITHOUT_TEXT, NOT_LISTED, or so many bytes and one. */
-  #textBytes = new Uint8Array(1 << 14)
+  #textBytes = new Uint8Array(SLOTS_AT_FIRST / 2)
   #count = 0
   #texts = Buffer.allocUnsafeSlow(1 << 16)
   #textsEnd = 0
+  /** Of the text that `countWords` was called for last: its words' tokens, and where they begin. */
+  wordCount = 0
+  wordTokens = new Uint32Array(64)
+  wordStarts = new Uint32Array(64)
 
   /** A token for the filter alone. */
   add(hash: number): void {
-    this.#slotOf(hash)
+    this.#tokenOf(hash)
   }
 
   /** Every word of a text, for the filter alone. */
@@ -59,23 +68,29 @@ export class TokenTable {
     if (length > 0) this.add(mix(hash ^ length))
   }
 
+  /** A word, for the filter alone. */
+  addWord(bytes: Uint8Array, start: number, end: number): void {
+    this.add(wordHash(bytes, start, end))
+  }
+
   /** Every word of a text that searches look at. */
   countWords(bytes: Uint8Array, start: number, end: number, row: number): void {
+    this.wordCount = 0
     let hash = HASH_SEED
     let wordStart = start
     for (let at = start; at < end; at++) {
       const byte = bytes[at]!
       if (ASCII_OF_WORD[byte] === 1) hash = Math.imul(hash ^ LOWER[byte]!, HASH_PRIME)
       else {
-        if (at > wordStart) this.#countWord(hash, bytes, start, wordStart, at, row, byte >= 128)
+        if (at > wordStart) this.#countWordOf(hash, bytes, start, wordStart, at, row, byte >= 128)
         hash = HASH_SEED
         wordStart = at + 1
       }
     }
-    if (end > wordStart) this.#countWord(hash, bytes, start, wordStart, end, row, false)
+    if (end > wordStart) this.#countWordOf(hash, bytes, start, wordStart, end, row, false)
   }
 
-  #countWord(
+  #countWordOf(
     hash: number,
     bytes: Uint8Array,
     start: number,
@@ -84,53 +99,80 @@ export class TokenTable {
     row: number,
     goesOn: boolean,
   ): void {
-    const slot = this.#slotOf(mix(hash ^ (to - from)))
-    if (goesOn || (from > start && bytes[from - 1]! >= 128)) this.#textBytes[slot] = NOT_LISTED // T1
-    else this.#count1(slot, 0, bytes, from, to, row)
+    const token = this.#tokenOf(mix(hash ^ (to - from)))
+    if (goesOn || (from > start && bytes[from - 1]! >= 128)) this.#textBytes[token] = NOT_LISTED // T1
+    else this.#count1(token, 0, bytes, from, to, row)
+    if (this.wordCount === this.wordTokens.length) {
+      this.wordTokens = longer(this.wordTokens)
+      this.wordStarts = longer(this.wordStarts)
+    }
+    this.wordTokens[this.wordCount] = token
+    this.wordStarts[this.wordCount++] = from
   }
 
-  /** A token of an attribute: its value stands in [start, end). */
-  count(hash: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): void {
-    this.#count1(this.#slotOf(hash), attribute, bytes, start, end, row)
+  /** A word that stands between ASCII in a text that searches look at. */
+  countWord(bytes: Uint8Array, start: number, end: number, row: number): void {
+    this.#count1(this.#tokenOf(wordHash(bytes, start, end)), 0, bytes, start, end, row)
   }
 
-  #count1(slot: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): void {
-    const known = this.#textBytes[slot]!
+  /** A token of an attribute: its value stands in [start, end). @returns its number */
+  count(hash: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): number {
+    const token = this.#tokenOf(hash)
+    this.#count1(token, attribute, bytes, start, end, row)
+    return token
+  }
+
+  /** Tokens that were counted before in this block, with the same texts: their numbers are tokens[from, to). */
+  countAgain(tokens: Uint32Array, from: number, to: number, row: number): void {
+    const rows = this.#rows
+    const lastRow = this.#lastRow
+    for (let i = from; i < to; i++) {
+      const token = tokens[i]!
+      if (lastRow[token] === row) continue
+      lastRow[token] = row
+      rows[token]!++
+    }
+  }
+
+  #count1(token: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): void {
+    const known = this.#textBytes[token]!
     if (known === NOT_LISTED) return
     const length = end - start
     if (known === WITHOUT_TEXT) {
       if (length > TOKEN_BYTES_MAX) {
-        this.#textBytes[slot] = NOT_LISTED
+        this.#textBytes[token] = NOT_LISTED
         return
       }
-      this.#keepText(slot, attribute, bytes, start, end)
-    } else if (!this.#isSame(slot, attribute, bytes, start, length)) {
-      this.#textBytes[slot] = NOT_LISTED // T1
+      this.#keepText(token, attribute, bytes, start, end)
+    } else if (!this.#isSame(token, attribute, bytes, start, length)) {
+      this.#textBytes[token] = NOT_LISTED // T1
       return
     }
-    if (this.#lastRow[slot] === row) return
-    this.#lastRow[slot] = row
-    this.#rows[slot]!++
+    if (this.#lastRow[token] === row) return
+    this.#lastRow[token] = row
+    this.#rows[token]!++
   }
 
-  #keepText(slot: number, attribute: number, bytes: Uint8Array, start: number, end: number): void {
+  #keepText(token: number, attribute: number, bytes: Uint8Array, start: number, end: number): void {
     const length = end - start
     if (this.#textsEnd + length > this.#texts.byteLength) {
       const larger = Buffer.allocUnsafeSlow(2 * this.#texts.byteLength)
       this.#texts.copy(larger, 0, 0, this.#textsEnd)
       this.#texts = larger
     }
-    for (let i = 0; i < length; i++) this.#texts[this.#textsEnd + i] = LOWER[bytes[start + i]!]!
-    this.#attributes[slot] = attribute
-    this.#textAt[slot] = this.#textsEnd
-    this.#textBytes[slot] = length + 1
-    this.#textsEnd += length
+    const texts = this.#texts
+    const at = this.#textsEnd
+    for (let i = 0; i < length; i++) texts[at + i] = LOWER[bytes[start + i]!]!
+    this.#attributes[token] = attribute
+    this.#textAt[token] = at
+    this.#textBytes[token] = length + 1
+    this.#textsEnd = at + length
   }
 
-  #isSame(slot: number, attribute: number, bytes: Uint8Array, start: number, length: number): boolean {
-    if (this.#textBytes[slot] !== length + 1 || this.#attributes[slot] !== attribute) return false
+  #isSame(token: number, attribute: number, bytes: Uint8Array, start: number, length: number): boolean {
+    if (this.#textBytes[token] !== length + 1 || this.#attributes[token] !== attribute) return false
     const texts = this.#texts
-    const at = this.#textAt[slot]!
+    const at = this.#textAt[token]!
     for (let i = 0; i < length; i++) if (texts[at + i] !== LOWER[bytes[start + i]!]) return false
     return true
   }
@@ -142,17 +184,17 @@ export class TokenTable {
 
   /** At most `most` tokens: those that the most rows have, and no token of one row. */
   listed(most: number): CountedToken[] {
-    const slots: number[] = []
-    const isListed = (slot: number): boolean =>
-      this.#rows[slot]! > 1 && this.#textBytes[slot] !== NOT_LISTED && this.#textBytes[slot] !== WITHOUT_TEXT
+    const tokens: number[] = []
+    const isListed = (token: number): boolean =>
+      this.#rows[token]! > 1 && this.#textBytes[token] !== NOT_LISTED && this.#textBytes[token] !== WITHOUT_TEXT
     for (let slot = 0; slot < this.#hashes.length; slot++) {
-      if (this.#hashes[slot] !== 0 && isListed(slot)) slots.push(slot)
+      if (this.#hashes[slot] !== 0 && isListed(this.#numbers[slot]!)) tokens.push(this.#numbers[slot]!)
     }
-    if (slots.length > most) slots.sort((a, b) => this.#rows[b]! - this.#rows[a]!).splice(most)
-    return slots.map((slot) => {
-      const at = this.#textAt[slot]!
-      const text = this.#texts.toString('latin1', at, at + this.#textBytes[slot]! - 1)
-      return { attribute: this.#attributes[slot]!, text, rows: this.#rows[slot]! }
+    if (tokens.length > most) tokens.sort((a, b) => this.#rows[b]! - this.#rows[a]!).splice(most)
+    return tokens.map((token) => {
+      const at = this.#textAt[token]!
+      const text = this.#texts.toString('latin1', at, at + this.#textBytes[token]! - 1)
+      return { attribute: this.#attributes[token]!, text, rows: this.#rows[token]! }
     })
   }
 
@@ -162,52 +204,46 @@ export class TokenTable {
     this.#textsEnd = 0
   }
 
-  #slotOf(hash: number): number {
+  #tokenOf(hash: number): number {
     const hashes = this.#hashes
     const key = hash || 1
     const mask = hashes.length - 1
     let slot = key & mask
     for (let held = hashes[slot]!; held !== 0; held = hashes[slot]!) {
-      if (held === key) return slot
+      if (held === key) return this.#numbers[slot]!
       slot = (slot + 1) & mask
     }
     if (2 * (this.#count + 1) > hashes.length) {
       this.#grow()
-      return this.#slotOf(hash)
+      return this.#tokenOf(hash)
     }
-    this.#count++
+    const token = this.#count++
     hashes[slot] = key
-    this.#rows[slot] = 0
-    this.#lastRow[slot] = NO_ROW
-    this.#textBytes[slot] = WITHOUT_TEXT
-    return slot
+    this.#numbers[slot] = token
+    this.#rows[token] = 0
+    this.#lastRow[token] = NO_ROW
+    this.#textBytes[token] = WITHOUT_TEXT
+    return token
   }
 
   #grow(): void {
-    const [hashes, rows, lastRow, attributes, textAt, textBytes] = [
-      this.#hashes,
-      this.#rows,
-      this.#lastRow,
-      this.#attributes,
-      this.#textAt,
-      this.#textBytes,
-    ]
+    const [hashes, numbers] = [this.#hashes, this.#numbers]
     const slots = 2 * hashes.length
+    const mask = slots - 1
     this.#hashes = new Uint32Array(slots)
-    this.#rows = new Uint32Array(slots)
-    this.#lastRow = new Uint32Array(slots)
-    this.#attributes = new Uint16Array(slots)
-    this.#textAt = new Uint32Array(slots)
-    this.#textBytes = new Uint8Array(slots)
-    this.#count = 0
+    this.#numbers = new Uint32Array(slots)
     for (let old = 0; old < hashes.length; old++) {
-      if (hashes[old] === 0) continue
-      const slot = this.#slotOf(hashes[old]!)
-      this.#rows[slot] = rows[old]!
-      this.#lastRow[slot] = lastRow[old]!
-      this.#attributes[slot] = attributes[old]!
-      this.#textAt[slot] = textAt[old]!
-      this.#textBytes[slot] = textBytes[old]!
+      const key = hashes[old]!
+      if (key === 0) continue
+      let slot = key & mask
+      while (this.#hashes[slot] !== 0) slot = (slot + 1) & mask
+      this.#hashes[slot] = key
+      this.#numbers[slot] = numbers[old]!
     }
+    this.#rows = longer(this.#rows)
+    this.#lastRow = longer(this.#lastRow)
+    this.#attributes = longer(this.#attributes)
+    this.#textAt = longer(this.#textAt)
+    this.#textBytes = longer(this.#textBytes)
   }
 }

@@ -1,16 +1,26 @@
 /** Columns of values that are no texts: numbers of 64 bits, and bytes. */
 import type { ByteReader } from './byte-reader.ts'
+import { longer } from './byte-table.ts'
 import type { ByteWriter } from './byte-writer.ts'
-import { WordPairs, readNumbers, readPairs, writeNumbers, writePairs } from './number-columns.ts'
+import { WordPairs, readNumbers, readPairs, writePairs, writeTexts } from './number-columns.ts'
 import { DOUBLE, FIXED32, FIXED64, TIME } from './otlp-fields.ts'
 
-/** Times are near that of their record, which is kept in any case. */
+/** Times are near that of their record, which is kept in any case. A column is used for one block after the other. */
 export class NumberColumnWriter {
   readonly #isTime: boolean
   readonly #pairs = new WordPairs()
 
   constructor(kind: number) {
     this.#isTime = kind === TIME
+  }
+
+  get count(): number {
+    return this.#pairs.count
+  }
+
+  /** The column of another block. */
+  begin(): void {
+    this.#pairs.count = 0
   }
 
   add(high: number, low: number, timeHigh: number, timeLow: number): void {
@@ -93,25 +103,34 @@ function writeVarint(into: ByteWriter, high: number, low: number): void {
   into.bytes[into.at++] = leftLow
 }
 
-/** Ids have one length; others say theirs. */
+/** Ids have one length; others say theirs. A column is used for one block after the other. */
 export class BytesColumnWriter {
-  readonly #source: Uint8Array
-  readonly #starts: number[] = []
-  readonly #ends: number[] = []
+  count = 0
+  #source: Uint8Array
+  #starts = new Uint32Array(32)
+  #ends = new Uint32Array(32)
 
   constructor(source: Uint8Array) {
     this.#source = source
   }
 
+  /** The column of another block. */
+  begin(source: Uint8Array): void {
+    this.#source = source
+    this.count = 0
+  }
+
   add(start: number, end: number): void {
-    this.#starts.push(start)
-    this.#ends.push(end)
+    if (this.count === this.#starts.length) {
+      this.#starts = longer(this.#starts)
+      this.#ends = longer(this.#ends)
+    }
+    this.#starts[this.count] = start
+    this.#ends[this.count++] = end
   }
 
   write(into: ByteWriter): void {
-    const lengths = Float64Array.from(this.#starts, (start, i) => this.#ends[i]! - start)
-    writeNumbers(into, lengths, lengths.length)
-    for (let i = 0; i < lengths.length; i++) into.copy(this.#source, this.#starts[i], this.#ends[i])
+    writeTexts(into, this.#source, this.#starts, this.#ends, this.count)
   }
 }
 

@@ -7,6 +7,7 @@ import { BlockRecords } from '../../../src/logstore/compact/block-records.ts'
 import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
 import type { Group } from '../../../src/logstore/compact/block-writer.ts'
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
+import { ByteTable } from '../../../src/logstore/compact/byte-table.ts'
 import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
 import { HashIndex, HashPairs, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
 import {
@@ -17,7 +18,8 @@ import {
   WordPairs,
 } from '../../../src/logstore/compact/number-columns.ts'
 import { Shapes } from '../../../src/logstore/compact/shapes.ts'
-import { TextColumn, TextColumnWriter } from '../../../src/logstore/compact/text-column.ts'
+import { TextColumn } from '../../../src/logstore/compact/text-column.ts'
+import { TextColumnWriter } from '../../../src/logstore/compact/text-column-writer.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { codePoint } from '../../support/code-point.ts'
 
@@ -196,6 +198,35 @@ describe('a block', () => {
   })
 })
 
+describe('a table of bytes', () => {
+  it('has a number for each, in the order in which they came first', () => {
+    const table = new ByteTable()
+    const some = fc.oneof(
+      fc.uint8Array({ maxLength: 3 }),
+      fc.uint8Array({ maxLength: 40 }),
+      fc.constant(new Uint8Array(9)),
+    )
+    fc.assert(
+      fc.property(fc.array(some, { maxLength: 200 }), (each) => {
+        table.clear()
+        const numbers = new Map<string, number>()
+        for (const bytes of each) {
+          const key = Buffer.from(bytes).toString('hex')
+          const source = Buffer.concat([Buffer.of(7), bytes, Buffer.of(9)])
+          const end = 1 + bytes.byteLength
+          assert.equal(table.find(source, 1, end), numbers.get(key) ?? -1)
+          if (!numbers.has(key)) numbers.set(key, numbers.size)
+          assert.equal(table.numberOf(source, 1, end), numbers.get(key))
+        }
+        assert.equal(table.count, numbers.size)
+        for (const [key, number] of numbers)
+          assert.equal(table.bytes.toString('hex', table.startOf(number), table.endOf(number)), key)
+      }),
+      { numRuns: 100, seed },
+    )
+  })
+})
+
 describe('columns', () => {
   it('of texts give each back, and have a form for what differs in numbers only', () => {
     const text = fc.oneof(
@@ -203,10 +234,13 @@ describe('columns', () => {
       fc.string({ unit: fc.constantFrom('a', '1', '0', '-', '_', 'é', '\u0001', '\u0002', '\u0003', ' ') }),
       fc.tuple(fc.nat(), fc.nat()).map(([a, b]) => `order ${a} of c-${b}x in ${a % 7} ms`),
     )
+    const used = new TextColumnWriter(Buffer.alloc(0))
     fc.assert(
-      fc.property(fc.array(text, { maxLength: 60 }), (texts) => {
+      fc.property(fc.array(text, { maxLength: 60 }), fc.integer({ min: 1, max: 20 }), (some, times) => {
+        const texts = Array.from({ length: times }, () => some).flat()
         const bytes = texts.map((each) => Buffer.from(each))
-        const writer = new TextColumnWriter(Buffer.concat(bytes))
+        const writer = times % 2 === 0 ? used : new TextColumnWriter(Buffer.alloc(0))
+        writer.begin(Buffer.concat(bytes))
         let at = 0
         for (const { byteLength } of bytes) writer.add(at, (at += byteLength))
         const [head, values, into] = [new ByteWriter(), new ByteWriter(), new ByteWriter(1)]

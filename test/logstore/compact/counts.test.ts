@@ -13,7 +13,9 @@ import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import type { Piece } from '../../../src/logstore/compact/pieces.ts'
 import { TokenCounts, writeTokenCounts } from '../../../src/logstore/compact/token-counts.ts'
 import { TokenTable } from '../../../src/logstore/compact/token-table.ts'
-import { wordHash } from '../../../src/logstore/compact/token-filter.ts'
+import { keyHashOf, pairHash, wordHash } from '../../../src/logstore/compact/token-filter.ts'
+import { ColumnTokens } from '../../../src/logstore/compact/column-tokens.ts'
+import { TextColumnWriter } from '../../../src/logstore/compact/text-column-writer.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { STAND_IN_HEADER_BYTES, STAND_IN_NAME } from '../../../src/log/stand-in.ts'
@@ -210,6 +212,37 @@ describe('counts of tokens', () => {
     const many = new Map(Array.from({ length: 9000 }, (_, i) => [`token${i}`, [i % 100, 3]]))
     const directory = new ByteWriter()
     assert(writeTokenCounts(directory, many).length > 5)
+  })
+
+  it('are those of all words and pairs, whichever texts came before', () => {
+    const word = fc.constantFrom(...WORDS, 'x'.repeat(70), '\u0002')
+    const text = fc.array(word, { maxLength: 5 }).map((words) => words.join(' '))
+    const key = { number: 1, text: 'key', hash: keyHashOf('key') }
+    const column = new TextColumnWriter(Buffer.alloc(0))
+    const [counted, expected] = [new TokenTable(), new TokenTable()]
+    const tokens = new ColumnTokens(counted, true, () => key)
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 60 }), fc.nat(600), fc.boolean(), (texts, unique, isMixed) => {
+        for (const each of [counted, expected, tokens]) each.clear()
+        const others = Array.from({ length: unique }, (_, i) => `order ${i} of c${i}x`)
+        const all = isMixed ? [...texts, ...others, ...texts] : [...others, ...texts, ...texts]
+        const source = Buffer.from(all.join(''))
+        column.begin(source)
+        let at = 0
+        for (const [i, { length }] of all.map((each) => Buffer.from(each)).entries()) {
+          const [start, row] = [at, i >> 1]
+          at += length
+          column.add(start, at)
+          tokens.add(column, source, start, at, row)
+          expected.countWords(source, start, at, row)
+          if (source.subarray(start, at).every((byte) => byte < 128))
+            expected.count(pairHash(key.hash, source, start, at), 1, source, start, at, row)
+        }
+        assert.deepEqual(counted.listed(10_000), expected.listed(10_000))
+        assert(counted.filter().equals(expected.filter()))
+      }),
+      { numRuns: 60, seed: testSeed() },
+    )
   })
 
   it('are none of two tokens with one hash, and none of long ones', () => {
