@@ -13,7 +13,7 @@ import type { Group } from './block-writer.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
 import { RecordIds } from './record-ids.ts'
-import { CLOSE, OPEN, STATIC, isNumber } from './shapes.ts'
+import { isNumber } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import type { TextColumn } from './text-column.ts'
 import { BytesColumn } from './value-columns.ts'
@@ -65,6 +65,8 @@ export class BlockRecords implements RecordBatch {
   readonly #next: Uint32Array
   readonly #passed: Uint32Array
   readonly #place = noPlace()
+  /** Where the contents begin of messages that are being written. */
+  readonly #opened: number[] = []
 
   constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
     const { rows, groups, rowGroup, shapes } = texts
@@ -182,21 +184,21 @@ export class BlockRecords implements RecordBatch {
   #writeRecord({ steps, isIrregular }: Shape, row: number): void {
     const into = this.#into
     const next = this.#next
+    const opened = this.#opened
     const timeHigh = this.#keys.timeHigh[row]!
     const timeLow = this.#keys.timeLow[row]!
-    const opened: number[] = []
+    let depth = 0
     for (let i = 0; i < steps.length; i++) {
-      const { does, bytes, column } = steps[i]!
-      if (does === STATIC) into.copy(bytes)
-      else if (does === OPEN) {
-        into.byte(0)
-        opened.push(into.at)
-      } else if (does === CLOSE) closeAt(into, opened.pop()!)
-      else {
+      const step = steps[i]!
+      const { column } = step
+      for (let k = 0; k < step.opened.length; k++) opened[depth++] = into.at + step.opened[k]!
+      into.copy(step.bytes)
+      if (column >= 0) {
         const start = into.at
         this.#columns[column]!.writeValue(into, next[column]!++, timeHigh, timeLow)
         if (!isIrregular && into.at - start === 16 && this.#traceColumns.has(column)) this.#setTrace(row, start)
       }
+      for (let left = step.closed; left > 0; left--) closeAt(into, opened[--depth]!)
     }
     this.#row = row + 1
   }
@@ -236,6 +238,12 @@ export class BlockRecords implements RecordBatch {
   traceOf(row: number): Uint32Array {
     this.#makeRows(row, row + 1)
     return this.#traces.subarray(4 * row, 4 * row + 4)
+  }
+
+  /** Four words a row, as `traceOf` says. */
+  traces(): Uint32Array {
+    this.#makeRows(0, this.recordCount)
+    return this.#traces
   }
 
   /** The record id of a row where it does not follow from its record; null: it does. */

@@ -25,6 +25,7 @@ import {
   readStandIn,
 } from '../../log/stand-in.ts'
 import type { Bundle } from '../index/manifest.ts'
+import type { Group } from './block-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { compactContent } from './compact-writer.ts'
 import { PieceCache } from './piece-cache.ts'
@@ -140,17 +141,21 @@ function checkedBundle(files: Files, path: string, base: number, records: Segmen
   try {
     const index = new CompactIndex(file, base, new PieceCache(CHECK_CACHE_BYTES))
     if (index.entryCount !== records.count) throw differs(base, 'it has another number of records')
+    const { index: active, group, groups } = records
     for (const block of index.blocks) {
       const keys = index.keys(block)
       const read = index.readRecords(block)
       const ids = read.ids.all()
+      const traces = read.traces()
       const { source, starts, ends } = records.read(keys.entry)
+      const { body } = read
+      const sameGroups = new Int32Array(read.groups.length).fill(-1) // by group of the block: the last one of the segment that is the same
       for (let row = 0; row < block.rows; row++) {
         const entry = keys.entry[row]!
         index.seekEntry(entry)
-        const { index: active, groups, group } = records
-        const record = read.record(row)
-        const its = groups[group[entry]!]!
+        const { recordStart, recordEnd, group: its } = read.placeOf(row)
+        if (sameGroups[its] !== group[entry] && isSameGroup(read.groups[its]!, groups[group[entry]!]!))
+          sameGroups[its] = group[entry]!
         const isSame =
           index.unit === block.number &&
           index.number === row &&
@@ -158,13 +163,10 @@ function checkedBundle(files: Files, path: string, base: number, records: Segmen
           index.recordNumber === active.recordNumber[entry] &&
           keys.timeHigh[row] === active.timeHigh[entry] &&
           keys.timeLow[row] === active.timeLow[entry] &&
+          sameGroups[its] === group[entry] &&
           sameWords(ids, 4 * row, active.idWords, 4 * entry) &&
-          sameWords(read.traceOf(row), 0, active.traceWords, 4 * entry) &&
-          source.compare(record.record, 0, record.record.byteLength, starts[row], ends[row]) === 0 &&
-          sameBytes(record.resource, its.resource) &&
-          sameBytes(record.scope, its.scope) &&
-          sameBytes(record.resourceSchemaUrl, its.resourceSchemaUrl) &&
-          sameBytes(record.scopeSchemaUrl, its.scopeSchemaUrl)
+          sameWords(traces, 4 * row, active.traceWords, 4 * entry) &&
+          source.compare(body, recordStart, recordEnd, starts[row], ends[row]) === 0
         if (!isSame) throw differs(base, `entry ${entry} is another one`)
       }
       rest()
@@ -188,5 +190,14 @@ function sameWords(a: Uint32Array, aAt: number, b: Uint32Array, bAt: number): bo
   for (let word = 0; word < 4; word++) if (a[aAt + word] !== b[bAt + word]) return false
   return true
 }
+
+const isSameGroup = (a: Group, b: Group): boolean =>
+  a.signal === b.signal &&
+  a.format === b.format &&
+  a.source === b.source &&
+  sameBytes(a.resource, b.resource) &&
+  sameBytes(a.scope, b.scope) &&
+  sameBytes(a.resourceSchemaUrl, b.resourceSchemaUrl) &&
+  sameBytes(a.scopeSchemaUrl, b.scopeSchemaUrl)
 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0

@@ -29,18 +29,16 @@ import {
 } from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
 
-/** What writes a record: bytes as they are, the begin and the end of what has a length, and values. */
-export const STATIC = 0
-export const OPEN = 1
-export const CLOSE = 2
-const VALUE = 3
-
+/** What writes a part of a record: bytes as they are, then a value. */
 interface Step {
-  readonly does: number
-  /** STATIC */
+  /** With a 0 where a length goes. */
   readonly bytes: Buffer
-  /** VALUE */
+  /** Where in them the contents begin whose lengths these are. */
+  readonly opened: readonly number[]
+  /** Of the value; -1: there is none. */
   readonly column: number
+  /** So many of the contents that were begun end behind the value, the last one first. */
+  closed: number
 }
 
 export interface Column {
@@ -121,7 +119,9 @@ class Compiler {
   readonly #columns: number[] = []
   readonly #attributes: string[] = []
   #isIrregular = false
+  /** What stands before the next value. */
   #static: Buffer[] = []
+  #opened: number[] = []
 
   constructor(shapes: Shapes, bytes: Buffer) {
     this.#shapes = shapes
@@ -138,7 +138,7 @@ class Compiler {
       const message = root === ROOT_LOG ? LOG_RECORD : SPAN
       this.#message(message, { path: `${root}`, isSearched: false, attribute: null }, true)
     }
-    this.#flush()
+    if (this.#static.length > 0) this.#step(-1)
     const columns = Uint16Array.from(this.#columns)
     const attributes = this.#attributes
     return { root, bytes: this.#bytes, steps: this.#steps, columns, attributes, isIrregular: this.#isIrregular }
@@ -178,11 +178,11 @@ class Compiler {
       }
       if (kind < MESSAGE) this.#value(kind, { ...inner, attribute: isScalar(message, kind) ? attribute : null })
       else {
-        this.#step(OPEN)
+        this.#open()
         // A list or a map in an attribute is no text of it.
         const isDeeper = message === ANY_VALUE_MESSAGE
         this.#message(kind - MESSAGE, isDeeper ? { ...inner, attribute: null } : inner, false)
-        this.#step(CLOSE)
+        this.#close()
       }
     }
   }
@@ -191,23 +191,29 @@ class Compiler {
     const hasLength = (kind === TEXT || kind === BYTES) && !path.startsWith('whole')
     const column = this.#shapes.columnOf(path, { kind, isSearched: isSearched && kind === TEXT, attribute })
     this.#columns.push(column)
-    if (hasLength) this.#step(OPEN)
-    this.#step(VALUE, column)
-    if (hasLength) this.#step(CLOSE)
+    if (hasLength) this.#open()
+    this.#step(column)
+    if (hasLength) this.#close()
   }
 
-  #step(does: number, column = -1): void {
-    this.#flush()
-    this.#steps.push({ does, bytes: NOTHING, column })
+  #open(): void {
+    this.#static.push(LENGTH_TO_COME)
+    this.#opened.push(this.#static.reduce((sum, { byteLength }) => sum + byteLength, 0))
   }
 
-  #flush(): void {
-    if (this.#static.length > 0) this.#steps.push({ does: STATIC, bytes: Buffer.concat(this.#static), column: -1 })
+  #close(): void {
+    if (this.#static.length > 0) this.#step(-1)
+    this.#steps.at(-1)!.closed++
+  }
+
+  #step(column: number): void {
+    this.#steps.push({ bytes: Buffer.concat(this.#static), opened: this.#opened, column, closed: 0 })
     this.#static = []
+    this.#opened = []
   }
 }
 
-const NOTHING = Buffer.alloc(0)
+const LENGTH_TO_COME = Buffer.alloc(1)
 const ANY_VALUE_MESSAGE = 2
 const ARRAY_VALUE_MESSAGE = 3
 const KEY_VALUE_LIST_MESSAGE = 4

@@ -136,13 +136,19 @@ export class TextColumn {
 
   /** A value as it stood in its record. */
   writeValue(into: ByteWriter, value: number): void {
+    const form = this.choices[value]!
+    const { kinds, bytes } = this.forms[form]!
+    if (kinds.length === 0) return into.copy(bytes)
     this.#places ??= this.#findPlaces()
-    this.write(into, this.choices[value]!, this.#places[value]!)
+    this.write(into, form, this.#places[value]!)
   }
 
   #findPlaces(): Uint32Array {
+    const { choices } = this
     const next = new Uint32Array(this.forms.length)
-    return Uint32Array.from(this.choices, (form) => next[form]!++)
+    const places = new Uint32Array(choices.length)
+    for (let value = 0; value < choices.length; value++) places[value] = next[choices[value]!]!++
+    return places
   }
 }
 
@@ -169,10 +175,19 @@ function writeDigits(into: ByteWriter, value: number): void {
   for (let limit = 10; value >= limit; limit *= 10) digits++
   const { bytes } = into
   let left = value
-  for (let at = into.at + digits - 1; at >= into.at; at--) {
+  let at = into.at + digits - 1
+  for (; left > INTEGER_MAX; at--) {
     const rest = Math.floor(left / 10)
     bytes[at] = 0x30 + (left - rest * 10)
     left = rest
   }
+  for (let integer = left | 0; at >= into.at; at--) {
+    const rest = (integer / 10) | 0
+    bytes[at] = 0x30 + (integer - rest * 10)
+    integer = rest
+  }
   into.at += digits
 }
+
+/** What is not above is divided without floating point. */
+const INTEGER_MAX = 2 ** 31 - 1
