@@ -1,12 +1,12 @@
 /**
  * How long do look-ups take in a large dataset while ingest goes on, and how long does a restart take?
  *
- *   node bench/query-latency.ts [--records 10000000] [--queries 1000] [--rate 50000] [--data-dir DIR]
+ *   node bench/query-latency.ts [--records 10000000] [--queries 1000] [--rate 50000] [--settled] [--data-dir DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset, then asks for what is not there, by record id, by trace id
  * and for pages of 100 by time range, one query at a time with pauses between, while the load tool sends `--rate` records/s: so the queries
  * meet whatever goes on beside them, segments that are closed and indexed among it. The first ones of each kind are shown apart: V8 compiles
- * then what a store that has been asked before has compiled. Last, it restarts the store twice: after SIGTERM and after SIGKILL. Talks to this
+ * then what a store that has been asked before has compiled. With `--settled`, what was stored is compacted first, as in a store that runs for long. Last, it restarts the store twice: after SIGTERM and after SIGKILL. Talks to this
  * machine only.
  */
 import { randomInt } from 'node:crypto'
@@ -26,6 +26,7 @@ const { values } = parseArgs({
     records: { type: 'string', default: '10000000' },
     queries: { type: 'string', default: '1000' },
     rate: { type: 'string', default: '50000' },
+    settled: { type: 'boolean', default: false },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })
@@ -68,6 +69,7 @@ try {
   let store = await start()
   const filling = logLoad(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
   console.log((await filling.output).trimEnd())
+  if (values.settled) await store.compacted()
 
   const acked = readFileSync(ackedFile, 'utf8')
     .trimEnd()

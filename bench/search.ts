@@ -53,13 +53,6 @@ function processorMs(): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
 }
 
-/** What is to be compacted. */
-async function debtBytes(): Promise<number> {
-  const metrics = (await store.sendForBytes('GET', '/metrics', '')).toString()
-  const [, bytes] = /^logstore_compaction_debt_bytes (\S+)$/m.exec(metrics)!
-  return Number(bytes)
-}
-
 interface Answer {
   readonly matched_records?: number
 }
@@ -101,7 +94,7 @@ try {
   }
   console.log(`${RECORDS} records stored; ${(processorMs() - begun).toFixed(0)} ms of processor`)
   if (values.settled) {
-    while ((await debtBytes()) > 0) await sleep(1000)
+    await store.compacted()
     console.log(`compacted; ${(processorMs() - begun).toFixed(0)} ms of processor`)
   }
   const background = BESIDE > 0 ? logLoad(store.url, besideArgs) : null

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { OutgoingHttpHeaders } from 'node:http'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -74,6 +75,16 @@ export class Service {
       sent.on('error', reject)
       sent.end(body)
     })
+  }
+
+  /** Resolves when the log store has compacted what it holds, but for the segment that is being written. */
+  async compacted(): Promise<void> {
+    for (;;) {
+      const metrics = (await this.sendForBytes('GET', '/metrics', '')).toString()
+      const [, bytes] = /^logstore_compaction_debt_bytes (\S+)$/m.exec(metrics)!
+      if (Number(bytes) === 0) return
+      await sleep(1000)
+    }
   }
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
