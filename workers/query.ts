@@ -22,7 +22,7 @@ const MIB = 1024 * 1024
  * filter of each block, 35 MB for 10 million records, and if they do not all have room it finds none of them.
  */
 const CACHES = {
-  local: { blocks: 64 * MIB, batches: 64 * MIB, pieces: 48 * MIB },
+  local: { blocks: 32 * MIB, batches: 24 * MIB, pieces: 48 * MIB },
   remote: { blocks: 16 * MIB, batches: 16 * MIB, pieces: 32 * MIB },
 }
 
