@@ -5,7 +5,7 @@
 import { FORMAT_JSON } from '../batch-frame.ts'
 import { ByteReader } from './byte-reader.ts'
 import type { Group } from './block-writer.ts'
-import { readChoices, readNumbers, readPairs, skipPairs } from './number-columns.ts'
+import { readChoices, readNumbers, readPairs, readWords, skipPairs } from './number-columns.ts'
 import { SEVERITY, TEXT } from './otlp-fields.ts'
 import { isNumber } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
@@ -38,7 +38,7 @@ export class BlockKeys {
     }
     this.timeHigh = high
     this.timeLow = low
-    this.entry = Uint32Array.from(readNumbers(from, rows))
+    this.entry = readWords(from, rows)
   }
 }
 
@@ -115,7 +115,7 @@ export class BlockTexts {
       if (kind === TEXT) this.texts.get(number)!.readValues(from)
       else if (!isNumber(kind)) bytes.set(number, new BytesColumn(from, count))
     }
-    return { bytes, explicitIds: readWords(from), explicitTraces: readWords(from), length: from.bytes.byteLength }
+    return { bytes, explicitIds: readIds(from), explicitTraces: readIds(from), length: from.bytes.byteLength }
   }
 
   #findNumbers(): ByteReader {
@@ -158,7 +158,7 @@ function readGroup(from: ByteReader): Group {
   }
 }
 
-function readWords(from: ByteReader): Map<number, Uint32Array> {
+function readIds(from: ByteReader): Map<number, Uint32Array> {
   const count = from.varint()
   const rows = readNumbers(from, count)
   const words = new Map<number, Uint32Array>()

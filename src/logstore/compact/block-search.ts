@@ -150,7 +150,8 @@ function judgeTexts(
   variable?: string,
 ): JudgedColumn {
   const column = texts.texts.get(number)!
-  const { forms, choices } = column
+  const { choices } = column
+  const forms = Array.from({ length: column.formCount }, (_, form) => column.form(form))
   const ofForms = Uint8Array.from(forms, ofForm)
   if (!ofForms.includes(LOOK)) return { verdicts: ofForms, choices }
   texts.values()

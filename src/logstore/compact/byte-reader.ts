@@ -38,9 +38,13 @@ export class ByteReader {
 
   /** A view of the next bytes. */
   take(count: number): Buffer {
+    this.skip(count)
+    return this.bytes.subarray(this.at - count, this.at)
+  }
+
+  skip(count: number): void {
     assert(this.at + count <= this.bytes.byteLength)
     this.at += count
-    return this.bytes.subarray(this.at - count, this.at)
   }
 
   lengthAndBytes(): Buffer {

@@ -18,7 +18,7 @@ import { ByteReader } from './byte-reader.ts'
 import { SEVERITY_BITS } from './block-writer.ts'
 import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, decodeCompactHead } from './compact-format.ts'
 import { HashIndex, traceHash } from './hash-index.ts'
-import { readNumbers } from './number-columns.ts'
+import { readWords } from './number-columns.ts'
 import type { PieceCache } from './piece-cache.ts'
 import { PieceFile, readPiece } from './pieces.ts'
 import type { Piece } from './pieces.ts'
@@ -62,9 +62,9 @@ interface ChunkPlace {
 
 /** Where some thousand entries in a row are. */
 export interface Chunk {
-  readonly row: Float64Array
-  readonly frameOffset: Float64Array
-  readonly recordNumber: Float64Array
+  readonly row: Uint32Array
+  readonly frameOffset: Uint32Array
+  readonly recordNumber: Uint32Array
   /** In memory. */
   readonly heldBytes: number
 }
@@ -391,10 +391,10 @@ export class CompactIndex implements BundleSearch {
       this.#chunk = this.#cached(piece, () => {
         const from = new ByteReader(this.#file.piece(piece))
         return {
-          row: readNumbers(from, count),
-          frameOffset: readNumbers(from, count),
-          recordNumber: readNumbers(from, count),
-          heldBytes: 3 * Float64Array.BYTES_PER_ELEMENT * count,
+          row: readWords(from, count),
+          frameOffset: readWords(from, count),
+          recordNumber: readWords(from, count),
+          heldBytes: 3 * Uint32Array.BYTES_PER_ELEMENT * count,
         }
       })
       this.#chunkNumber = number

@@ -16,6 +16,9 @@ import type { ByteWriter } from './byte-writer.ts'
  */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
+/** zlib takes no less. */
+const CHUNK_BYTES_MIN = 64
+
 export interface Piece {
   /** In the file. */
   readonly at: number
@@ -62,6 +65,9 @@ export const readPiece = (from: ByteReader, at: number): Piece => ({
   crc: from.u32(),
 })
 
+/** What `pieceOnce` gives, of usual length. */
+const once = Buffer.allocUnsafeSlow(1024 * 1024)
+
 export class PieceFile {
   readonly #source: BundleFile
   readonly #bundle: string
@@ -81,17 +87,36 @@ export class PieceFile {
   }
 
   /** P1 */
-  piece({ at, bytes, rawBytes, crc }: Piece): Buffer {
-    const stored = this.read(at, bytes)
-    if (crc32(stored) !== crc) throw this.corrupt(`the piece at byte ${at} is damaged: checksum mismatch`)
-    if (rawBytes === 0) return stored
-    const raw = zstdDecompressSync(stored, { maxOutputLength: rawBytes })
+  piece(piece: Piece): Buffer {
+    const { at, rawBytes } = piece
+    if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(piece.bytes), piece)
+    // With room for one byte more, zlib gives all of it at once, and sees that it is all. By itself it gives 16 KiB after 16 KiB and puts them together.
+    const chunkSize = Math.max(rawBytes + 1, CHUNK_BYTES_MIN)
+    const raw = zstdDecompressSync(this.pieceOnce(piece), { maxOutputLength: rawBytes, chunkSize })
     if (raw.byteLength !== rawBytes) throw this.corrupt(`the piece at byte ${at} is not as long as it says`)
     return raw
   }
 
+  /**
+   * The bytes of a piece as they stand (P1); valid until the next call, of any file. Memory of its own for each takes longer than to read one, and V8 collects
+   * all of the heap for every few MB of such memory.
+   */
+  pieceOnce(piece: Piece): Buffer {
+    const isLong = piece.bytes > once.byteLength
+    return this.#verified(isLong ? Buffer.allocUnsafeSlow(piece.bytes) : once.subarray(0, piece.bytes), piece)
+  }
+
+  #verified(into: Buffer, { at, crc }: Piece): Buffer {
+    const stored = this.#fill(into, at)
+    if (crc32(stored) !== crc) throw this.corrupt(`the piece at byte ${at} is damaged: checksum mismatch`)
+    return stored
+  }
+
   read(at: number, bytes: number): Buffer {
-    const into = Buffer.allocUnsafeSlow(bytes)
+    return this.#fill(Buffer.allocUnsafeSlow(bytes), at)
+  }
+
+  #fill(into: Buffer, at: number): Buffer {
     let filled: number
     try {
       filled = this.#source.read(into, at)
@@ -100,7 +125,7 @@ export class PieceFile {
       const problem = `bundle ${this.#bundle}: compact.bin cannot be read (${errorCode(error)})`
       throw new StoreError('unavailable', 'bundle_read_failed', problem, { cause: error })
     }
-    if (filled !== bytes) throw this.corrupt(`it ends at byte ${at + filled}, inside a piece`)
+    if (filled !== into.byteLength) throw this.corrupt(`it ends at byte ${at + filled}, inside a piece`)
     return into
   }
 

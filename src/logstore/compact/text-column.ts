@@ -15,7 +15,7 @@
 import { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import { LOWER } from '../search/byte-finder.ts'
-import { readChoices, readNumbers, skipNumbers } from './number-columns.ts'
+import { readChoices, readEnds, readNumbers, skipNumbers, sumNumbers } from './number-columns.ts'
 
 export const NUMBER = 1
 export const WORD = 2
@@ -53,11 +53,8 @@ class ReadVariable {
       this.ends = NO_ENDS
       return
     }
-    const lengths = readNumbers(from, count)
-    const ends = new Uint32Array(count + 1)
-    for (let i = 0; i < count; i++) ends[i + 1] = ends[i]! + lengths[i]!
-    this.ends = ends
-    this.texts = from.take(ends[count]!)
+    this.ends = readEnds(from, count)
+    this.texts = from.take(this.ends[count]!)
   }
 
   get numbers(): Float64Array {
@@ -92,42 +89,80 @@ class ReadVariable {
 }
 
 export class TextColumn {
-  readonly forms: readonly Form[]
-  /** By value. */
+  readonly formCount: number
+  /** By value: the number of its form. */
   readonly choices: Uint16Array
-  readonly #ofForm: Uint32Array
-  #variables: readonly (readonly ReadVariable[])[] | null = null
+  /** Where the forms stand; [start, end) of each is at 2 * form. */
+  readonly #head: Buffer
+  readonly #formPlaces: Uint32Array
+  /** Forms that were asked for: there may be thousands, for two values each. */
+  readonly #forms: (Form | undefined)[] = []
+  /** By form, once there are values: how many it has, and where they begin. */
+  #ofForm = NO_ENDS
+  #valuesAt = NO_ENDS
+  #values: Buffer = NOTHING
+  readonly #variables: (readonly ReadVariable[] | undefined)[] = []
   /** By value: which of the values of its form it is. */
   #places: Uint32Array | null = null
 
   constructor(head: ByteReader, count: number) {
-    const forms: Form[] = []
-    for (let left = head.varint(); left > 0; left--) forms.push(formOf(head.lengthAndBytes()))
-    this.forms = forms
-    this.choices = readChoices(head, count, forms.length)
-    this.#ofForm = new Uint32Array(forms.length)
-    for (const form of this.choices) this.#ofForm[form]!++
+    this.formCount = head.varint()
+    this.#head = head.bytes
+    this.#formPlaces = new Uint32Array(2 * this.formCount)
+    for (let at = 0; at < this.#formPlaces.length; at += 2) {
+      const bytes = head.varint()
+      this.#formPlaces[at] = head.at
+      head.skip(bytes)
+      this.#formPlaces[at + 1] = head.at
+    }
+    this.choices = readChoices(head, count, this.formCount)
+  }
+
+  form(number: number): Form {
+    const [start, end] = [this.#formPlaces[2 * number]!, this.#formPlaces[2 * number + 1]!]
+    return (this.#forms[number] ??= formOf(this.#head.subarray(start, end)))
   }
 
   /** Before the first of the calls below. */
   readValues(from: ByteReader): void {
-    this.#variables = this.forms.map(({ kinds }, form) =>
-      kinds.map((kind) => new ReadVariable(from, kind, this.#ofForm[form]!)),
-    )
+    const ofForm = new Uint32Array(this.formCount)
+    for (const form of this.choices) ofForm[form]!++
+    this.#values = from.bytes
+    this.#valuesAt = new Uint32Array(this.formCount)
+    this.#ofForm = ofForm
+    const head = this.#head
+    for (let form = 0; form < this.formCount; form++) {
+      this.#valuesAt[form] = from.at
+      const end = this.#formPlaces[2 * form + 1]!
+      for (let at = this.#formPlaces[2 * form]!; at < end; at++) {
+        const byte = head[at]!
+        if (byte <= WHOLE && byte > 0) skipVariable(from, byte, ofForm[form]!)
+      }
+    }
+  }
+
+  #variablesOf(form: number): readonly ReadVariable[] {
+    const known = this.#variables[form]
+    if (known !== undefined) return known
+    const from = new ByteReader(this.#values)
+    from.at = this.#valuesAt[form]!
+    const count = this.#ofForm[form]!
+    return (this.#variables[form] = this.form(form).kinds.map((kind) => new ReadVariable(from, kind, count)))
   }
 
   /** Which of the values of a form have a word that is a variable, such as every word with a digit that stands between ASCII. */
   valuesWithWord(form: number, word: string): Uint8Array {
     const marks = new Uint8Array(this.#ofForm[form]!)
-    for (const variable of this.#variables![form]!) variable.markEqual(word, marks)
+    for (const variable of this.#variablesOf(form)) variable.markEqual(word, marks)
     return marks
   }
 
   /** The value of a form that comes there as number `at`, as it stood in its record. */
   write(into: ByteWriter, form: number, at: number): void {
-    const { kinds, pieces } = this.forms[form]!
-    const variables = this.#variables![form]!
+    const { kinds, pieces } = this.form(form)
     into.copy(pieces[0]!)
+    if (kinds.length === 0) return
+    const variables = this.#variablesOf(form)
     for (let i = 0; i < kinds.length; i++) {
       variables[i]!.write(into, at)
       into.copy(pieces[i + 1]!)
@@ -137,7 +172,7 @@ export class TextColumn {
   /** A value as it stood in its record. */
   writeValue(into: ByteWriter, value: number): void {
     const form = this.choices[value]!
-    const { kinds, bytes } = this.forms[form]!
+    const { kinds, bytes } = this.form(form)
     if (kinds.length === 0) return into.copy(bytes)
     this.#places ??= this.#findPlaces()
     this.write(into, form, this.#places[value]!)
@@ -145,7 +180,7 @@ export class TextColumn {
 
   #findPlaces(): Uint32Array {
     const { choices } = this
-    const next = new Uint32Array(this.forms.length)
+    const next = new Uint32Array(this.formCount)
     const places = new Uint32Array(choices.length)
     for (let value = 0; value < choices.length; value++) places[value] = next[choices[value]!]!++
     return places
@@ -154,6 +189,12 @@ export class TextColumn {
 
 const NOTHING = Buffer.alloc(0)
 const NO_ENDS = new Uint32Array(0)
+
+/** Moves behind the values of a placeholder. */
+function skipVariable(from: ByteReader, kind: number, count: number): void {
+  if (kind === NUMBER) skipNumbers(from, count)
+  else from.skip(sumNumbers(from, count))
+}
 
 function formOf(bytes: Buffer): Form {
   const kinds: number[] = []

@@ -1,8 +1,8 @@
 /** Columns of values that are no texts: numbers of 64 bits, and bytes. */
-import type { ByteReader } from './byte-reader.ts'
+import { ByteReader } from './byte-reader.ts'
 import { longer } from './byte-table.ts'
 import type { ByteWriter } from './byte-writer.ts'
-import { WordPairs, readNumbers, readPairs, writePairs, writeTexts } from './number-columns.ts'
+import { WordPairs, readEnds, readPairs, skipPairs, writePairs, writeTexts } from './number-columns.ts'
 import { DOUBLE, FIXED32, FIXED64, TIME } from './otlp-fields.ts'
 
 /** Times are near that of their record, which is kept in any case. A column is used for one block after the other. */
@@ -38,17 +38,44 @@ export class NumberColumnWriter {
 
 export class NumberColumn {
   readonly #kind: number
-  readonly pairs: WordPairs
+  readonly #count: number
+  /** Where the column stands. */
+  readonly #bytes: Buffer
+  readonly #at: number
+  #pairs: WordPairs | null = null
 
   constructor(from: ByteReader, count: number, kind: number) {
-    this.pairs = readPairs(from, count)
     this.#kind = kind
+    this.#count = count
+    this.#bytes = from.bytes
+    this.#at = from.at
+    skipPairs(from, count)
+  }
+
+  /** All values. */
+  get pairs(): WordPairs {
+    if (this.#pairs !== null) return this.#pairs
+    const from = new ByteReader(this.#bytes)
+    from.at = this.#at
+    return (this.#pairs = readPairs(from, this.#count))
+  }
+
+  /** A word of one value. */
+  #wordOf(value: number, firstPlane: number): number {
+    const bytes = this.#bytes
+    const at = this.#at + 1 + value
+    const count = this.#count
+    const planes = Math.min(bytes[this.#at]!, firstPlane + 4)
+    let word = 0
+    for (let plane = firstPlane; plane < planes; plane++)
+      word |= bytes[at + plane * count]! << (8 * (plane - firstPlane))
+    return word >>> 0
   }
 
   /** A value as it stood in its record, whose time is given. */
   writeValue(into: ByteWriter, value: number, timeHigh: number, timeLow: number): void {
-    const high = this.pairs.high[value]!
-    const low = this.pairs.low[value]!
+    const low = this.#wordOf(value, 0)
+    const high = this.#wordOf(value, 4)
     switch (this.#kind) {
       case FIXED32:
         return writeWord(into, low)
@@ -139,9 +166,7 @@ export class BytesColumn {
   readonly #ends: Uint32Array
 
   constructor(from: ByteReader, count: number) {
-    const lengths = readNumbers(from, count)
-    this.#ends = new Uint32Array(count + 1)
-    for (let i = 0; i < count; i++) this.#ends[i + 1] = this.#ends[i]! + lengths[i]!
+    this.#ends = readEnds(from, count)
     this.#bytes = from.take(this.#ends[count]!)
   }
 
@@ -149,8 +174,12 @@ export class BytesColumn {
     return this.#ends[value + 1]! - this.#ends[value]!
   }
 
+  /** @param bytes as long as the value */
   isEqual(value: number, bytes: Uint8Array): boolean {
-    return this.#bytes.compare(bytes, 0, bytes.byteLength, this.#ends[value], this.#ends[value + 1]) === 0
+    const start = this.#ends[value]!
+    let i = 0
+    while (i < bytes.byteLength && this.#bytes[start + i] === bytes[i]) i++
+    return i === bytes.byteLength
   }
 
   writeValue(into: ByteWriter, value: number): void {

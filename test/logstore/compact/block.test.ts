@@ -11,8 +11,10 @@ import { ByteTable } from '../../../src/logstore/compact/byte-table.ts'
 import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
 import { HashIndex, HashPairs, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
 import {
+  readEnds,
   readNumbers,
   readPairs,
+  sumNumbers,
   writeNumbers,
   writePairs,
   WordPairs,
@@ -259,7 +261,7 @@ describe('columns', () => {
     for (const { byteLength } of lines) writer.add(at, (at += byteLength))
     const head = new ByteWriter()
     writer.writeHead(head)
-    assert.equal(new TextColumn(new ByteReader(head.written()), 50).forms.length, 1)
+    assert.equal(new TextColumn(new ByteReader(head.written()), 50).formCount, 1)
   })
 
   it('of numbers give each back', () => {
@@ -280,6 +282,24 @@ describe('columns', () => {
         )
       }),
       { numRuns: 300, seed },
+    )
+  })
+
+  it('of lengths say where each thing ends, and how long all are', () => {
+    const length = fc.oneof(fc.nat(3), fc.nat(300), fc.nat(70_000))
+    fc.assert(
+      fc.property(fc.oneof(fc.array(length), fc.array(fc.constant(16))), (lengths) => {
+        const into = new ByteWriter(1)
+        writeNumbers(into, Float64Array.from(lengths), lengths.length)
+        const from = new ByteReader(into.written())
+        let end = 0
+        assert.deepEqual([...readEnds(from, lengths.length)], [0, ...lengths.map((each) => (end += each))])
+        assert.equal(from.at, into.at)
+        from.at = 0
+        assert.equal(sumNumbers(from, lengths.length), end)
+        assert.equal(from.at, into.at)
+      }),
+      { numRuns: 200, seed },
     )
   })
 })
