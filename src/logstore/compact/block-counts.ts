@@ -3,7 +3,8 @@ import type { NameCondition, Search } from '../search/expression.ts'
 import { resolveName } from '../search/names.ts'
 import { isAscii } from '../search/words.ts'
 import { SEVERITY_BITS } from './block-writer.ts'
-import type { CompactBlock, CompactIndex } from './compact-index.ts'
+import type { CompactBlock } from './compact-directory.ts'
+import type { CompactIndex } from './compact-index.ts'
 import { PAIRS, WORDS, isPairKey, pairToken } from './token-counts.ts'
 
 /** The number of rows that match, or UNKNOWN. */

@@ -12,6 +12,7 @@ import type { Group } from './block-writer.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, encodeCompactHead } from './compact-format.ts'
 import { HashPairs, traceHash, writeHashIndex } from './hash-index.ts'
+import { ROWS_OF_RUN } from './look-ups.ts'
 import { writeNumbers } from './number-columns.ts'
 import { asItIs, compressed, pieceOf, writePiece } from './pieces.ts'
 import type { PieceFacts, WrittenPiece } from './pieces.ts'
@@ -119,8 +120,7 @@ export class BundleWriter {
   readonly #rowOf: Uint32Array
   readonly #ids: HashPairs
   readonly #traces: HashPairs
-  /** Hashes that the block has already. */
-  readonly #idsOfBlock = new Set<number>()
+  /** Hashes of traces that the block has already. */
   readonly #tracesOfBlock = new Set<number>()
   readonly #partitions: WrittenPartition[] = []
   #rows = 0
@@ -149,21 +149,29 @@ export class BundleWriter {
     this.#tokens.begin(source)
   }
 
-  add(row: Row): void {
-    const { start, end, group, timeHigh, timeLow, entry, trace, traceAt, idWord, explicitId } = row
+  add(added: Row): void {
+    const { start, end, group, timeHigh, timeLow, entry, trace, traceAt, idWord, explicitId } = added
     this.#blocks.add(start, end, group, timeHigh, timeLow, entry, trace, traceAt, explicitId)
     this.#tokens.addRecord(this.#blocks.cutter, this.#blocks.shape, group, group.format === FORMAT_JSON)
     this.#first ??= { timeHigh, timeLow, entry }
-    this.#last = row
-    this.#rowOf[entry] = this.#rows++
+    this.#last = added
+    const row = this.#rows++
+    this.#rowOf[entry] = row
     const partition = this.#partitions.at(-1)!
     partition.records++
     partition.bytes += end - start
     partition.signals |= signalBit(group.signal)
-    addOnce(this.#ids, this.#idsOfBlock, idWord, this.#blockCount)
+    this.#ids.add(idWord, Math.floor(row / ROWS_OF_RUN))
     const [w0, w1, w2, w3] = [trace[traceAt]!, trace[traceAt + 1]!, trace[traceAt + 2]!, trace[traceAt + 3]!]
     const hasTrace = (w0 | w1 | w2 | w3) !== 0
-    if (hasTrace) addOnce(this.#traces, this.#tracesOfBlock, traceHash(w0, w1, w2, w3), this.#blockCount)
+    if (hasTrace) this.#addTrace(traceHash(w0, w1, w2, w3))
+  }
+
+  /** Once for each block: traces have many rows, which stand near each other. */
+  #addTrace(hash: number): void {
+    if (this.#tracesOfBlock.has(hash)) return
+    this.#tracesOfBlock.add(hash)
+    this.#traces.add(hash, this.#blockCount)
   }
 
   endBlock(): void {
@@ -193,7 +201,6 @@ export class BundleWriter {
     })
     this.#noteTimes(timeOf(this.#first!), timeOf(this.#last!))
     this.#first = null
-    this.#idsOfBlock.clear()
     this.#tracesOfBlock.clear()
     this.#blockCount++
     assert(this.#blockCount <= BLOCKS_MAX)
@@ -219,10 +226,9 @@ export class BundleWriter {
     this.#shapes.write(directory)
     this.#describePartitions(directory)
     const chunks = this.#writeChunks(directory, placesOf)
-    const lookUps = [
-      ...writeHashIndex(directory, this.#ids, this.#blockCount),
-      ...writeHashIndex(directory, this.#traces, this.#blockCount),
-    ].map(({ bytes }) => bytes)
+    const lookUps = [...writeHashIndex(directory, this.#ids), ...writeHashIndex(directory, this.#traces)].map(
+      ({ bytes }) => bytes,
+    )
     const counts = writeTokenCounts(directory, this.#tokenCounts)
     const directoryBytes = Buffer.from(directory.written())
     const openBytes =
@@ -298,11 +304,5 @@ export const isBlockFull = (rows: number, bytes: number): boolean => rows === BL
 /** At most so many blocks: each is full, but for the last one of its partition. */
 export const blocksAtMost = (partitions: number, records: number, bytes: number): number =>
   partitions + records / BLOCK_ROWS_MAX + bytes / BLOCK_BYTES_MAX
-
-function addOnce(pairs: HashPairs, ofBlock: Set<number>, hash: number, block: number): void {
-  if (ofBlock.has(hash)) return
-  ofBlock.add(hash)
-  pairs.add(hash, block)
-}
 
 const timeOf = ({ timeHigh, timeLow }: Place): bigint => (BigInt(timeHigh) << 32n) | BigInt(timeLow)

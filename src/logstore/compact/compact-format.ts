@@ -27,9 +27,10 @@
  *
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
  * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
- * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (hash-index.ts). Since version 3 a block has behind its severities
- * what was counted u8 (token-counts.ts), and if SEVERITIES was, the rows of each of them, varints; and counts of tokens (token-counts.ts) end the directory.
- * Those of version 3 may be wrong, as a block's had tokens of blocks before it among them: they are not used.
+ * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (look-ups.ts: hash-index.ts, before version 4 block-hash-index.ts).
+ * Since version 3 a block has behind its severities what was counted u8 (token-counts.ts), and if SEVERITIES was, the rows of each of them, varints; and counts of tokens (token-counts.ts)
+ * end the directory.
+ * Counts of version 3 may be wrong, as those of a block had tokens of blocks before it among them: they are not used.
  *
  * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
  *
@@ -45,9 +46,11 @@ const COMPACT_VERSION = 4
 /** The oldest that is read. */
 const COMPACT_VERSION_MIN = 2
 /** From this one on blocks say what was counted. */
-const COUNTS_VERSION = 3
+export const COUNTS_VERSION = 3
 /** From this one on counts of tokens are exact. */
-const EXACT_COUNTS_VERSION = 4
+export const EXACT_COUNTS_VERSION = 4
+/** From this one on record ids are known to a run of rows, see look-ups.ts. */
+export const RUNS_VERSION = 4
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4
 
@@ -57,8 +60,7 @@ export const COMPACT_BEGIN_BYTES = STAND_IN_HEADER_BYTES + COMPACT_HEAD_BYTES
 export const CHUNK_ENTRIES = 8192
 
 export interface CompactHead {
-  readonly hasCounts: boolean
-  readonly areCountsExact: boolean
+  readonly version: number
   readonly directoryBytes: number
   readonly directoryCrc: number
   readonly records: number
@@ -72,7 +74,7 @@ export interface CompactHead {
   readonly identity: number
 }
 
-export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'hasCounts' | 'areCountsExact'>): Buffer {
+export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'>): Buffer {
   const bytes = Buffer.alloc(COMPACT_HEAD_BYTES)
   MAGIC.copy(bytes)
   bytes.writeUInt32LE(COMPACT_VERSION, 8)
@@ -89,19 +91,28 @@ export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'hasCount
   return bytes
 }
 
-/** Null: it is none, damaged, or of another version. @param bytes from where the head begins */
-export function decodeCompactHead(bytes: Buffer): CompactHead | null {
-  const version = bytes.byteLength >= COMPACT_HEAD_BYTES ? bytes.readUInt32LE(8) : 0
+/** Null: it is none, or damaged. @param bytes from where the head begins */
+function versionOf(bytes: Buffer): number | null {
   const isWhole =
     bytes.byteLength >= COMPACT_HEAD_BYTES &&
     bytes.subarray(0, 8).equals(MAGIC) &&
-    crc32(bytes.subarray(0, CRC_AT)) === bytes.readUInt32LE(CRC_AT) &&
-    version >= COMPACT_VERSION_MIN &&
-    version <= COMPACT_VERSION
-  if (!isWhole) return null
+    crc32(bytes.subarray(0, CRC_AT)) === bytes.readUInt32LE(CRC_AT)
+  return isWhole ? bytes.readUInt32LE(8) : null
+}
+
+/** Why a head that is whole cannot be read: a newer version wrote it. Null: that is not the reason. @param bytes from where the head begins */
+export function newerVersionOf(bytes: Buffer): string | null {
+  const version = versionOf(bytes)
+  if (version === null || version <= COMPACT_VERSION) return null
+  return `it was written by a newer version (format ${version}, this version knows ${COMPACT_VERSION}): upgrade`
+}
+
+/** Null: it is none, damaged, or of another version. @param bytes from where the head begins */
+export function decodeCompactHead(bytes: Buffer): CompactHead | null {
+  const version = versionOf(bytes)
+  if (version === null || version < COMPACT_VERSION_MIN || version > COMPACT_VERSION) return null
   return {
-    hasCounts: version >= COUNTS_VERSION,
-    areCountsExact: version >= EXACT_COUNTS_VERSION,
+    version,
     directoryBytes: bytes.readUInt32LE(12),
     directoryCrc: bytes.readUInt32LE(16),
     records: bytes.readUInt32LE(20),

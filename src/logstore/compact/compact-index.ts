@@ -8,57 +8,30 @@
 import { crc32 } from 'node:zlib'
 import { segmentName } from '../../log/segment-format.ts'
 import { STAND_IN_HEADER_BYTES, decodeStandInHeader } from '../../log/stand-in.ts'
-import { decodePartitionName, encodePartitionName } from '../index/index-file.ts'
+import { encodePartitionName } from '../index/index-file.ts'
 import type { BundleSearch, Partition, PartitionSummary } from '../index/reader.ts'
 import type { BundleFile } from '../index/segment-files.ts'
-import { highWord, lowWord } from '../time-words.ts'
 import { BlockKeys, BlockTexts } from './block-reader.ts'
 import { BlockRecords } from './block-records.ts'
 import { ByteReader } from './byte-reader.ts'
-import { SEVERITY_BITS } from './block-writer.ts'
-import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, decodeCompactHead } from './compact-format.ts'
-import { HashIndex, traceHash } from './hash-index.ts'
+import { partitionOf, readBlocks, readChunks, readPartitions } from './compact-directory.ts'
+import type { ChunkPlace, CompactBlock, CompactPartition } from './compact-directory.ts'
+import {
+  CHUNK_ENTRIES,
+  COMPACT_BEGIN_BYTES,
+  COUNTS_VERSION,
+  EXACT_COUNTS_VERSION,
+  decodeCompactHead,
+  newerVersionOf,
+} from './compact-format.ts'
+import { traceHash } from './hash-index.ts'
+import { LookUps } from './look-ups.ts'
 import { readWords } from './number-columns.ts'
 import type { PieceCache } from './piece-cache.ts'
-import { PieceFile, readPiece } from './pieces.ts'
+import { PieceFile } from './pieces.ts'
 import type { Piece } from './pieces.ts'
 import { Shapes } from './shapes.ts'
-import { SEVERITIES, TokenCounts } from './token-counts.ts'
-
-export interface CompactBlock {
-  readonly number: number
-  readonly firstRow: number
-  readonly rows: number
-  readonly partition: number
-  readonly minTime: bigint
-  readonly maxTime: bigint
-  readonly firstEntry: number
-  /** See `maySeverityBe`. */
-  readonly severities: number
-  /** Which of WORDS, PAIRS and SEVERITIES are counted, see token-counts.ts. */
-  readonly counted: number
-  /** By severity, if they are counted. */
-  readonly severityRows: Uint32Array | null
-  readonly keys: Piece
-  readonly texts: Piece
-  readonly numbers: Piece
-  readonly values: Piece
-  readonly filter: Piece
-}
-
-interface CompactPartition extends Partition {
-  readonly names: { readonly tenant: string; readonly dataset: string }
-  readonly facts: { readonly bytes: number; readonly signals: number }
-  /** Its blocks are [firstBlock, blockEnd). */
-  readonly firstBlock: number
-  readonly blockEnd: number
-}
-
-interface ChunkPlace {
-  readonly frameOffset: number
-  readonly recordNumber: number
-  readonly piece: Piece
-}
+import { TokenCounts } from './token-counts.ts'
 
 /** Where some thousand entries in a row are. */
 export interface Chunk {
@@ -91,8 +64,7 @@ export class CompactIndex implements BundleSearch {
   readonly #partitions: readonly CompactPartition[]
   readonly #byName: ReadonlyMap<string, CompactPartition>
   readonly #chunks: readonly ChunkPlace[]
-  readonly #ids: HashIndex
-  readonly #traces: HashIndex
+  readonly #lookUps: LookUps
   /** Null: of an older version, which has none that are exact. */
   readonly #counts: TokenCounts | null
 
@@ -120,14 +92,18 @@ export class CompactIndex implements BundleSearch {
   #chunk: Chunk | null = null
   #chunkNumber = -1
 
-  constructor(source: BundleFile, base: number, cache: PieceCache) {
+  /** @param isFar its reads take long, as those of a bucket */
+  constructor(source: BundleFile, base: number, cache: PieceCache, isFar = false) {
     const file = new PieceFile(source, segmentName(base))
     this.#file = file
     this.#cache = cache
     this.#owner = cache.newOwner()
     const begin = file.read(0, Math.min(COMPACT_BEGIN_BYTES, file.size()))
     const standIn = decodeStandInHeader(begin)
-    const head = decodeCompactHead(begin.subarray(STAND_IN_HEADER_BYTES))
+    const headBytes = begin.subarray(STAND_IN_HEADER_BYTES)
+    const head = decodeCompactHead(headBytes)
+    const newer = newerVersionOf(headBytes)
+    if (newer !== null) throw file.newer(newer)
     if (standIn === null || head === null) throw file.corrupt('it is damaged: header checksum mismatch')
     if (standIn.base !== base || standIn.fileBytes !== file.size()) throw file.corrupt('it is of another segment')
     const { minTime, maxTime, receivedUntil, identity, level } = head
@@ -139,17 +115,20 @@ export class CompactIndex implements BundleSearch {
     const from = new ByteReader(directory)
     this.shapes = Shapes.read(from)
     const described = readPartitions(from)
-    const blocks = readBlocks(from, described, head.hasCounts)
+    const hasCounts = head.version >= COUNTS_VERSION
+    const blocks = readBlocks(from, described, hasCounts)
     const chunks = readChunks(from)
-    this.#ids = new HashIndex(from, COMPACT_BEGIN_BYTES + head.directoryBytes, blocks.length)
-    this.#traces = new HashIndex(from, this.#ids.end, blocks.length)
-    let at = this.#traces.end
+    // A look-up meets another piece of each bundle: from a disk they are read as fast as they are found in the cache, which others need more.
+    const load = (piece: Piece): Buffer =>
+      isFar ? this.#cached(piece, () => file.piece(piece)) : file.pieceOnce(piece)
+    this.#lookUps = new LookUps(from, COMPACT_BEGIN_BYTES + head.directoryBytes, head.version, blocks, file, load)
+    let at = this.#lookUps.end
     const place = (piece: Piece): Piece => {
       at += piece.bytes
       return { ...piece, at: at - piece.bytes }
     }
-    const counts = head.hasCounts ? new TokenCounts(from, blocks.length, place) : null
-    this.#counts = head.areCountsExact ? counts : null
+    const counts = hasCounts ? new TokenCounts(from, blocks.length, place) : null
+    this.#counts = head.version >= EXACT_COUNTS_VERSION ? counts : null
     const filters = blocks.map(({ filter }) => place(filter))
     this.#chunks = chunks.map((chunk) => ({ ...chunk, piece: place(chunk.piece) }))
     this.blocks = blocks.map((block, number) => ({
@@ -182,7 +161,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   mayContainId(w0: number, _w1: number, _w2: number, _w3: number): boolean {
-    return this.#blocksOf(this.#ids, w0).length > 0
+    return this.#lookUps.rowsOfId(w0).length > 0
   }
 
   /** As BundleIndex.findId. */
@@ -195,11 +174,10 @@ export class CompactIndex implements BundleSearch {
 
   #entriesOfId(w0: number, w1: number, w2: number, w3: number): number[] {
     const entries: number[] = []
-    for (const number of this.#blocksOf(this.#ids, w0)) {
+    for (const { block: number, from, to } of this.#lookUps.rowsOfId(w0)) {
       const block = this.blocks[number]!
-      const ids = this.records(block).ids.all()
-      for (let row = 0; row < block.rows; row++) {
-        const at = 4 * row
+      const ids = this.records(block).ids.between(from, to)
+      for (let row = from, at = 0; row < to; row++, at += 4) {
         if (ids[at] !== w0 || ids[at + 1] !== w1 || ids[at + 2] !== w2 || ids[at + 3] !== w3) continue
         entries.push(this.keys(block).entry[row]!)
       }
@@ -208,7 +186,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean {
-    return this.#blocksOf(this.#traces, traceHash(w0, w1, w2, w3)).length > 0
+    return this.#lookUps.blocksOfTrace(traceHash(w0, w1, w2, w3)).length > 0
   }
 
   /** As BundleIndex.traceRows; valid until the next call. */
@@ -225,7 +203,7 @@ export class CompactIndex implements BundleSearch {
   #entriesOfTrace(w0: number, w1: number, w2: number, w3: number): number[] {
     const trace = Uint32Array.of(w0, w1, w2, w3)
     const entries: number[] = []
-    for (const number of this.#blocksOf(this.#traces, traceHash(w0, w1, w2, w3))) {
+    for (const number of this.#lookUps.blocksOfTrace(traceHash(w0, w1, w2, w3))) {
       const block = this.blocks[number]!
       const rows = this.records(block).rowsOfTrace(trace)
       if (rows.length === 0) continue
@@ -233,10 +211,6 @@ export class CompactIndex implements BundleSearch {
       for (const row of rows) entries.push(keys.entry[row]!)
     }
     return entries.sort((a, b) => a - b)
-  }
-
-  #blocksOf(index: HashIndex, hash: number): number[] {
-    return index.blocksOf(hash, (piece) => this.#cached(piece, () => this.#file.piece(piece)))
   }
 
   /** As BundleIndex.lowerBoundPosting. */
@@ -404,94 +378,6 @@ export class CompactIndex implements BundleSearch {
 
   #cached<Made extends object>(piece: Piece, make: () => Made): Made {
     return this.#cache.get(this.#owner, piece, make)
-  }
-}
-
-interface Described {
-  readonly name: Buffer
-  readonly records: number
-  readonly bytes: number
-  readonly signals: number
-  readonly blockCount: number
-}
-
-const readPartitions = (from: ByteReader): Described[] =>
-  Array.from({ length: from.varint() }, () => ({
-    name: from.lengthAndBytes(),
-    records: from.varint(),
-    bytes: from.varint(),
-    signals: from.varint(),
-    blockCount: from.varint(),
-  }))
-
-/** Their pieces have no place yet. */
-function readBlocks(from: ByteReader, partitions: readonly Described[], hasCounts: boolean): CompactBlock[] {
-  const blocks: CompactBlock[] = []
-  let firstRow = 0
-  for (const [partition, { blockCount }] of partitions.entries()) {
-    for (let left = blockCount; left > 0; left--) {
-      const rows = from.varint()
-      const [minTime, maxTime] = [from.u64(), from.u64()]
-      const [firstEntry, severities] = [from.u32(), from.u32()]
-      const counted = hasCounts ? from.byte() : 0
-      blocks.push({
-        number: blocks.length,
-        firstRow,
-        rows,
-        partition,
-        minTime,
-        maxTime,
-        firstEntry,
-        severities,
-        counted,
-        severityRows: (counted & SEVERITIES) === 0 ? null : readSeverityRows(from, severities),
-        keys: readPiece(from, 0),
-        texts: readPiece(from, 0),
-        numbers: readPiece(from, 0),
-        values: readPiece(from, 0),
-        filter: readPiece(from, 0),
-      })
-      firstRow += rows
-    }
-  }
-  return blocks
-}
-
-/** @param severities see `severityBit` */
-function readSeverityRows(from: ByteReader, severities: number): Uint32Array {
-  const rows = new Uint32Array(SEVERITY_BITS)
-  for (let bit = 0; bit < SEVERITY_BITS; bit++) if (((severities >>> bit) & 1) === 1) rows[bit] = from.varint()
-  return rows
-}
-
-const readChunks = (from: ByteReader): ChunkPlace[] =>
-  Array.from({ length: from.varint() }, () => ({
-    frameOffset: from.u32(),
-    recordNumber: from.varint(),
-    piece: readPiece(from, 0),
-  }))
-
-function partitionOf(
-  { name, records, bytes, signals, blockCount }: Described,
-  number: number,
-  blocks: readonly CompactBlock[],
-  blockEnd: number,
-): CompactPartition {
-  const firstBlock = blockEnd - blockCount
-  const first = blocks[firstBlock]!
-  const last = blocks[blockEnd - 1]!
-  return {
-    number,
-    records,
-    firstPosting: first.firstRow,
-    minTimeHigh: highWord(first.minTime),
-    minTimeLow: lowWord(first.minTime),
-    maxTimeHigh: highWord(last.maxTime),
-    maxTimeLow: lowWord(last.maxTime),
-    names: decodePartitionName(name),
-    facts: { bytes, signals },
-    firstBlock,
-    blockEnd,
   }
 }
 

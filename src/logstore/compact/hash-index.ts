@@ -1,10 +1,14 @@
 /**
- * Says which blocks of a bundle may hold a record id or a trace id: pairs of a hash and the number of a block, in the order of hashes, in pieces.
+ * Says at which places of a bundle a key may be: pairs of a hash and a place, in the order of hashes, in pieces. A place is a number that the caller gives
+ * a meaning: a run of rows for record ids, a block for trace ids.
  *
- *   directory   bits of the hashes u8, pieces varint; each: pairs varint, first hash u32, then as `writePiece`
- *   piece       steps from hash to hash, varints; then the blocks, one byte each, or two when the bundle has more than 256
+ *   directory   bits of the hashes u8, low bits u8, bits of the places u8, pieces varint; each: pairs varint, first hash u32, then as `writePiece`
+ *   piece       high bits, then fields; each begins with a byte of its own, and numbers begin with the lowest bit
+ *   high bits   by pair: a 0 for each step of `hash >>> low bits` since the pair before, or since the first hash of the piece, then a 1
+ *   field       place, then the low bits of the hash; of all pairs one behind the other
  *
- * Hashes have ten bits more than the number of pairs needs. So one of a thousand other keys is found, and its block is read in vain.
+ * So a pair takes two bits beside its field (Elias and Fano), and is found without a look at most others. Hashes have `BITS_OVER` bits more than the
+ * number of pairs needs: one of 2000 to 4000 other keys is found, and its place is read in vain.
  *
  * H1  a key that was added is always found
  */
@@ -14,10 +18,10 @@ import { ByteWriter } from './byte-writer.ts'
 import { asItIs, pieceOf, readPiece, writePiece } from './pieces.ts'
 import type { Piece, WrittenPiece } from './pieces.ts'
 
-const PAIRS_PER_PIECE = 2048
-const BITS_OVER = 10
-/** Numbers of blocks are smaller. */
-const BLOCKS = 65_536
+const PAIRS_PER_PIECE = 1024
+const BITS_OVER = 11
+/** Places are smaller; a pair of a hash and a place is a whole number below 2^53. */
+const PLACES = 2 ** 20
 
 /** Hash of a trace id, which clients choose: every bit of it counts. Source: MurmurHash3's finalizer, word by word. */
 export function traceHash(w0: number, w1: number, w2: number, w3: number): number {
@@ -30,9 +34,9 @@ export function mix(word: number): number {
   return (hash ^ (hash >>> 16)) >>> 0
 }
 
-const bitsFor = (pairs: number): number => Math.min(32, Math.ceil(Math.log2(pairs + 1)) + BITS_OVER)
+const bitsOf = (value: number): number => 32 - Math.clz32(value)
 
-/** Pairs of a hash of 32 bits and the number of a block, as one number each, so that sorting needs no comparison function. */
+/** Pairs of a hash of 32 bits and a place, as one number each, so that sorting needs no comparison function. */
 export class HashPairs {
   #keys: Float64Array
   #count = 0
@@ -42,79 +46,113 @@ export class HashPairs {
     this.#keys = new Float64Array(Math.max(1024, expected))
   }
 
-  add(hash: number, block: number): void {
+  add(hash: number, place: number): void {
     if (this.#count === this.#keys.length) {
       const longer = new Float64Array(2 * this.#count)
       longer.set(this.#keys)
       this.#keys = longer
     }
-    this.#keys[this.#count++] = hash * BLOCKS + block
+    assert(place < PLACES)
+    this.#keys[this.#count++] = hash * PLACES + place
   }
 
-  /** Sorted, with the highest bits of the hashes alone. They are these very numbers, so this is called once. */
-  shortened(): { readonly keys: Float64Array; readonly bits: number } {
+  /** Sorted, each once, with the highest bits of the hashes alone. They are these very numbers, so this is called once. */
+  shortened(): ShortPairs {
     const keys = this.#keys.subarray(0, this.#count)
-    const bits = bitsFor(keys.length)
-    const shift = 32 - bits
+    const bitsOfCount = bitsOf(Math.max(keys.length - 1, 0))
+    const bits = Math.min(32, bitsOfCount + BITS_OVER)
+    const scale = 2 ** (32 - bits) * PLACES
+    let greatest = 0
     for (let i = 0; i < keys.length; i++) {
-      const hash = Math.floor(keys[i]! / BLOCKS)
-      keys[i] = (hash >>> shift) * BLOCKS + (keys[i]! % BLOCKS)
+      const place = keys[i]! % PLACES
+      if (place > greatest) greatest = place
+      keys[i] = Math.floor(keys[i]! / scale) * PLACES + place
     }
-    return { keys: keys.sort(), bits }
+    keys.sort()
+    let count = 0
+    for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) keys[count++] = keys[i]!
+    return { keys: keys.subarray(0, count), bits, lowBits: bits - bitsOfCount, placeBits: bitsOf(greatest) }
   }
 }
 
+interface ShortPairs {
+  readonly keys: Float64Array
+  readonly bits: number
+  readonly lowBits: number
+  readonly placeBits: number
+}
+
 /** @returns the pieces; their directory goes into `directory` */
-export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, blockCount: number): WrittenPiece[] {
-  const { keys, bits } = hashes.shortened()
-  const pairs = keys.length
+export function writeHashIndex(directory: ByteWriter, hashes: HashPairs): WrittenPiece[] {
+  const { keys, bits, lowBits, placeBits } = hashes.shortened()
   directory.byte(bits)
-  directory.varint(Math.ceil(pairs / PAIRS_PER_PIECE))
+  directory.byte(lowBits)
+  directory.byte(placeBits)
+  directory.varint(Math.ceil(keys.length / PAIRS_PER_PIECE))
   const pieces: WrittenPiece[] = []
   const into = new ByteWriter()
-  for (let from = 0; from < pairs; from += PAIRS_PER_PIECE) {
-    const to = Math.min(pairs, from + PAIRS_PER_PIECE)
-    const first = Math.floor(keys[from]! / BLOCKS)
+  for (let from = 0; from < keys.length; from += PAIRS_PER_PIECE) {
+    const some = keys.subarray(from, from + PAIRS_PER_PIECE)
     into.reset()
-    let before = first
-    for (let i = from; i < to; i++) {
-      const hash = Math.floor(keys[i]! / BLOCKS)
-      into.varint(hash - before)
-      before = hash
-    }
-    for (let i = from; i < to; i++) {
-      const block = keys[i]! % BLOCKS
-      into.byte(block & 0xff)
-      if (blockCount > 256) into.byte(block >>> 8)
-    }
+    writeHighBits(into, some, lowBits)
+    writeFields(into, some, lowBits, placeBits)
     const piece = asItIs(into.written())
-    directory.varint(to - from)
-    directory.u32(first)
+    directory.varint(some.length)
+    directory.u32(Math.floor(some[0]! / PLACES))
     writePiece(directory, pieceOf(piece))
     pieces.push(piece)
   }
   return pieces
 }
 
+function writeHighBits(into: ByteWriter, keys: Float64Array, lowBits: number): void {
+  const scale = 2 ** lowBits * PLACES
+  const first = Math.floor(keys[0]! / scale)
+  const bytes = Math.ceil((Math.floor(keys.at(-1)! / scale) - first + keys.length) / 8)
+  into.reserve(bytes)
+  into.bytes.fill(0, into.at, into.at + bytes)
+  for (let pair = 0; pair < keys.length; pair++) {
+    const bit = Math.floor(keys[pair]! / scale) - first + pair
+    into.bytes[into.at + (bit >>> 3)]! |= 1 << (bit & 7)
+  }
+  into.at += bytes
+}
+
+function writeFields(into: ByteWriter, keys: Float64Array, lowBits: number, placeBits: number): void {
+  const fieldBits = lowBits + placeBits
+  const lows = 2 ** lowBits
+  const places = 2 ** placeBits
+  let left = 0
+  let leftBits = 0
+  for (const key of keys) {
+    const field = (Math.floor(key / PLACES) % lows) * places + (key % PLACES)
+    left += field * 2 ** leftBits
+    for (leftBits += fieldBits; leftBits >= 8; leftBits -= 8) {
+      into.byte(left % 256)
+      left = Math.floor(left / 256)
+    }
+  }
+  if (leftBits > 0) into.byte(left)
+}
+
+/** What reads a piece, or has it; valid until the next one is read. */
+export type LoadPiece = (piece: Piece) => Buffer
+
 /**
- * What of a bundle's directory is for such an index. Its pieces stand in arrays, not in objects: a thread may have a thousand bundles open, with some
+ * What of a bundle's directory is for an index of hashes. Its pieces stand in arrays, not in objects: a thread may have a thousand bundles open, with some
  * hundred pieces each.
  */
-export class HashIndex {
-  readonly #shift: number
+export class PiecesByHash {
   readonly #pairs: Uint32Array
   readonly #firsts: Uint32Array
   readonly #ats: Float64Array
   readonly #bytes: Uint32Array
   readonly #crcs: Uint32Array
-  readonly #blockBytes: number
   /** Where the pieces end in the file. */
   readonly end: number
 
   /** @param at where the pieces begin in the file */
-  constructor(directory: ByteReader, at: number, blockCount: number) {
-    this.#shift = 32 - directory.byte()
-    this.#blockBytes = blockCount > 256 ? 2 : 1
+  constructor(directory: ByteReader, at: number) {
     const pieces = directory.varint()
     this.#pairs = new Uint32Array(pieces)
     this.#firsts = new Uint32Array(pieces)
@@ -125,8 +163,7 @@ export class HashIndex {
     for (let number = 0; number < pieces; number++) {
       this.#pairs[number] = directory.varint()
       this.#firsts[number] = directory.u32()
-      const { bytes, rawBytes, crc } = readPiece(directory, next)
-      assert(rawBytes === 0, 'written as it is')
+      const { bytes, crc } = readPiece(directory, next)
       this.#ats[number] = next
       this.#bytes[number] = bytes
       this.#crcs[number] = crc
@@ -135,41 +172,83 @@ export class HashIndex {
     this.end = next
   }
 
-  /** The blocks that may hold the key of this hash, ascending (H1). @param load reads a piece, or has it */
-  blocksOf(hash: number, load: (piece: Piece) => Buffer): number[] {
-    const wanted = hash >>> this.#shift
+  /** The pieces that may have a hash. From the last one that begins before it on: it may begin inside of one piece and go on in the next. */
+  with(hash: number, load: LoadPiece, find: (bytes: Buffer, pairs: number, first: number) => void): void {
     const firsts = this.#firsts
-    const found: number[] = []
-    // From the last piece that begins before the hash on: it may begin inside of one piece and go on in the next.
-    for (let piece = Math.max(0, lowerBound(firsts, wanted) - 1); piece < firsts.length; piece++) {
-      if (firsts[piece]! > wanted) break
-      const at = this.#ats[piece]!
-      const bytes = load({ at, bytes: this.#bytes[piece]!, rawBytes: 0, crc: this.#crcs[piece]! })
-      this.#find(bytes, this.#pairs[piece]!, firsts[piece]!, wanted, found)
+    for (let piece = Math.max(0, lowerBound(firsts, hash) - 1); piece < firsts.length; piece++) {
+      if (firsts[piece]! > hash) break
+      const place = { at: this.#ats[piece]!, bytes: this.#bytes[piece]!, rawBytes: 0, crc: this.#crcs[piece]! }
+      find(load(place), this.#pairs[piece]!, firsts[piece]!)
     }
+  }
+}
+
+export class HashIndex {
+  readonly #shift: number
+  readonly #lowBits: number
+  readonly #placeBits: number
+  readonly #pieces: PiecesByHash
+  /** Where its pieces end in the file. */
+  readonly end: number
+
+  /** @param at where the pieces begin in the file */
+  constructor(directory: ByteReader, at: number) {
+    this.#shift = 32 - directory.byte()
+    this.#lowBits = directory.byte()
+    this.#placeBits = directory.byte()
+    this.#pieces = new PiecesByHash(directory, at)
+    this.end = this.#pieces.end
+  }
+
+  /** The places where the key of this hash may be, ascending (H1). */
+  placesOf(hash: number, load: LoadPiece): number[] {
+    const wanted = hash >>> this.#shift
+    const found: number[] = []
+    this.#pieces.with(wanted, load, (bytes, pairs, first) => this.#find(bytes, pairs, first, wanted, found))
     return found
   }
 
-  /** Goes through the steps as they stand: to make arrays of a piece takes many times longer, and look-ups seldom meet one twice. */
   #find(bytes: Buffer, pairs: number, first: number, wanted: number, found: number[]): void {
-    const blocksAt = bytes.byteLength - pairs * this.#blockBytes
-    let hash = first
-    let at = 0
-    for (let pair = 0; pair < pairs; pair++) {
-      let byte = bytes[at++]!
-      let step = byte & 127
-      for (let scale = 128; byte >= 128; scale *= 128) {
-        byte = bytes[at++]!
-        step += (byte & 127) * scale
-      }
-      hash += step
-      if (hash < wanted) continue
-      assert(at <= blocksAt)
-      if (hash > wanted) return
-      const block = this.#blockBytes === 1 ? bytes[blocksAt + pair]! : bytes.readUInt16LE(blocksAt + 2 * pair)
-      if (found.at(-1) !== block) found.push(block)
+    const lowBits = this.#lowBits
+    const fieldBits = lowBits + this.#placeBits
+    const places = 2 ** this.#placeBits
+    const low = wanted % 2 ** lowBits
+    const highBytes = bytes.byteLength - Math.ceil((pairs * fieldBits) / 8)
+    const steps = Math.floor(wanted / 2 ** lowBits) - Math.floor(first / 2 ** lowBits)
+    // The pairs of the wanted high bits are the ones behind so many zeros.
+    let bit = behindZeros(bytes, highBytes, steps)
+    for (let pair = bit - steps; bit < 8 * highBytes && ((bytes[bit >>> 3]! >>> (bit & 7)) & 1) === 1; pair++, bit++) {
+      const field = fieldAt(bytes, 8 * highBytes + pair * fieldBits, fieldBits)
+      const itsLow = Math.floor(field / places)
+      if (itsLow > low) return
+      if (itsLow === low) found.push(field % places)
     }
   }
+}
+
+const ZEROS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
+  let zeros = 8
+  for (let left = byte; left > 0; left &= left - 1) zeros--
+  return zeros
+})
+
+/** The number of the bit behind so many zeros; at least 8 * byteCount, if there are fewer. */
+function behindZeros(bytes: Buffer, byteCount: number, zeros: number): number {
+  let left = zeros
+  let at = 0
+  while (at < byteCount && ZEROS_OF_BYTE[bytes[at]!]! < left) left -= ZEROS_OF_BYTE[bytes[at++]!]!
+  let bit = 8 * at
+  for (; left > 0 && bit < 8 * byteCount; bit++) if (((bytes[bit >>> 3]! >>> (bit & 7)) & 1) === 0) left--
+  return bit
+}
+
+/** @param count at most 45 */
+function fieldAt(bytes: Buffer, firstBit: number, count: number): number {
+  const at = Math.floor(firstBit / 8)
+  const skipped = firstBit % 8
+  let value = 0
+  for (let byte = Math.ceil((skipped + count) / 8) - 1; byte >= 0; byte--) value = value * 256 + bytes[at + byte]!
+  return Math.floor(value / 2 ** skipped) % 2 ** count
 }
 
 /** The first of the values at or above the wanted one. */

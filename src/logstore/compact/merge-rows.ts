@@ -8,7 +8,8 @@ import type { BlockRecords } from './block-records.ts'
 import type { BlockKeys } from './block-reader.ts'
 import type { Group } from './block-writer.ts'
 import { CHUNK_ENTRIES } from './compact-format.ts'
-import type { CompactBlock, CompactIndex } from './compact-index.ts'
+import type { CompactBlock } from './compact-directory.ts'
+import type { CompactIndex } from './compact-index.ts'
 import { GroupTable } from './group-table.ts'
 
 /** Groups that are remembered to be told apart; a block has fewer. */

@@ -21,7 +21,7 @@ export function openBundle(
   const name = expected.isMerged === true ? mergedName(expected.end) : STAND_IN_NAME
   const source = files.open(expected.base, name)
   try {
-    const index = new CompactIndex(source, expected.base, pieces)
+    const index = new CompactIndex(source, expected.base, pieces, files.readsAhead)
     if (index.header.end === expected.end && index.header.identity === expected.identity) return index
     const problem = `bundle ${segmentName(expected.base)}: ${name} is not the one that is expected`
     throw new StoreError('corrupt', 'bundle_block_corrupt', problem)

@@ -132,4 +132,9 @@ export class PieceFile {
   corrupt(problem: string): StoreError {
     return new StoreError('corrupt', 'bundle_block_corrupt', `bundle ${this.#bundle}: compact.bin: ${problem}`)
   }
+
+  /** Not damage: nothing may be given up for it, or made anew. */
+  newer(problem: string): StoreError {
+    return new StoreError('unavailable', 'bundle_format_newer', `bundle ${this.#bundle}: compact.bin: ${problem}`)
+  }
 }

@@ -42,6 +42,10 @@ export class RecordIds {
   }
 
   /** Four words for each of the rows [from, to). */
+  between(from: number, to: number): Uint32Array {
+    return this.#all === null ? this.#compute(from, to) : this.#all.subarray(4 * from, 4 * to)
+  }
+
   #compute(from: number, to: number): Uint32Array {
     const { rowGroup } = this.#records
     const { body, starts, ends } = this.#records.madeTo(from, to)

@@ -7,7 +7,8 @@
 import { NOTHING_EXPIRED, isKept, keptFrom } from '../expired.ts'
 import type { Expired, KeptFrom } from '../expired.ts'
 import { CHUNK_ENTRIES } from './compact-format.ts'
-import type { CompactBlock, CompactIndex } from './compact-index.ts'
+import type { CompactBlock } from './compact-directory.ts'
+import type { CompactIndex } from './compact-index.ts'
 import { MergeRun } from './merge-rows.ts'
 import type { MergeCursor, MergedPartition, RowRun } from './merge-rows.ts'
 

@@ -9,7 +9,6 @@ import type { Group } from '../../../src/logstore/compact/block-writer.ts'
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
 import { ByteTable } from '../../../src/logstore/compact/byte-table.ts'
 import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
-import { HashIndex, HashPairs, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
 import {
   readEnds,
   readNumbers,
@@ -300,31 +299,6 @@ describe('columns', () => {
         assert.equal(from.at, into.at)
       }),
       { numRuns: 200, seed },
-    )
-  })
-})
-
-describe('the index of hashes', () => {
-  it('finds the blocks of every key that was added, and hardly any of others', () => {
-    const hash = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 0xffff_ffff))
-    const blockCount = fc.constantFrom(200, 300) // numbers of one byte, and of two
-    fc.assert(
-      fc.property(fc.array(fc.tuple(hash, fc.nat(199)), { maxLength: 6000 }), blockCount, (some, count) => {
-        const pairs = some.map(([key, block]) => [key, count - 1 - block] as const)
-        const directory = new ByteWriter()
-        const hashes = new HashPairs(0)
-        for (const [key, block] of pairs) hashes.add(key, block)
-        const pieces = writeHashIndex(directory, hashes, count)
-        const bytes = Buffer.concat(pieces.map((piece) => piece.bytes))
-        const index = new HashIndex(new ByteReader(directory.written()), 0, count)
-        assert.equal(index.end, bytes.byteLength)
-        const find = (key: number): number[] =>
-          index.blocksOf(key, (piece) => bytes.subarray(piece.at, piece.at + piece.bytes))
-        for (const [key, block] of pairs) assert(find(key).includes(block))
-        const others = Array.from({ length: 200 }, (_, i) => find(Math.imul(i, 0x9e3779b1) >>> 0).length)
-        assert(others.reduce((a, b) => a + b, 0) < 20)
-      }),
-      { numRuns: 15, seed },
     )
   })
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from '../../../src/logstore/batch-frame.ts'
@@ -8,7 +8,6 @@ import { blockCountsOf, UNKNOWN } from '../../../src/logstore/compact/block-coun
 import { ByteReader } from '../../../src/logstore/compact/byte-reader.ts'
 import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
-import { bundleOfCompact } from '../../../src/logstore/compact/compact-segment.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import type { Piece } from '../../../src/logstore/compact/pieces.ts'
 import { TokenCounts, writeTokenCounts } from '../../../src/logstore/compact/token-counts.ts'
@@ -18,8 +17,8 @@ import { ColumnTokens } from '../../../src/logstore/compact/column-tokens.ts'
 import { TextColumnWriter } from '../../../src/logstore/compact/text-column-writer.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
-import { STAND_IN_HEADER_BYTES, STAND_IN_NAME } from '../../../src/log/stand-in.ts'
-import { crc32, zstdDecompressSync } from 'node:zlib'
+import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
+import { zstdDecompressSync } from 'node:zlib'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { testSeed } from '../../support/seed.ts'
 import { TestStore } from '../../support/stored-segments.ts'
@@ -117,31 +116,6 @@ describe('what a compacted bundle counts', () => {
       assert.equal(countOf(search) ?? UNKNOWN, UNKNOWN, search)
     for (const search of ['order paid', '"order paid"', 'ord*', '-order', 'attributes.pod:shop-1'])
       assert.equal(countOf(search), null)
-  })
-})
-
-describe('what a compacted bundle of version 3 counts', () => {
-  it('is not used, as it may be wrong', (context) => {
-    const store = TestStore.open(context)
-    fill(store, mulberry32(testSeed()), 12)
-    store.compact()
-    const path = `${store.directoryOf(0)}/${STAND_IN_NAME}`
-    const bytes = readFileSync(path)
-    bytes.writeUInt32LE(3, STAND_IN_HEADER_BYTES + 8)
-    bytes.writeUInt32LE(
-      crc32(bytes.subarray(STAND_IN_HEADER_BYTES, STAND_IN_HEADER_BYTES + 92)),
-      STAND_IN_HEADER_BYTES + 92,
-    )
-    const ask = () => store.query('acme', { dataset: 'orders', filter: { search: 'order' } })
-    const expected = ask()
-    writeFileSync(path, bytes)
-    store.restart()
-    const file = nodeFiles.open(path, 'read')
-    context.after(() => file.close())
-    const index = new CompactIndex(file, 0, new PieceCache(1 << 20))
-    assert.equal(index.rowsWithToken('order'), null)
-    store.segments[0]!.row = bundleOfCompact(index)
-    assert.deepEqual(ask(), expected)
   })
 })
 

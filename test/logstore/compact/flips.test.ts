@@ -9,7 +9,7 @@ import { STAND_IN_HEADER_BYTES, STAND_IN_NAME } from '../../../src/log/stand-in.
 import { adoptMerged } from '../../../src/logstore/compact/adopt-merged.ts'
 import { COMPACT_BEGIN_BYTES, decodeCompactHead } from '../../../src/logstore/compact/compact-format.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
-import type { CompactBlock } from '../../../src/logstore/compact/compact-index.ts'
+import type { CompactBlock } from '../../../src/logstore/compact/compact-directory.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { FORMAT_PROTOBUF, SIGNAL_LOG } from '../../../src/logstore/batch-frame.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'

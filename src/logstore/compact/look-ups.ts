@@ -1,0 +1,112 @@
+/**
+ * Says where in a compacted bundle a record id, or a trace, may be. Of record ids it is known to a run of rows, as their records have to be made and hashed;
+ * of traces to a block, whose column of trace ids tells the rows, and in which most traces have rows of many runs.
+ *
+ * L1  the rows of a record id, and the blocks of a trace, are all among those that are told; what the index tells of others is checked by the caller
+ */
+import { BlockHashIndex } from './block-hash-index.ts'
+import type { ByteReader } from './byte-reader.ts'
+import type { CompactBlock } from './compact-directory.ts'
+import { RUNS_VERSION } from './compact-format.ts'
+import { HashIndex } from './hash-index.ts'
+import type { LoadPiece } from './hash-index.ts'
+import type { PieceFile } from './pieces.ts'
+
+/** Rows of the bundle that share a place in the index of record ids. A look-up makes and hashes so many records; half as many take 1 bit more for each record. */
+export const ROWS_OF_RUN = 64
+
+/** Rows [from, to) of a block. */
+export interface RowsOfBlock {
+  readonly block: number
+  readonly from: number
+  readonly to: number
+}
+
+export class LookUps {
+  readonly #file: Pick<PieceFile, 'corrupt'>
+  readonly #load: LoadPiece
+  readonly #blocks: readonly Pick<CompactBlock, 'firstRow' | 'rows'>[]
+  readonly #ids: HashIndex | BlockHashIndex
+  readonly #traces: HashIndex | BlockHashIndex
+  /** What was found of the hashes that were asked for last: the same are asked again at once. */
+  #id: { readonly hash: number; readonly rows: readonly RowsOfBlock[] } = { hash: -1, rows: [] }
+  #trace: { readonly hash: number; readonly blocks: readonly number[] } = { hash: -1, blocks: [] }
+
+  /**
+   * @param directory at what it says of both indexes
+   * @param at        where their pieces begin in the file
+   * @param load      reads a piece of the file, or has it
+   */
+  constructor(
+    directory: ByteReader,
+    at: number,
+    version: number,
+    blocks: readonly Pick<CompactBlock, 'firstRow' | 'rows'>[],
+    file: Pick<PieceFile, 'corrupt'>,
+    load: LoadPiece,
+  ) {
+    this.#file = file
+    this.#load = load
+    this.#blocks = blocks
+    const read = (from: number) =>
+      version >= RUNS_VERSION ? new HashIndex(directory, from) : new BlockHashIndex(directory, from, blocks.length)
+    this.#ids = read(at)
+    this.#traces = read(this.#ids.end)
+  }
+
+  /** Where the pieces end in the file. */
+  get end(): number {
+    return this.#traces.end
+  }
+
+  /** In the order of the rows. @param hash first word of the record id */
+  rowsOfId(hash: number): readonly RowsOfBlock[] {
+    if (this.#id.hash !== hash) {
+      const places = this.#ids.placesOf(hash, this.#load)
+      const rows =
+        this.#ids instanceof HashIndex
+          ? places.flatMap((run) => this.#rowsOfRun(run))
+          : places.map((block) => this.#wholeBlock(block))
+      this.#id = { hash, rows }
+    }
+    return this.#id.rows
+  }
+
+  /** Ascending. @param hash see `traceHash` */
+  blocksOfTrace(hash: number): readonly number[] {
+    if (this.#trace.hash !== hash) {
+      const blocks = this.#traces.placesOf(hash, this.#load)
+      for (const block of blocks) this.#wholeBlock(block)
+      this.#trace = { hash, blocks }
+    }
+    return this.#trace.blocks
+  }
+
+  #wholeBlock(block: number): RowsOfBlock {
+    const { rows } = this.#blockOf(block)
+    return { block, from: 0, to: rows }
+  }
+
+  /** A run goes on from one block to the next. */
+  #rowsOfRun(run: number): RowsOfBlock[] {
+    const first = run * ROWS_OF_RUN
+    const found: RowsOfBlock[] = []
+    let block = this.#blocks.findLastIndex(({ firstRow }) => firstRow <= first)
+    for (; block < this.#blocks.length; block++) {
+      const { firstRow, rows } = this.#blocks[block]!
+      if (firstRow >= first + ROWS_OF_RUN) break
+      const from = Math.max(first - firstRow, 0)
+      const to = Math.min(first + ROWS_OF_RUN - firstRow, rows)
+      if (from < to) found.push({ block, from, to })
+    }
+    if (found.length === 0)
+      throw this.#file.corrupt(`its index of record ids names rows from ${first} on, which it has not got`)
+    return found
+  }
+
+  #blockOf(number: number): Pick<CompactBlock, 'firstRow' | 'rows'> {
+    const block = this.#blocks[number]
+    if (block === undefined) throw this.#file.corrupt(`its indexes name block ${number}, which it has not got`)
+    return block
+  }
+}
