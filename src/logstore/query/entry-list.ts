@@ -1,6 +1,9 @@
+/** A look-up makes a list for each of hundreds of segments, and fills hardly any. */
+const NONE = new Uint32Array(0)
+
 /** Entries of one segment, gathered one by one. */
 export class EntryList {
-  #entries = new Uint32Array(0)
+  #entries = NONE
   #count = 0
   #ascends = true
 

@@ -154,6 +154,34 @@ describe('a record id', () => {
   })
 })
 
+describe('a piece of the index of record ids', () => {
+  it('is read by each look-up from a disk, and once from a bucket, whose reads take long', (context) => {
+    const store = TestStore.open(context)
+    const records = Array.from({ length: 50 }, (_, i) => ({ dataset: 'd', time: 1n, trace: null, text: `order ${i}` }))
+    store.add('acme', records)
+    store.seal()
+    store.publish()
+    store.compact()
+    const file = nodeFiles.open(`${store.directoryOf(0)}/${STAND_IN_NAME}`, 'read')
+    for (const [isFar, readsExpected] of [
+      [false, 3],
+      [true, 1],
+    ] as const) {
+      let reads = 0
+      const read = (into: Uint8Array, at: number): number => {
+        reads++
+        return file.read(into, at)
+      }
+      const counting = { size: () => file.size(), read, close: () => {} }
+      const index = new CompactIndex(counting, 0, new PieceCache(1 << 20), isFar)
+      const before = reads
+      for (const word of [1, 2, 2, 1]) index.mayContainId(word * 0x1000_0000, 0, 0, 0)
+      assert.equal(reads - before, readsExpected)
+    }
+    file.close()
+  })
+})
+
 /** @returns all ids */
 function assertFindsAll(path: string, base: number): readonly string[] {
   const bytes = readFileSync(path)
