@@ -190,6 +190,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     counters,
     policy,
     lane: () => supervisor.lane,
+    nowMs: () => clock.nowMs(),
     nowNs: () => clock.nowNs(),
     beginSpan: context.beginSpan ?? null,
   })

@@ -55,6 +55,8 @@ export interface IngestParts {
   readonly policy: () => TenantPolicy
   /** The lane at work; null while it is being replaced. */
   readonly lane: () => Pick<DecodeLane, 'trySubmit'> | null
+  /** Monotonic. */
+  readonly nowMs: () => number
   /** Nanoseconds since the Unix epoch. */
   readonly nowNs: () => bigint
   /** Shows how long batches take to be stored. Absent or null: it is not measured. */
@@ -113,7 +115,7 @@ export class Ingest {
 
   constructor(parts: IngestParts) {
     this.#parts = parts
-    this.#places = new Places(parts.maxGatewayRequests)
+    this.#places = new Places(parts.maxGatewayRequests, parts.nowMs)
   }
 
   get requestsInFlight(): number {

@@ -2,23 +2,32 @@
  * Concurrent requests: a place is held from the headers of a request to its answer. When there is none left, the slowest client whose body
  * is still arriving gives its place to the next request: of the same tenant when the tenant has none left, of any when the gateway has none.
  *
+ * Where tenants are to have shares, the next place that comes free is kept for a tenant that was refused below its share (kept-places.ts). As long as
+ * none was, one alone may have all of them, and a tenant below its share is never refused for what is kept.
+ *
  * P1  a place that was taken is given back exactly once
  * P2  a client that is given up gives its place back before `giveUp` returns
  */
 import assert from 'node:assert/strict'
 import { slowestOf } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
+import { KeptPlaces } from './kept-places.ts'
 
 export class Places {
   readonly #limit: number
+  readonly #kept: KeptPlaces | null
   #taken = 0
   readonly #takenByTenant = new Map<string, number>()
   /** Holders of places whose bodies are not whole, with their tenants. */
   readonly #arriving = new Map<WaitedClient, string>()
 
-  /** @param limit  over all tenants; Infinity: no limit */
-  constructor(limit: number) {
+  /**
+   * @param limit  over all tenants; Infinity: no limit
+   * @param nowMs  monotonic; null: tenants have no shares
+   */
+  constructor(limit: number, nowMs: (() => number) | null = null) {
     this.#limit = limit
+    this.#kept = nowMs === null ? null : new KeptPlaces(nowMs)
   }
 
   get taken(): number {
@@ -30,10 +39,29 @@ export class Places {
     const isFull = this.#taken >= this.#limit
     const tenantIsFull = this.#takenBy(tenant) >= tenantLimit
     if (tenantIsFull && !this.#giveUpSlowest(this.#arrivingOf(tenant))) return isFull ? 'all' : 'tenant'
-    if (isFull && !tenantIsFull && !this.giveUpSlowest()) return 'all'
+    if (!tenantIsFull && (isFull || this.#isKeptFrom(tenant)) && !this.giveUpSlowest()) {
+      this.#keepFor(tenant)
+      return 'all'
+    }
+    this.#kept?.took(tenant)
     this.#taken++
     this.#takenByTenant.set(tenant, this.#takenBy(tenant) + 1)
     return 'taken'
+  }
+
+  #isKeptFrom(tenant: string): boolean {
+    const kept = this.#kept?.forOthersThan(tenant) ?? 0
+    return kept > 0 && this.#taken + kept >= this.#limit && this.#takenBy(tenant) >= this.#shareOf(tenant)
+  }
+
+  #keepFor(tenant: string): void {
+    if (this.#takenBy(tenant) < this.#shareOf(tenant)) this.#kept?.keep(tenant)
+  }
+
+  /** Of all places, among those that have some or are waited for. */
+  #shareOf(tenant: string): number {
+    const tenants = new Set([tenant, ...this.#takenByTenant.keys(), ...(this.#kept?.tenants ?? [])])
+    return Math.max(1, Math.floor(this.#limit / tenants.size))
   }
 
   giveBack(tenant: string): void {

@@ -45,6 +45,7 @@ class Rig {
         return this.#submitted.push(request) > 0
       },
     }),
+    nowMs: () => 0,
     nowNs: () => 0n,
   })
 

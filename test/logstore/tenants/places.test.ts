@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import fc from 'fast-check'
 import type { WaitedClient } from '../../../src/http/slow-clients.ts'
 import { Places } from '../../../src/logstore/tenants/places.ts'
 
@@ -82,5 +83,83 @@ describe('places', () => {
     sender!.whole()
     assert.equal(places.tryTake('b', 1), 'all')
     assert.equal(sender!.isGivenUp, false)
+  })
+})
+
+describe('places that tenants have shares of', () => {
+  const takes = (places: Places, tenant: string, count: number): number => {
+    let taken = 0
+    for (let i = 0; i < count; i++) if (places.tryTake(tenant, Infinity) === 'taken') taken += 1
+    return taken
+  }
+
+  it('are all for a tenant that is alone', () => {
+    const places = new Places(8, () => 0)
+    assert.equal(takes(places, 'flood', 10), 8)
+    for (let i = 0; i < 8; i++) places.giveBack('flood')
+    assert.equal(takes(places, 'flood', 10), 8)
+  })
+
+  it('are kept, when they come free, for a tenant that was refused, until it has its share', () => {
+    const places = new Places(8, () => 0)
+    assert.equal(takes(places, 'flood', 8), 8)
+    for (let held = 0; held < 4; held++) {
+      assert.equal(takes(places, 'other', 1), 0)
+      places.giveBack('flood')
+      assert.equal(takes(places, 'flood', 1), 0)
+      assert.equal(takes(places, 'other', 1), 1)
+    }
+    assert.equal(takes(places, 'other', 1), 0)
+    places.giveBack('flood')
+    assert.equal(takes(places, 'flood', 1), 1, 'the other has its share')
+  })
+
+  it('are not kept from a tenant below its own share', () => {
+    const places = new Places(4, () => 0)
+    assert.equal(takes(places, 'flood', 4), 4)
+    assert.equal(takes(places, 'other', 4), 0)
+    places.giveBack('flood')
+    assert.equal(takes(places, 'third', 1), 1)
+    assert.equal(takes(places, 'other', 1), 0)
+  })
+
+  it('are kept for some time only', () => {
+    let nowMs = 0
+    const places = new Places(2, () => nowMs)
+    assert.equal(takes(places, 'flood', 2), 2)
+    assert.equal(takes(places, 'other', 1), 0)
+    places.giveBack('flood')
+    nowMs = 1999
+    assert.equal(takes(places, 'flood', 1), 0)
+    nowMs = 2000
+    assert.equal(takes(places, 'flood', 1), 1)
+  })
+
+  it('are given back once each, whatever comes in which order', () => {
+    const steps = fc.array(
+      fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), does: fc.constantFrom('take', 'give', 'wait') }),
+      { maxLength: 60 },
+    )
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 6 }), (all, limit) => {
+        let nowMs = 0
+        const places = new Places(limit, () => nowMs)
+        const held: Record<string, number> = { a: 0, b: 0, c: 0 }
+        for (const { tenant, does } of all) {
+          const sum = held['a']! + held['b']! + held['c']!
+          if (does === 'wait') nowMs += 700
+          else if (does === 'take') {
+            const isTaken = places.tryTake(tenant, Infinity) === 'taken'
+            assert(!isTaken || sum < limit)
+            assert(isTaken || sum >= limit || held[tenant]! > 0, 'one that has none is refused only when none is free')
+            if (isTaken) held[tenant]! += 1
+          } else if (held[tenant]! > 0) {
+            places.giveBack(tenant)
+            held[tenant]! -= 1
+          }
+          assert.equal(places.taken, held['a']! + held['b']! + held['c']!)
+        }
+      }),
+    )
   })
 })
