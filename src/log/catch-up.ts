@@ -8,19 +8,23 @@
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
  * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
  * C5  what a segment has moved into (merged.ts) is copied before the segment
+ * C6  what the primary has dropped goes: the replica's mark names the later beginning first, so that nothing is missing there after a crash
+ * C7  a segment gets the form that it has in the primary, when that is a whole stand-in
  */
 import { StoreError } from '../errors.ts'
+import { dropSegment } from './drop-segment.ts'
+import { DurableMark, readMark } from './durable-mark.ts'
 import type { CatchUpTask } from './environment.ts'
 import { TEMPORARY_SUFFIX, makeDurableInParent, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
-import { copyMerged } from './merged-copy.ts'
-import { isMoved, mergedName, mergedOver } from './merged.ts'
+import { copyMerged, mergedNear, overlapsOther } from './merged-copy.ts'
+import { isMoved, mergedIn, mergedName, mergedOver } from './merged.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import { atOnce } from '../steps.ts'
-import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentName } from './segment-format.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from './segment-format.ts'
 import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, readStandIn } from './stand-in.ts'
 
 const PIECE_BYTES = 1 << 20
@@ -31,16 +35,17 @@ const PIECE_BYTES = 1 << 20
  * @throws StoreError unavailable log_replica_empty (C1); as `readFormat` and `recoverDirectory`; and what the file system throws
  */
 export function catchUp(files: Files, task: CatchUpTask, rest: () => void): number {
-  const { replica, segmentsName, logId, segments, syncedUpTo } = task
+  const { replica, segmentsName, logId, segments, syncedUpTo, begin } = task
   if (readFormat(files, replica, segmentsName) !== logId) {
     const message = `${replica} does not hold this log. With its files it is taken in again, empty it is filled by a restart`
     throw new StoreError('unavailable', 'log_replica_empty', message)
   }
   let copied = 0
   for (const { base, end } of segments) {
-    if (end <= syncedUpTo && isSame(files, task, base)) continue
+    if (end <= syncedUpTo && isSame(files, task, base) && isSameForm(files, task, base)) continue
     copied += copySegment(files, task, base, end, rest)
   }
+  if (begin !== null) dropBefore(files, task, begin)
   atOnce(recoverDirectory({ files, directory: replica, segmentsName, logId, dryRun: true })) // throws where the restart in place would
   return copied
 }
@@ -53,6 +58,28 @@ function isSame(files: Files, { primary, replica, segmentsName, logId }: CatchUp
   })
   if (!one || !other) return false
   return one.end === other.end && one.lastHeaderCrc === other.lastHeaderCrc && one.epoch === other.epoch
+}
+
+/** C7 */
+function isSameForm(files: Files, { primary, replica, segmentsName, logId }: CatchUpTask, base: number): boolean {
+  const [own, other] = [primary, replica].map((directory) => {
+    const segment = `${directory}/${segmentsName}/${segmentName(base)}`
+    return files.exists(`${segment}/${RECORDS_NAME}`) ? null : readStandIn(files, segment, logId, base)
+  })
+  return !own || (own.contentCrc === other?.contentCrc && own.fileBytes === other.fileBytes)
+}
+
+/** C6. Nothing, as long as a segment from `begin` on has moved into the directory of one before it. */
+function dropBefore(files: Files, { replica, segmentsName, logId }: CatchUpTask, begin: number): void {
+  const segments = `${replica}/${segmentsName}`
+  const bases = (files.list(segments) ?? []).flatMap((name) => segmentBaseOf(name) ?? [])
+  const dropped = bases.filter((base) => base < begin).toSorted((a, b) => a - b)
+  const reaches = (base: number): boolean =>
+    mergedIn(files, `${segments}/${segmentName(base)}`, logId, base).some(({ end }) => end > begin)
+  if (dropped.length === 0 || dropped.some(reaches)) return
+  const { epoch, position, begin: known } = readMark(files, replica, logId)
+  if (known === null || known < begin) DurableMark.setBegin(files, replica, logId, { epoch, position, begin })
+  for (const base of dropped) dropSegment(files, segments, base, false)
 }
 
 function copySegment(files: Files, task: CatchUpTask, base: number, end: number, rest: () => void): number {
@@ -80,7 +107,7 @@ function copyStandIn(files: Files, task: CatchUpTask, base: number, rest: () => 
   return merged + copied
 }
 
-/** C5. @returns the bytes that were copied: none if the replica has it; null: the primary's is missing or damaged */
+/** C5. @returns the bytes that were copied: none if the replica has it; null: the primary's is missing or damaged, or does not go with the replica's own */
 function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () => void): number | null {
   const { segmentsName, logId } = task
   const [from, to] = [`${task.primary}/${segmentsName}`, `${task.replica}/${segmentsName}`]
@@ -90,9 +117,13 @@ function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () 
   const name = mergedName(merged.end)
   const own = readStandIn(files, directory(to), logId, merged.base, name)
   if (own?.end === merged.end && own.contentCrc === merged.contentCrc) return 0
-  if (!isStandInWhole(files, directory(from), merged, name)) return null
+  if (overlapsOther(files, to, merged) || !isStandInWhole(files, directory(from), merged, name)) return null
   makeDurableInParent(files, directory(to))
   for (const _ of copyMerged(files, logId, merged, from, to)) rest()
+  for (const { base: first, end } of mergedNear(files, to, merged)) {
+    const isReplaced = first >= merged.base && end <= merged.end && (first !== merged.base || end !== merged.end)
+    if (isReplaced) files.removeFile(`${to}/${segmentName(first)}/${mergedName(end)}`)
+  }
   return merged.fileBytes
 }
 

@@ -20,7 +20,7 @@
  * M2  a mark with a later beginning is durable before earlier segments are removed. So they may still be there, but are never missing
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
-import { makeDurableDirectory, readWhole } from './files.ts'
+import { readWhole } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
 const MARK_NAME = 'DURABLE'
@@ -51,7 +51,6 @@ export class DurableMark {
   static open(files: Files, directory: string, logId: number): DurableMark {
     const path = `${directory}/${MARK_NAME}`
     if (files.exists(path)) return new DurableMark(files.open(path, 'write'), logId)
-    makeDurableDirectory(files, directory)
     const file = files.create(path)
     file.writev([Buffer.alloc(2 * SLOT_DISTANCE)], 0)
     file.fdatasync()
@@ -64,6 +63,13 @@ export class DurableMark {
     const mark = DurableMark.open(files, directory, logId)
     mark.write(to)
     mark.sync()
+    mark.close()
+  }
+
+  /** Likewise, and nothing earlier is named (M2). */
+  static setBegin(files: Files, directory: string, logId: number, to: Mark): void {
+    const mark = DurableMark.open(files, directory, logId)
+    mark.moveBegin(to)
     mark.close()
   }
 

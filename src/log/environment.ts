@@ -62,6 +62,8 @@ export interface CatchUpTask {
   readonly segments: readonly { readonly base: number; readonly end: number }[]
   /** Position up to which the replica had synced (catch-up.ts C4); Infinity when that is not known, as before a start. */
   readonly syncedUpTo: number
+  /** Where the primary's log begins: what the replica has before it was dropped (catch-up.ts C6). Null: that is not known. */
+  readonly begin: number | null
 }
 
 /** What a journal tells main. */

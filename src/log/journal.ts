@@ -17,6 +17,7 @@ import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalMessage, JournalRequest, JournalTail, JournalTask } from './environment.ts'
+import { dropSegment } from './drop-segment.ts'
 import { errorCode, isFullDisk } from './files.ts'
 import type { Files, OpenFile, PageCache } from './files.ts'
 import {
@@ -30,7 +31,6 @@ import { FINISH_RESERVE_BYTES, FreeSpace } from './free-space.ts'
 import { GatheredWrite } from './gathered-write.ts'
 import { LogShared } from './log-shared.ts'
 import {
-  DROPPED_PREFIX,
   RECORDS_NAME,
   SEGMENT_FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
@@ -38,7 +38,7 @@ import {
   encodeSegmentHeader,
   segmentName,
 } from './segment-format.ts'
-import { keepAsSpare, removeEmptied, removeSpares, takeSpare } from './spare.ts'
+import { removeSpares, takeSpare } from './spare.ts'
 import { WriteAhead } from './write-ahead.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
@@ -392,26 +392,4 @@ export function journalOf(
   const ring = SpscRing.attach(task.ring)
   const arena = task.arena === null ? NO_ARENA : new Uint8Array(task.arena)
   return { journal: new Journal({ ...task, ...world, ring, arena, shared: LogShared.attach(task.shared) }), ring }
-}
-
-/** @param keepFile its blocks may become those of a later segment (spare.ts) */
-function dropSegment(files: Files, segments: string, base: number, keepFile: boolean): void {
-  const name = segmentName(base)
-  if (!files.exists(`${segments}/${name}`)) return
-  const dropped = `${segments}/${DROPPED_PREFIX}${name}`
-  files.rename(`${segments}/${name}`, dropped)
-  files.syncDirectory(segments)
-  const records = `${dropped}/${RECORDS_NAME}`
-  const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
-  if (!isKept && files.exists(records)) removeEmptied(files, records)
-  removeUnlessWritten(files, dropped)
-}
-
-/** A thread that writes a sidecar there at this moment may keep the directory: it is small by now, and goes at the next start. */
-function removeUnlessWritten(files: Files, directory: string): void {
-  try {
-    files.removeDirectory(directory)
-  } catch (error) {
-    if (errorCode(error) !== 'ENOTEMPTY') throw error
-  }
 }

@@ -22,6 +22,7 @@ interface OpenLog {
   readonly directory: string
   readonly id: number
   readonly segments: readonly SegmentInfo[]
+  readonly incidents: readonly { readonly from: number }[]
   readonly state: LogState
   onSealed(listener: () => void): void
   seal(): void
@@ -85,7 +86,7 @@ export class Readmission {
     const { directories, environment, log, lost } = this.#parts
     const { signal } = this.#stopping
     try {
-      await environment.catchUp({ ...this.#taskOf(replica), segments: [] }, signal) // A1
+      await environment.catchUp({ ...this.#taskOf(replica), segments: [], begin: null }, signal) // A1
       await this.#take(replica)
       await environment.catchUp(this.#taskOf(replica), signal)
       await this.#seal()
@@ -109,7 +110,15 @@ export class Readmission {
       logId: log.id,
       segments: log.segments.filter(({ sealed }) => sealed).map(({ base, end }) => ({ base, end })),
       syncedUpTo: lost.syncedUpTo(replica),
+      begin: this.#begin,
     }
+  }
+
+  /** Null: something before it may be lost, and was not dropped. */
+  get #begin(): number | null {
+    const { segments, incidents } = this.#parts.log
+    const begin = segments[0]?.base ?? null
+    return begin === null || incidents.some(({ from }) => from < begin) ? null : begin
   }
 
   /** A2 */

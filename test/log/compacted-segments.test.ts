@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { catchUp } from '../../src/log/catch-up.ts'
 import { readWhole } from '../../src/log/files.ts'
+import { readFormat } from '../../src/log/format.ts'
 import type { Log } from '../../src/log/log.ts'
-import { decodeSegmentFooter } from '../../src/log/segment-format.ts'
+import { decodeSegmentFooter, segmentName } from '../../src/log/segment-format.ts'
 import { STAND_IN_NAME, clearBesideStandIn, encodeStandInHeader, publishStandIn } from '../../src/log/stand-in.ts'
 import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
 
@@ -93,5 +95,37 @@ describe('a log some of whose segments have a stand-in', () => {
     const whole = files.contentOf(`/data/segments/${name}/${STAND_IN_NAME}`)
     assert(files.contentOf(`/replica-2/segments/${name}/${STAND_IN_NAME}`).equals(whole))
     await log.close()
+  })
+
+  it('brings a directory that comes back to the form of the primary, wherever the power goes', async () => {
+    for (let left = 0; ; left += 1) {
+      const world = await written(5)
+      const { files } = world
+      const first = await world.open(OPTIONS)
+      const sealed = first.segments.filter((segment) => segment.sealed).map(({ base, end }) => ({ base, end }))
+      await first.close()
+      world.end('crash')
+      const path = (directory: string, base: number): string => `${directory}/segments/${segmentName(base)}`
+      for (const { base } of sealed) compact(world, path('/data', base))
+      let faults = left
+      const fault = (): string | null => ((faults -= 1) < 0 ? 'EIO' : null)
+      files.faults = { sync: fault, write: fault }
+      const task = { primary: '/data', replica: '/replica-1', segmentsName: 'segments', segments: sealed, begin: null }
+      const logId = readFormat(files, '/data', 'segments')!
+      let isDone = true
+      try {
+        catchUp(files, { ...task, logId, syncedUpTo: Infinity }, () => {})
+        for (const { base } of sealed) assert.deepEqual(files.list(path('/replica-1', base)), [STAND_IN_NAME])
+      } catch (error) {
+        if (faults >= 0) throw error
+        isDone = false
+      }
+      world.end('crash')
+      files.faults = {}
+      const alone = await world.open({ ...OPTIONS, directory: '/replica-1', replicas: [], writeQuorum: 1 })
+      assert.deepEqual([alone.state.kind, alone.incidents], ['ok', []], `after ${left} writes and syncs`)
+      await alone.close()
+      if (isDone) return
+    }
   })
 })

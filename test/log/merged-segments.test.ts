@@ -161,8 +161,9 @@ describe('a log some of whose segments were merged', () => {
     const { world, sealed } = await written(7)
     const { files } = world
     const bases = basesOf(sealed)
+    merge(files, '/replica-1/segments', bases.slice(0, 2)) // before it went away
     merge(files, '/data/segments', bases.slice(0, 4))
-    for (const base of bases) files.removeDirectory(`/replica-1/segments/${segmentName(base)}`)
+    for (const base of bases.slice(4)) files.removeDirectory(`/replica-1/segments/${segmentName(base)}`)
     const log = await world.open({ ...REPLICAS, replicas: [REPLICAS.replicas[1]!], writeQuorum: 1 })
     const task = {
       primary: '/data',
@@ -171,9 +172,14 @@ describe('a log some of whose segments were merged', () => {
       logId: log.id,
       segments: sealed,
       syncedUpTo: Infinity,
+      begin: null,
     }
     assert(catchUp(files, task, () => {}) > 0)
     demandCovered(files, '/replica-1', sealed)
+    const [first] = bases
+    const mergedOf = (directory: string): readonly string[] =>
+      files.list(`${directory}/segments/${segmentName(first!)}`)!.filter((name) => name.startsWith('merged-'))
+    assert.deepEqual(mergedOf('/replica-1'), mergedOf('/data'))
     assert.equal(
       catchUp(files, task, () => {}),
       0,

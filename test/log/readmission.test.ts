@@ -7,6 +7,7 @@ import type { LogWriter } from '../../src/log/log-writer.ts'
 import { withoutPauses } from '../../src/steps.ts'
 import type { Pace, Step } from '../../src/steps.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
+import { segmentBaseOf, segmentName } from '../../src/log/segment-format.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import { modelRuns, testSeed } from '../support/seed.ts'
 import { turn } from '../support/turn.ts'
@@ -131,6 +132,52 @@ describe('a replica directory that was lost and is there again', () => {
     world.files.removeDirectory('/data')
     const again = await world.open(OPTIONS)
     assert.equal(replay(again, world.files).frames.length, 30)
+  })
+
+  it('has nothing of what was dropped meanwhile, and is whole alone, when it is taken in', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 30)
+    takeAway(running, '/replica-2')
+    fill(running, 30, 40)
+    const begin = log.segments[3]!.base
+    log.dropBefore(begin)
+    world.step()
+    world.files.rename('/replica-2-away', '/replica-2')
+    world.files.syncDirectory('/')
+    await later(running)
+    assert.deepEqual([log.state.kind, log.lostReplicas], ['ok', []])
+    const segmentsIn = (directory: string): readonly string[] =>
+      world.files.list(`${directory}/segments`)!.filter((name) => segmentBaseOf(name) !== null)
+    assert.deepEqual(segmentsIn('/replica-2'), segmentsIn('/data'))
+    const { length } = replay(log, world.files).frames
+    await log.close()
+    world.end('crash')
+    const alone = await world.open({ ...OPTIONS, directory: '/replica-2', replicas: [], writeQuorum: 1 })
+    assert.deepEqual([alone.segments[0]!.base, alone.incidents], [begin, []])
+    assert.equal(replay(alone, world.files).frames.length, length)
+    await alone.close()
+  })
+
+  it('keeps what the primary did not drop, but lost', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 30)
+    const [first] = log.segments
+    await log.close()
+    world.end('crash')
+    world.files.rename('/replica-2', '/replica-2-away')
+    for (const directory of ['/data', '/replica-1'])
+      world.files.removeDirectory(`${directory}/segments/${segmentName(first!.base)}`)
+    const again = await world.open(OPTIONS)
+    assert.equal(again.incidents.length, 1)
+    const goesOn = { world, log: again, writer: openWriter(again) }
+    fill(goesOn, 30, 40)
+    if (world.files.exists('/replica-2')) world.files.removeDirectory('/replica-2')
+    world.files.rename('/replica-2-away', '/replica-2')
+    await later(goesOn)
+    assert(world.files.exists(first!.recordsPath.replace('/data', '/replica-2')))
+    await again.close()
   })
 
   it('is left out while it is empty, as a mount point is without its disk, and the reason says what to do', async () => {
@@ -268,6 +315,8 @@ async function livesThroughPowerCut(seed: number): Promise<void> {
   fails = true
   write(1 + below(30))
   fails = false
+  const dropped = random() < 0.5 ? log.segments[below(log.segments.length)]!.base : 0
+  if (dropped > 0) log.dropBefore(dropped)
   left = below(150)
   await later(running)
   write(below(20))
@@ -280,6 +329,6 @@ async function livesThroughPowerCut(seed: number): Promise<void> {
   const { frames, damage } = replay(again, world.files)
   assert.deepEqual(damage, [], `seed ${seed}`)
   const found = new Map(frames.map(({ end, payload }) => [end, payload]))
-  for (const { end, payload } of stored)
+  for (const { end, payload } of stored.filter((frame) => frame.end > dropped))
     assert(found.get(end)?.equals(payload), `seed ${seed}: a frame that ends at ${end}`)
 }

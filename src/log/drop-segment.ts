@@ -1,0 +1,27 @@
+/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. */
+import { errorCode } from './files.ts'
+import type { Files } from './files.ts'
+import { DROPPED_PREFIX, RECORDS_NAME, segmentName } from './segment-format.ts'
+import { keepAsSpare, removeEmptied } from './spare.ts'
+
+/** @param keepFile its blocks may become those of a later segment (spare.ts) */
+export function dropSegment(files: Files, segments: string, base: number, keepFile: boolean): void {
+  const name = segmentName(base)
+  if (!files.exists(`${segments}/${name}`)) return
+  const dropped = `${segments}/${DROPPED_PREFIX}${name}`
+  files.rename(`${segments}/${name}`, dropped)
+  files.syncDirectory(segments)
+  const records = `${dropped}/${RECORDS_NAME}`
+  const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
+  if (!isKept && files.exists(records)) removeEmptied(files, records)
+  removeUnlessWritten(files, dropped)
+}
+
+/** A thread that writes a sidecar there at this moment may keep the directory: it is small by now, and goes at the next start. */
+function removeUnlessWritten(files: Files, directory: string): void {
+  try {
+    files.removeDirectory(directory)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTEMPTY') throw error
+  }
+}
