@@ -55,7 +55,8 @@ interface KeyHolder {
 /** A2. No key has this digest. */
 const NOBODY = { digest: Buffer.alloc(32), identity: null }
 const KNOWN_MAX = 1000
-const SCHEME = /^Bearer ([\x21-\x7e]{1,512})$/i
+/** Any number of spaces: RFC 9110, 11.4. */
+const SCHEME = /^Bearer +([\x21-\x7e]{1,512})$/i
 
 /** Mode `api-key`. */
 export class KeyAccess implements FileAccess {

@@ -165,13 +165,21 @@ describe('keys', () => {
       'Basic YTpi',
       'Bearer',
       'Bearer a b',
-      `Bearer  ${keyOf(KEYS[0]!.principal)}`,
+      `Bearer${keyOf(KEYS[0]!.principal)}`,
     ]) {
       const reply = await broker.ask('GET', '/v1/streams', { headers: { authorization } })
       assertRefused(reply, 401, 'authentication_failed')
       texts.add(reply.text)
     }
     assert.equal(texts.size, 1)
+  })
+
+  it('are known in whatever case the scheme is, and behind any number of spaces', async (context) => {
+    const broker = await start(context, MODES['api-key']!.access)
+    for (const scheme of ['Bearer ', 'bearer ', 'Bearer  ', 'BEARER    ']) {
+      const headers = { authorization: `${scheme}${keyOf(KEYS[0]!.principal)}` }
+      assert.notEqual((await broker.ask('GET', '/v1/streams', { headers })).status, 401, scheme)
+    }
   })
 
   it('are those of the file that was read last', async (context) => {
