@@ -95,6 +95,7 @@ async function openStream(
         log,
         randomUint32: () => randomInt(2 ** 32),
         nowMs: sharedMs,
+        after,
       })
     } catch (error) {
       if (error instanceof StoreError && error.kind === 'invalid') {

@@ -11,6 +11,8 @@
  */
 import type { ClusterMessage, LogPlace } from './message.ts'
 
+export type StreamMessage = ClusterMessage<Uint8Array>
+
 const FORMAT = 1
 const KINDS = new Set<string>(['epoch', 'frames', 'part', 'beat', 'resign'] satisfies ClusterMessage<unknown>['kind'][])
 const CARRIES = new Set<string>(['frames', 'part'])
@@ -70,6 +72,10 @@ export const FOREIGN: ClusterMessage<never> = {
   successor: null,
   body: null,
 }
+
+/** Whatever stands in the stream. @param headers undefined: it has none */
+export const readMessage = (headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage =>
+  messageOf((name) => headers?.get(name) ?? '', body) ?? FOREIGN
 
 export const textOf = ({ position, chain }: LogPlace): string => `${position}/${chain.toString(16)}`
 

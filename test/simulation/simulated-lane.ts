@@ -5,7 +5,7 @@ import type { LaneParts } from '../../src/cluster/lane/cluster-lane.ts'
 import { OtherNodes } from '../../src/cluster/lane/other-nodes.ts'
 import type { MemberParts, RunningLane } from '../../src/cluster/member/parts.ts'
 import { writerOf } from '../../src/cluster/message.ts'
-import type { StreamMessage } from '../../src/cluster/nats/nats-stream.ts'
+import type { Delivered, Following } from '../../src/cluster/nats/stream-reader.ts'
 import type { World } from '../support/log-harness.ts'
 import type { SimulatedStream } from './cluster-stream.ts'
 
@@ -30,7 +30,7 @@ export class SimulatedLane implements RunningLane {
   readonly #parts: LaneWorld
   #lane: ClusterLane | null = null
   #next = 0
-  #following: { delivered(sequence: number, message: StreamMessage): void } | null = null
+  #following: Following | null = null
   #isPumping = false
   #isOver = false
 
@@ -74,12 +74,30 @@ export class SimulatedLane implements RunningLane {
     this.#isPumping = true
     this.#parts.later(this.#delayMs(), () => {
       this.#isPumping = false
-      for (let message = this.#cluster.stream.at(this.#next); message; message = this.#cluster.stream.at(this.#next)) {
-        if (this.#isOver || this.#following === null) return
-        this.#next += 1
-        this.#following.delivered(this.#next - 1, message)
+      const { isHealed, random, stream } = this.#cluster
+      if (!isHealed && random() < 0.01) return this.#endReading()
+      while (!this.#isOver && this.#following !== null) {
+        const countMax = 1 + Math.floor(4 * random())
+        const messages: Delivered[] = []
+        for (
+          let message = stream.at(this.#next);
+          message && messages.length < countMax;
+          message = stream.at(this.#next)
+        ) {
+          messages.push({ sequence: this.#next, message })
+          this.#next += 1
+        }
+        if (messages.length === 0) return
+        this.#following.delivered(messages)
       }
     })
+  }
+
+  /** The consumer is gone. */
+  #endReading(): void {
+    const following = this.#following
+    this.#following = null
+    if (!this.#isOver) following?.ended()
   }
 
   #tell(message: Parameters<LaneWorld['events']['onMessage']>[0]): void {

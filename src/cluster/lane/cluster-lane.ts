@@ -77,6 +77,8 @@ export class ClusterLane {
   #generation: number | null = null
   #offeredEnd: LogPlace = LOG_BEGIN
   #windowBytes = 0
+  /** Frames of another leader that main is told of together, when the session is done with what came at once. */
+  #frameBytes: Uint8Array[] = []
   /** M3. Those that may be written when their end is synced, and the one that was written last. */
   readonly #ahead: AnchorsAhead
   #anchor: Anchor
@@ -221,9 +223,9 @@ export class ClusterLane {
 
   #act(action: LogAction): void {
     const { tell } = this.#parts
+    if (action.kind === 'apply') return this.#apply(action)
+    this.#tellFrames()
     switch (action.kind) {
-      case 'apply':
-        return this.#apply(action)
       case 'confirmed':
         return this.#confirmed(action.end.position)
       case 'lead':
@@ -247,23 +249,30 @@ export class ClusterLane {
   }
 
   #apply({ bodies, begin, end }: Extract<LogAction, { readonly kind: 'apply' }>): void {
-    const { stream, tell } = this.#parts
+    const { stream } = this.#parts
     const { epoch } = this.#session.node
     const frames = framesOf(bodies, { begin, end }, { logId: stream.logId, epoch })
     if (typeof frames === 'string') {
       this.#session.close()
-      return tell({ kind: 'stop', reason: `a message of the stream is damaged: ${frames}` })
+      this.#tellFrames()
+      return this.#parts.tell({ kind: 'stop', reason: `a message of the stream is damaged: ${frames}` })
     }
-    const bytes = new Uint8Array(frames.reduce((sum, frame) => sum + frame.bytes.byteLength, 0))
-    let at = 0
-    for (const frame of frames) {
-      bytes.set(frame.bytes, at)
-      at += frame.bytes.byteLength
-    }
-    this.#windowBytes += bytes.byteLength
+    for (const frame of frames) this.#windowBytes += frame.bytes.byteLength
+    this.#frameBytes.push(...bodies)
     if (this.#windowBytes > WINDOW_BYTES_MAX) this.#session.pause()
     this.#shared.publishConfirmed(end.position)
-    tell({ kind: 'frames', bytes }, bytes.buffer)
+  }
+
+  #tellFrames(): void {
+    if (this.#frameBytes.length === 0) return
+    const bytes = new Uint8Array(this.#frameBytes.reduce((sum, each) => sum + each.byteLength, 0))
+    let at = 0
+    for (const each of this.#frameBytes) {
+      bytes.set(each, at)
+      at += each.byteLength
+    }
+    this.#frameBytes = []
+    this.#parts.tell({ kind: 'frames', bytes }, bytes.buffer)
   }
 
   #confirmed(position: number): void {
@@ -273,6 +282,7 @@ export class ClusterLane {
 
   /** M1 */
   #onChange(): void {
+    this.#tellFrames()
     const { leaseUntilMs, anchor, inFlight, inFlightBytes } = this.#session.node
     this.#measures.flies(inFlight, inFlightBytes)
     this.#ahead.add(anchor)

@@ -6,19 +6,20 @@
  * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
  *     about the stream
  */
-import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import type { JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import { jetstreamManager } from '@nats-io/jetstream'
+import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf as textOfError } from '../../errors.ts'
-import { FOREIGN, headersOf, messageOf, placeOf, textOf } from '../headers.ts'
+import { headersOf, placeOf, readMessage, textOf } from '../headers.ts'
+import type { StreamMessage } from '../headers.ts'
 import { STREAM_BEGIN } from '../history.ts'
 import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
-import type { ClusterMessage, LogPlace } from '../message.ts'
+import type { LogPlace } from '../message.ts'
 import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
-
-export type StreamMessage = ClusterMessage<Uint8Array>
+import { StreamReader } from './stream-reader.ts'
+import type { Following } from './stream-reader.ts'
 
 export interface NatsStreamOptions {
   readonly connection: NodeConnectionOptions
@@ -35,6 +36,8 @@ export interface NatsStreamOptions {
   readonly randomUint32: () => number
   /** Monotonic. */
   readonly nowMs: () => number
+  /** Calls once; the returned function prevents it. */
+  readonly after: (delayMs: number, run: () => void) => () => void
 }
 
 export type Published =
@@ -43,20 +46,11 @@ export type Published =
   /** J1 */
   | { readonly kind: 'unknown'; readonly reason: string }
 
-export interface Following {
-  delivered(sequence: number, message: StreamMessage): void
-}
-
 /** As the metadata of the stream say it. */
 const FORMAT = '1'
 const REQUEST_MS = 5000
 /** J3. Longer than the servers take to choose another leader of the stream. */
 const UNANSWERED_MS = 10_000
-/** How soon a reader notices that its consumer is gone. */
-const READ_MS = 4000
-const HEARTBEAT_MS = 1000
-/** A reader asks for so many at once. */
-const READ_MESSAGES = 50
 const NANOSECONDS_PER_MS = 1e6
 
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164])
@@ -74,10 +68,11 @@ export class NatsStream {
   readonly bodyBytesMax: number
   readonly name: string
   readonly #connection: NatsConnection
-  readonly #jetstream: JetStreamClient
   readonly #manager: JetStreamManager
   readonly #subject: string
   readonly #nowMs: () => number
+  readonly #after: NatsStreamOptions['after']
+  readonly #readers = new Set<StreamReader>()
   /** J3. Null: the last message was answered. */
   #unansweredSinceMs: number | null = null
 
@@ -103,14 +98,15 @@ export class NatsStream {
   ) {
     this.#connection = connection
     this.#manager = manager
-    this.#jetstream = jetstream(connection)
     this.#subject = subjectOf(options)
     this.#nowMs = options.nowMs
+    this.#after = options.after
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
     this.first = first
     this.bodyBytesMax = bodyBytesMaxOf(connection)
+    void this.#endReaders()
   }
 
   async publish(expectedLast: number, message: StreamMessage): Promise<Published> {
@@ -148,22 +144,33 @@ export class NatsStream {
   }
 
   /**
-   * Delivers the messages from a sequence on, until the returned function is called. Where the stream begins later, so do they.
+   * Delivers the messages from a sequence on, until the returned function is called or the reader has ended. Where the stream begins later, so do
+   * they.
    *
    * @throws Error when no server answers
    */
   async follow(from: number, following: Following): Promise<() => void> {
-    const consumer = await this.#jetstream.consumers.get(this.name, {
-      deliver_policy: 'by_start_sequence',
-      opt_start_seq: from,
-    })
-    const messages = await consumer.consume({
-      max_messages: READ_MESSAGES,
-      expires: READ_MS,
-      idle_heartbeat: HEARTBEAT_MS,
-      callback: ({ seq, data, headers }) => following.delivered(seq, readMessage(headers, data)),
-    })
-    return () => void messages.close().catch(() => {})
+    const parts = {
+      connection: this.#connection,
+      consumers: this.#manager.consumers,
+      stream: this.name,
+      after: this.#after,
+    }
+    const reader = await StreamReader.open(parts, from, following)
+    this.#readers.add(reader)
+    return () => {
+      this.#readers.delete(reader)
+      reader.close()
+    }
+  }
+
+  /** Another server knows nothing of what a reader has asked for. */
+  async #endReaders(): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (type !== 'disconnect') continue
+      for (const reader of this.#readers) reader.end()
+      this.#readers.clear()
+    }
   }
 
   /** Tells the other nodes, beside the stream: those that hear it do. */
@@ -190,6 +197,7 @@ export class NatsStream {
   }
 
   async close(): Promise<void> {
+    for (const reader of this.#readers) reader.close()
     await this.#connection.close()
   }
 }
@@ -295,10 +303,6 @@ function readAnswer({ seq, error }: Answer): Published {
   if (error === undefined && seq !== undefined) return { kind: 'stored', sequence: seq }
   if (WRONG_LAST_SEQUENCE.has(error?.err_code ?? 0)) return { kind: 'refused' }
   throw new Error(error?.description ?? 'the server gave no sequence')
-}
-
-function readMessage(headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage {
-  return messageOf((name) => headers?.get(name) ?? '', body) ?? FOREIGN
 }
 
 const codeOf = (error: unknown): number =>

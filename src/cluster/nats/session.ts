@@ -10,6 +10,7 @@ import { ClusterNode } from '../node.ts'
 import type { ClusterAction, ClusterTimes, Offered } from '../node.ts'
 import type { PublishMeasures } from '../publisher.ts'
 import type { NatsStream } from './nats-stream.ts'
+import type { Delivered } from './stream-reader.ts'
 
 interface SessionClock {
   /** Monotonic. */
@@ -35,7 +36,7 @@ export interface SessionParts {
   readonly measures?: PublishMeasures
 }
 
-/** Until a consumer that could not be made is made again. */
+/** Until a consumer that could not be made, or is gone, is made again. */
 const FOLLOW_AGAIN_MS = 300
 /** S3 */
 const SHORT_MS_MAX = 20_000
@@ -177,9 +178,20 @@ export class Session {
     if (this.#isPaused) return
     const consumer = this.#consumer
     void this.#openConsumer(consumer, from).catch(() => {
-      if (consumer !== this.#consumer || this.#isClosed) return
-      this.#cancelFollow = this.#parts.clock.after(FOLLOW_AGAIN_MS, () => this.#follow(from))
+      if (consumer === this.#consumer && !this.#isClosed) this.#followSoon(from)
     })
+  }
+
+  #followSoon(from: number): void {
+    this.#cancelFollow = this.#parts.clock.after(FOLLOW_AGAIN_MS, () => this.#follow(from))
+  }
+
+  /** S1 */
+  #deliver(consumer: number, messages: readonly Delivered[], nowMs: number): void {
+    for (const { sequence, message } of messages) {
+      if (consumer !== this.#consumer) return
+      this.#node.delivered(sequence, message, nowMs)
+    }
   }
 
   async #openConsumer(consumer: number, from: number): Promise<void> {
@@ -190,8 +202,11 @@ export class Session {
     this.#shortSinceMs = null
     if (first > from) return this.#do((nowMs) => this.#node.trimmed(nowMs))
     const stop = await stream.follow(from, {
-      delivered: (sequence, message) => {
-        if (consumer === this.#consumer) this.#do((nowMs) => this.#node.delivered(sequence, message, nowMs))
+      delivered: (messages) => {
+        if (consumer === this.#consumer) this.#do((nowMs) => this.#deliver(consumer, messages, nowMs))
+      },
+      ended: () => {
+        if (consumer === this.#consumer) this.#followSoon(this.#node.sequence + 1)
       },
     })
     if (consumer === this.#consumer) this.#stopFollowing = stop

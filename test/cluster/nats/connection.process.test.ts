@@ -10,6 +10,7 @@ import { connectionOptionsOf } from '../../../src/cluster/nats/connection.ts'
 import type { NatsAccess } from '../../../src/cluster/nats/connection.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
 import { Authority, TlsFilesOnDisk } from '../../support/certificates.ts'
+import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -27,6 +28,7 @@ const open = (access: NatsAccess, replicas = 1): Promise<NatsStream> =>
     log: null,
     randomUint32: () => 1,
     nowMs: () => performance.now(),
+    after: (delayMs, run) => systemClock.wait(delayMs, run),
   })
 
 async function refusalOf(access: NatsAccess, replicas = 1): Promise<StoreError> {

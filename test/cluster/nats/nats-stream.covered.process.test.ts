@@ -4,7 +4,9 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
-import type { NatsStreamOptions, StreamMessage } from '../../../src/cluster/nats/nats-stream.ts'
+import type { StreamMessage } from '../../../src/cluster/headers.ts'
+import type { NatsStreamOptions } from '../../../src/cluster/nats/nats-stream.ts'
+import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -29,6 +31,7 @@ describe(name, { skip }, () => {
       log: null,
       randomUint32: () => 0x01234567,
       nowMs: () => performance.now(),
+      after: (delayMs, run) => systemClock.wait(delayMs, run),
     }
     await eventually(async () => (await connect({ servers: server.url }).catch(() => null))?.close() !== undefined)
   })
@@ -81,7 +84,10 @@ describe(name, { skip }, () => {
     const stop = await (
       await open(cluster)
     ).follow(2, {
-      delivered: (sequence, { ordinal }) => delivered.push([sequence, ordinal]),
+      delivered: (messages) => {
+        for (const { sequence, message } of messages) delivered.push([sequence, message.ordinal])
+      },
+      ended: () => {},
     })
     await eventually(() => delivered.length === 2)
     await stream.publish(3, message(3))
@@ -92,6 +98,30 @@ describe(name, { skip }, () => {
       [4, 3],
     ])
     stop()
+  })
+
+  it('says when the consumer that it reads by is gone, and reads again from where it is asked to', async () => {
+    const stream = await open(ofNewCluster())
+    await stream.publish(0, message(0))
+    let ended = 0
+    const read = (from: number) =>
+      stream.follow(from, {
+        delivered: (messages) => delivered.push(...messages.map(({ sequence }) => sequence)),
+        ended: () => (ended += 1),
+      })
+    const delivered: number[] = []
+    await read(1)
+    await eventually(() => delivered.length === 1)
+    const connection = await connect({ servers: server.url })
+    const { consumers } = await jetstreamManager(connection)
+    for await (const { name } of consumers.list(stream.name)) await consumers.delete(stream.name, name)
+    await connection.close()
+    await eventually(() => ended === 1)
+    await stream.publish(1, message(1))
+    const stop = await read(2)
+    await eventually(() => delivered.length === 2)
+    stop()
+    assert.deepEqual([delivered, ended], [[1, 2], 1])
   })
 
   it('takes the log of the stream, whoever made it, and refuses another', async () => {

@@ -3,8 +3,9 @@ import { after, before, describe, it } from 'node:test'
 import { connectionOptionsOf } from '../../../src/cluster/nats/connection.ts'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
-import type { StreamMessage } from '../../../src/cluster/nats/nats-stream.ts'
+import type { StreamMessage } from '../../../src/cluster/headers.ts'
 import { Link } from '../../support/link.ts'
+import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startLinkedNatsServers } from '../../support/nats-server.ts'
 import type { LinkedServers } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -49,6 +50,7 @@ describe(name, { skip }, () => {
       log: null,
       randomUint32: () => 1,
       nowMs: () => performance.now(),
+      after: (delayMs, run) => systemClock.wait(delayMs, run),
     })
 
   const used = (): number => links.findIndex(({ connections }) => connections > 0)

@@ -47,6 +47,7 @@ const stream = await NatsStream.open({
   log: null,
   randomUint32: () => randomInt(2 ** 32),
   nowMs: () => performance.now(),
+  after: (delayMs, run) => systemClock.wait(delayMs, run),
 })
 /** With the frames that the state was made of. */
 const log: (WholeFrame & { readonly id: number })[] = []
