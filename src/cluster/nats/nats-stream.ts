@@ -18,6 +18,7 @@ import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
+import { Replies } from './replies.ts'
 import { StreamReader } from './stream-reader.ts'
 import type { Following } from './stream-reader.ts'
 
@@ -72,6 +73,7 @@ export class NatsStream {
   readonly #subject: string
   readonly #nowMs: () => number
   readonly #after: NatsStreamOptions['after']
+  readonly #replies: Replies
   readonly #readers = new Set<StreamReader>()
   /** J3. Null: the last message was answered. */
   #unansweredSinceMs: number | null = null
@@ -101,6 +103,7 @@ export class NatsStream {
     this.#subject = subjectOf(options)
     this.#nowMs = options.nowMs
     this.#after = options.after
+    this.#replies = new Replies({ connection, nowMs: options.nowMs, after: options.after })
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
@@ -117,7 +120,7 @@ export class NatsStream {
     const body = message.body ?? NOTHING
     const sentMs = this.#nowMs()
     try {
-      const answer = await this.#connection.request(this.#subject, body, { timeout: REQUEST_MS, headers: sent })
+      const answer = await this.#replies.ask(this.#subject, body, sent)
       const published = readAnswer(answer.json())
       this.#unansweredSinceMs = null
       return published
@@ -198,6 +201,7 @@ export class NatsStream {
 
   async close(): Promise<void> {
     for (const reader of this.#readers) reader.close()
+    this.#replies.close()
     await this.#connection.close()
   }
 }
