@@ -10,6 +10,8 @@
  *     that the producer never waits for a dead disk. Only after a write to a full disk it is known what was written, see `failed`
  * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
  * J5  messages of another generation are discarded: their frames were given up by a recovery in place
+ * J6  main of a cluster's leader is woken by whoever moves what is committed: by the journal, or by the lane that hears what the cluster has. Of two that
+ *     move their positions at once each looks at the other's afterwards, so one of them wakes it
  */
 import assert from 'node:assert/strict'
 import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts'
@@ -159,6 +161,7 @@ export class Journal {
         groupBytes += this.#add(at, kind, this.#words[words + 2]!, this.#words[words + 3]!)
       }
     }
+    const committedBefore = this.#shared.committed()
     if (!this.#failed && groupBytes > 0) {
       this.#flush()
       this.#shared.addGroup(this.#replica, groupBytes)
@@ -177,8 +180,10 @@ export class Journal {
     this.#spaceBytes += groupBytes
     if (this.#spaceBytes >= SPACE_REFRESH_BYTES || this.#options.nowMs() - this.#spaceMs >= SPACE_REFRESH_MS) {
       this.#refreshSpace()
+      return this.#wakeMain()
     }
-    this.#wakeMain()
+    const isForLane = this.#shared.leads && externalBytes === 0 && this.#shared.committed() === committedBefore
+    if (!isForLane) this.#wakeMain() // J6
   }
 
   /** Nothing has waited for a while: brings the mark and the free space up to date. */

@@ -276,8 +276,11 @@ export class ClusterLane {
   }
 
   #confirmed(position: number): void {
-    this.#shared.publishConfirmed(position)
-    if (this.#shared.claimWake()) this.#parts.tell({ kind: 'progress' })
+    const shared = this.#shared
+    const committedBefore = shared.committed()
+    shared.publishConfirmed(position)
+    const isForJournal = shared.leads && shared.committed() === committedBefore // journal J6
+    if (!isForJournal && shared.claimWake()) this.#parts.tell({ kind: 'progress' })
   }
 
   /** M1 */
