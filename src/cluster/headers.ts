@@ -8,8 +8,10 @@
  *   Trilog-End        likewise
  *   Trilog-Part       <index>/<count>            of a part
  *   Trilog-Successor  <node>                     of a resign message, if it names one
+ *   Trilog-Packed     zstd/<bytes>               of a body in fewer bytes, see packed-body.ts
  */
 import type { ClusterMessage, LogPlace } from './message.ts'
+import { PACKED_HEADER, unpacked } from './packed-body.ts'
 
 export type StreamMessage = ClusterMessage<Uint8Array>
 
@@ -74,8 +76,10 @@ export const FOREIGN: ClusterMessage<never> = {
 }
 
 /** Whatever stands in the stream. @param headers undefined: it has none */
-export const readMessage = (headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage =>
-  messageOf((name) => headers?.get(name) ?? '', body) ?? FOREIGN
+export function readMessage(headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage {
+  const header = (name: string): string => headers?.get(name) ?? ''
+  return messageOf(header, unpacked(header(PACKED_HEADER), body)) ?? FOREIGN
+}
 
 export const textOf = ({ position, chain }: LogPlace): string => `${position}/${chain.toString(16)}`
 

@@ -17,6 +17,7 @@ import { STREAM_BEGIN } from '../history.ts'
 import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
 import type { LogPlace } from '../message.ts'
+import { BodyPacker, PACKED_HEADER } from '../packed-body.ts'
 import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
 import { Replies } from './replies.ts'
 import { StreamReader } from './stream-reader.ts'
@@ -74,6 +75,7 @@ export class NatsStream {
   readonly #nowMs: () => number
   readonly #after: NatsStreamOptions['after']
   readonly #replies: Replies
+  readonly #packer = new BodyPacker()
   readonly #readers = new Set<StreamReader>()
   /** J3. Null: the last message was answered. */
   #unansweredSinceMs: number | null = null
@@ -117,7 +119,9 @@ export class NatsStream {
     for (const [name, value] of headersOf(message)) sent.set(name, value)
     sent.set('Nats-Expected-Last-Sequence', String(expectedLast))
     sent.set('Nats-Expected-Stream', this.name)
-    const body = message.body ?? NOTHING
+    const packed = message.body && this.#packer.pack(message.body)
+    if (packed) sent.set(PACKED_HEADER, packed.header)
+    const body = packed?.body ?? message.body ?? NOTHING
     const sentMs = this.#nowMs()
     try {
       const answer = await this.#replies.ask(this.#subject, body, sent)

@@ -100,6 +100,25 @@ describe(name, { skip }, () => {
     stop()
   })
 
+  it('keeps a large body in fewer bytes, and delivers it as it was', async () => {
+    const cluster = ofNewCluster()
+    const stream = await open(cluster)
+    const body = Buffer.alloc(100 << 10, 'again and ')
+    await stream.publish(0, { ...message(1), kind: 'frames', body })
+    const connection = await connect({ servers: server.url })
+    const { state } = await (await jetstreamManager(connection)).streams.info(stream.name)
+    await connection.close()
+    assert.ok(state.bytes < 10_000)
+    const bodies = [(await stream.lookUp(1))?.body]
+    const stop = await stream.follow(1, {
+      delivered: (messages) => bodies.push(...messages.map((delivered) => delivered.message.body)),
+      ended: () => {},
+    })
+    await eventually(() => bodies.length === 2)
+    stop()
+    for (const read of bodies) assert.deepEqual(Buffer.from(read!), body)
+  })
+
   it('says when the consumer that it reads by is gone, and reads again from where it is asked to', async () => {
     const stream = await open(ofNewCluster())
     await stream.publish(0, message(0))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { headers } from '@nats-io/transport-node'
-import type { Msg, Subscription } from '@nats-io/transport-node'
+import type { Msg, MsgCallback, Subscription } from '@nats-io/transport-node'
 import { Replies } from '../../../src/cluster/nats/replies.ts'
 import { TestClock } from './clock.ts'
 
@@ -10,7 +10,7 @@ const NOTHING = new Uint8Array(0)
 function asking() {
   const clock = new TestClock()
   const inboxes: string[] = []
-  let callback: (error: Error | null, message: Msg) => void = () => {}
+  let callback: MsgCallback<Msg> = () => {}
   const replies = new Replies({
     connection: {
       publish: (_subject, _body, options) => void inboxes.push(options!.reply!),
@@ -27,12 +27,10 @@ function asking() {
       (message) => message.string(),
       (error: unknown) => String(error),
     )
-  const answer = (subject: string, text: string, status = 0): void =>
-    callback(null, {
-      subject,
-      headers: status === 0 ? undefined : headers(status, 'said'),
-      string: () => text,
-    } as Msg) // what is looked at
+  const answer = (subject: string, text: string, status = 0): void => {
+    const said = status === 0 ? undefined : headers(status, 'said')
+    void callback(null, { subject, headers: said, string: () => text } as Msg) // what is looked at
+  }
   return { clock, replies, ask, inboxes, answer }
 }
 

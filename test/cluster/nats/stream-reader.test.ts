@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { headers } from '@nats-io/transport-node'
-import type { Msg, Subscription } from '@nats-io/transport-node'
+import type { Msg, MsgCallback, Subscription } from '@nats-io/transport-node'
 import { headersOf } from '../../../src/cluster/headers.ts'
 import { StreamReader } from '../../../src/cluster/nats/stream-reader.ts'
 import type { ReaderParts } from '../../../src/cluster/nats/stream-reader.ts'
@@ -15,7 +15,7 @@ const SILENT_MS = 2500
 async function reading() {
   const clock = new TestClock()
   const seen = { asked: [] as string[], delivered: [] as number[][], ended: 0, deleted: [] as string[] }
-  let callback: (error: Error | null, message: Msg) => void = () => {}
+  let callback: MsgCallback<Msg> = () => {}
   const parts: ReaderParts = {
     connection: {
       publish: (subject, payload) => {
