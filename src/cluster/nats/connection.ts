@@ -82,6 +82,43 @@ export async function connectTo(options: NodeConnectionOptions): Promise<NatsCon
   }
 }
 
+/**
+ * To the server of that name: by way of another one, a message and its acknowledgement take a step more each. Where no server has that name, or it cannot
+ * be used, any will do.
+ *
+ * @param connection is closed when another one takes its place
+ * @param name undefined: none is better than another
+ */
+export async function connectNear(
+  connection: NatsConnection,
+  options: NodeConnectionOptions,
+  name: string | undefined,
+): Promise<NatsConnection> {
+  const servers = [options.servers ?? []].flat()
+  let kept = connection
+  for (const server of servers) {
+    if (name === undefined || kept.info?.server_name === name) break
+    const first = [server, ...servers.filter((each) => each !== server)]
+    const other = await usable({ ...options, servers: first, noRandomize: true })
+    if (other === null) continue
+    await kept.close()
+    kept = other
+  }
+  return kept
+}
+
+/** Null: the server that can be reached is none that keeps a log. */
+async function usable(options: NodeConnectionOptions): Promise<NatsConnection | null> {
+  const connection = await connectTo(options).catch(() => null)
+  try {
+    if (connection !== null) checkServer(connection)
+    return connection
+  } catch {
+    await connection!.close()
+    return null
+  }
+}
+
 /** C1. @throws StoreError */
 export function checkServer({ info }: Pick<NatsConnection, 'info'>): void {
   const { version = '', max_payload: bytesMax = 0, jetstream: hasJetStream = false } = info ?? {}

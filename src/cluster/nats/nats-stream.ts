@@ -5,6 +5,7 @@
  * J2  nothing of the stream is changed that is there already: where it is not as it has to be, the start says which setting is wrong
  * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
  *     about the stream
+ * J4  it is spoken to by way of the server that leads it, when that one is among those that settings name
  */
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -18,7 +19,7 @@ import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { BodyPacker, PACKED_HEADER } from '../packed-body.ts'
-import { bodyBytesMaxOf, checkServer, connectTo } from './connection.ts'
+import { bodyBytesMaxOf, checkServer, connectNear, connectTo } from './connection.ts'
 import { Replies } from './replies.ts'
 import { StreamReader } from './stream-reader.ts'
 import type { Following } from './stream-reader.ts'
@@ -82,12 +83,13 @@ export class NatsStream {
 
   /** @throws StoreError that names the setting which is wrong; unavailable when no server answers */
   static async open(options: NatsStreamOptions): Promise<NatsStream> {
-    const connection = await connectTo(options.connection)
+    let connection = await connectTo(options.connection)
     try {
       checkServer(connection)
-      const manager = await jetstreamManager(connection, { timeout: REQUEST_MS, checkAPI: false })
-      const info = await findOrMake(manager, options)
-      return new NatsStream(connection, manager, options, checkStream(info, options))
+      const info = await findOrMake(await managerOf(connection), options)
+      const found = checkStream(info, options)
+      connection = await connectNear(connection, options.connection, info.cluster?.leader) // J4
+      return new NatsStream(connection, await managerOf(connection), options, found)
     } catch (error) {
       await connection.close()
       throw error
@@ -214,6 +216,9 @@ const NOTHING = new Uint8Array(0)
 
 const nameOf = ({ cluster, service }: NatsStreamOptions): string => `trilog-${cluster}-${service}`
 const subjectOf = ({ cluster, service }: NatsStreamOptions): string => `trilog.${cluster}.${service}`
+
+const managerOf = (connection: NatsConnection): Promise<JetStreamManager> =>
+  jetstreamManager(connection, { timeout: REQUEST_MS, checkAPI: false })
 
 /** J2 */
 async function findOrMake(manager: JetStreamManager, options: NatsStreamOptions): Promise<StreamInfo> {

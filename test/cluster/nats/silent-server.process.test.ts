@@ -1,5 +1,8 @@
 /** A NATS server that takes what it is sent and says nothing: its process hangs, or the network between loses what it answers. */
+import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import { connectionOptionsOf } from '../../../src/cluster/nats/connection.ts'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
@@ -58,6 +61,14 @@ describe(name, { skip }, () => {
     const ends = await stream.ends().catch(() => null)
     return ends !== null && (await stream.publish(ends.last, BEAT)).kind === 'stored'
   }
+
+  it('was the one that leads the stream', async () => {
+    await eventually(() => links.filter(({ connections }) => connections > 0).length === 1)
+    const connection = await connect({ servers: linked.servers[0]!.url })
+    const { cluster } = await (await jetstreamManager(connection)).streams.info(stream.name)
+    await connection.close()
+    assert.equal(`nats-${used() + 1}`, cluster?.leader)
+  })
 
   it('is left for another one', async () => {
     const link = links[used()]!
