@@ -42,7 +42,7 @@ export const REFUSALS = {
   empty_batch: permanent(400, GRPC.INVALID_ARGUMENT),
   batch_too_large: permanent(413, GRPC.INVALID_ARGUMENT),
   payload_too_large: permanent(413, GRPC.RESOURCE_EXHAUSTED),
-  request_timeout: retryable(408, GRPC.DEADLINE_EXCEEDED),
+  request_timeout: retryable(503, GRPC.DEADLINE_EXCEEDED), // not 408: OTLP exporters drop a batch that is refused with it
   invalid_query: permanent(400, GRPC.INVALID_ARGUMENT),
   invalid_page_limit: permanent(400, GRPC.INVALID_ARGUMENT),
   invalid_cursor: permanent(400, GRPC.INVALID_ARGUMENT),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { REFUSALS } from '../../src/logstore/refusals.ts'
 
-/** As the contract has them. */
+/** As the contract has them; `request_timeout` has one that OTLP exporters take for a reason to repeat a batch. */
 const BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   400: ['malformed_batch', 'empty_batch', 'invalid_query', 'invalid_page_limit', 'invalid_cursor'],
   401: ['missing_tenant', 'missing_credentials', 'invalid_credentials'],
@@ -14,7 +14,7 @@ const BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   429: ['record_quota_exceeded', 'byte_quota_exceeded', 'concurrency_exceeded'],
   500: ['bundle_read_failed'],
   502: ['object_storage_read_failed'],
-  503: ['wal_unavailable'],
+  503: ['wal_unavailable', 'request_timeout'],
   504: ['deadline_exceeded'],
 }
 const RETRYABLE_FROM = 429
