@@ -1,7 +1,7 @@
 /** docs/collector.md: its configurations, tried with a real Collector where one is installed; its policy, always. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { Client, credentials } from '@grpc/grpc-js'
@@ -62,15 +62,20 @@ async function assertDelivered(context: TestContext, collector: string, kind: 'p
   const file = `${directory}/collector.yaml`
   writeFileSync(file, configuration)
   const env = { ...process.env, COLLECTOR_QUEUE_DIR: `${directory}/queue` }
-  const child = spawn(collector, ['--config', file], { env, stdio: 'ignore' })
+  const log = `${directory}/collector.log`
+  const child = spawn(collector, ['--config', file], { env, stdio: ['ignore', 'ignore', openSync(log, 'w')] })
   context.after(() => child.kill('SIGKILL'))
   const records = Array.from({ length: RECORDS }, (_, i) => ({ timeUnixNano: String(i + 1) }))
+  const { http } = server.readyLine
+  await server.kill() // the Collector has the records on disk before the store is there again
   await send(port, encodeLogs(logsRequest(records, [text('service.name', 'collected')])))
+  await server.startAgain({ LOGSTORE_BIND_ADDRESS: http })
   await eventually(async () => {
     const query = { dataset: 'collected', page: { limit: 1 } }
     const reply = await server.request('/v1/query', query, { tenant: id, token: 'acme-admin' })
     return (reply.ok() as { matched_records: number }).matched_records === RECORDS
   })
+  assert.doesNotMatch(readFileSync(log, 'utf8'), /deprecated|Dropping data/)
 }
 
 describe('the page about the Collector', () => {
@@ -83,6 +88,11 @@ describe('the page about the Collector', () => {
       smoothQuota: true,
       deduplication: 'batches',
     })
+  })
+  it('has a Collector repeat a batch for as long as the store is down', () => {
+    for (const kind of ['policy', 'claims']) {
+      assert.match(blockOf(`yaml ${kind}`), /^ {4}retry_on_failure: \{ max_elapsed_time: 0s \}$/m)
+    }
   })
   const collector = findCollector()
   for (const kind of ['policy', 'claims'] as const) {
