@@ -85,18 +85,6 @@ export const bodyTimedOut = (why: TimeOut): Refusal =>
 /** The form in which the client of a route reads a refusal. */
 export type RefusalShape = 'json' | 'protobuf'
 
-const THROTTLED = 429
-const NEVER_FITS = 413
-
-/**
- * Clients that read protobuf are OTLP exporters. They go by the status alone: a batch that is refused with 429 they send again and again, also one that can
- * never fit.
- */
-function statusOf({ kind, retryable }: Refusal, shape: RefusalShape): number {
-  const { status } = REFUSALS[kind]
-  return shape === 'protobuf' && status === THROTTLED && !retryable ? NEVER_FITS : status
-}
-
 export function answerRefusal(
   exchange: Exchange,
   refused: Refusal,
@@ -104,8 +92,8 @@ export function answerRefusal(
   moreHeaders: readonly (readonly [string, string])[] = [],
 ): void {
   const { kind, message, retryable, retryAfterSeconds } = refused
-  const status = statusOf(refused, shape)
-  const throttles = retryable && (status === THROTTLED || status === 503)
+  const { status } = REFUSALS[kind]
+  const throttles = retryable && (status === 429 || status === 503)
   const headers = throttles
     ? ([...moreHeaders, ['retry-after', String(Math.max(1, retryAfterSeconds))]] as const)
     : moreHeaders

@@ -21,7 +21,6 @@ const server = await startForTests({
   policy: [
     policyTenant('acme', 'good', { records: 600, window_seconds: 3600 }, ['orders']),
     policyTenant('full', 'good', { records: 600, bytes: 20_000, window_seconds: 3600 }),
-    policyTenant('narrow', 'good', { records: 20, bytes: 5000, window_seconds: 3600 }),
   ],
 })
 
@@ -107,23 +106,6 @@ describe('a refusal on a protobuf route', () => {
     it(`of kind ${kind} is the JSON envelope for a client that accepts only that`, async () => {
       assertRefused(await request({ accept: 'application/json' }), status, kind, { retryable })
       assertRefused(await request({ accept: 'text/html, application/json;q=0.9' }), status, kind, { retryable })
-    })
-  }
-
-  for (const [kind, records, bytes] of [
-    ['record_quota_exceeded', 21, 10],
-    ['byte_quota_exceeded', 1, 6000],
-  ] as const) {
-    it(`of kind ${kind} has status 413 where the batch can never fit: exporters repeat what is refused with 429`, async () => {
-      const never = protobufLogs(
-        Array.from({ length: records }, () => ({ body: { stringValue: 'z'.repeat(bytes) } })),
-        { tenant: 'narrow' },
-      )
-      const options = { tenant: 'narrow', token: 'good' }
-      const reply = await server.request(LOGS, never, { ...options, headers: { 'content-type': PROTOBUF_TYPE } })
-      const { code, reason, retryAfterSeconds } = decodeStatus(reply.bytes)
-      assert.deepEqual([reply.status, reply.headers.get('retry-after')], [413, null])
-      assert.deepEqual([code, reason, retryAfterSeconds], [RESOURCE_EXHAUSTED, kind, null])
     })
   }
 
