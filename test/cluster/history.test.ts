@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { STREAM_BEGIN, StreamHistory } from '../../src/cluster/history.ts'
 import { LOG_BEGIN } from '../../src/cluster/message.ts'
 import type { LogPlace } from '../../src/cluster/message.ts'
-import { message } from './messages.ts'
-import type { Message } from './messages.ts'
+import { message } from '../support/cluster-messages.ts'
+import type { Message } from '../support/cluster-messages.ts'
 
 const at = (position: number): LogPlace => ({ position, chain: position + 1 })
 const epoch = (number: number, writer: string, begin = LOG_BEGIN): Message =>

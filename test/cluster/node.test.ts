@@ -6,8 +6,8 @@ import { LOG_BEGIN } from '../../src/cluster/message.ts'
 import type { LogPlace } from '../../src/cluster/message.ts'
 import { ClusterNode } from '../../src/cluster/node.ts'
 import type { ClusterAction } from '../../src/cluster/node.ts'
-import { message } from './messages.ts'
-import type { Message } from './messages.ts'
+import { message } from '../support/cluster-messages.ts'
+import type { Message } from '../support/cluster-messages.ts'
 
 const TIMES = { leaseMs: 2000, followMs: 3000, spreadMs: 0, beatMs: 500, ackMs: 400, lookMs: 300, pauseMs: 10 }
 const END: LogPlace = { position: 8, chain: 99 }

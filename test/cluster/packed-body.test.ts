@@ -4,7 +4,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { headersOf, readMessage } from '../../src/cluster/headers.ts'
 import { BodyPacker, PACKED_HEADER, unpacked } from '../../src/cluster/packed-body.ts'
 import { payloadOf } from '../support/log-harness.ts'
-import { message } from './messages.ts'
+import { message } from '../support/cluster-messages.ts'
 
 const LARGE_BYTES = 100 << 10
 const REPEATED = Buffer.alloc(LARGE_BYTES, 'what a log says again and again, ')

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { Publisher } from '../../src/cluster/publisher.ts'
 import type { PublisherAction, Settled } from '../../src/cluster/publisher.ts'
 import { LaneMeasures } from '../../src/cluster/lane/measures.ts'
-import { message as messageOf } from './messages.ts'
-import type { Message } from './messages.ts'
+import { message as messageOf } from '../support/cluster-messages.ts'
+import type { Message } from '../support/cluster-messages.ts'
 
 const TIMES = { ackMs: 100, lookMs: 50, pauseMs: 10 }
 

@@ -11,6 +11,7 @@ import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.t
 import { temporaryDirectory } from '../support/directories.ts'
 import { policyTenant } from '../support/logstore.ts'
 import { eventually } from '../support/waiting.ts'
+import { DRAGGED } from './dragged-files.ts'
 
 const SECRET = 'a-secret-that-stays-in-the-page'
 const API_KEY = 'an-api-key-of-the-broker'
@@ -26,14 +27,6 @@ const GRANTS = [
   'stream.consume',
   'stream.ack',
 ]
-
-/** In a folder that a visitor drags into the page. */
-const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-const DRAGGED = {
-  'docs/2026/report.json': Buffer.from('{"count":12345678901234567890,"price":1.50}'),
-  'docs/2026/pixel.png': Buffer.from(PIXEL, 'base64'),
-  'docs/notes.txt': Buffer.from('as they are: {"a" :1'),
-}
 
 const directory = temporaryDirectory()
 const fileOf = (name: string, content: object): string => {

@@ -5,8 +5,6 @@
  * A frame that cannot be read is passed over: a search that needs it reads it, and tells.
  */
 import { StoreError } from '../../errors.ts'
-import type { FrameNoter } from '../query/frame-grams.ts'
-import type { FrameReader } from '../query/frame-reader.ts'
 import { planQuery } from '../query/plan.ts'
 import type { SegmentIndex } from '../query/scan.ts'
 import { ActivePlaces, endOfUnit } from '../query/search-scan.ts'
@@ -15,14 +13,9 @@ import { placesOf } from '../query/segment-reader.ts'
 import type { Source } from '../query/segment-reader.ts'
 import type { QueryTask } from '../query/task.ts'
 import type { NoteRequest } from './tasks.ts'
-import type { WalkParts } from './time-walk.ts'
+import type { NoteParts, WalkParts } from './time-walk.ts'
 
 const NO_FILTER = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
-
-export interface NoteParts {
-  readonly noter: FrameNoter
-  readonly frames: FrameReader
-}
 
 /** @returns whether all that is committed was met */
 export function noteFrames(parts: WalkParts, { snapshot }: QueryTask<NoteRequest>): boolean {

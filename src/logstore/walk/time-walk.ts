@@ -8,8 +8,8 @@
  */
 import { Deadline } from '../query/deadline.ts'
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
-import type { NoteParts } from './note-walk.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
+import type { FrameNoter } from '../query/frame-grams.ts'
 import type { FrameReader } from '../query/frame-reader.ts'
 import { PageSelection } from '../query/page-selection.ts'
 import { inOrderOfPage } from '../query/page-order.ts'
@@ -33,6 +33,12 @@ export interface WalkBounds {
 }
 
 export const WALK_BOUNDS: WalkBounds = { candidates: 4096, run: 256, stepMs: 25, textMax: 512 * 1024 }
+
+/** Of the thread that notes frames for searches, see note-walk.ts. */
+export interface NoteParts {
+  readonly noter: FrameNoter
+  readonly frames: FrameReader
+}
 
 export interface WalkParts {
   readonly reader: SegmentReader

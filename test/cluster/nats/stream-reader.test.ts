@@ -5,7 +5,7 @@ import type { Msg, MsgCallback, Subscription } from '@nats-io/transport-node'
 import { headersOf } from '../../../src/cluster/headers.ts'
 import { StreamReader } from '../../../src/cluster/nats/stream-reader.ts'
 import type { ReaderParts } from '../../../src/cluster/nats/stream-reader.ts'
-import { message } from '../messages.ts'
+import { message } from '../../support/cluster-messages.ts'
 import { TestClock } from './clock.ts'
 
 const PAUSE_MS = 20
