@@ -80,6 +80,9 @@ export class BlockWriter {
   readonly #opaque: Buffer = Buffer.of(ROOT_OPAQUE)
   #rows = 0
   #shape: Shape | null = null
+  #lastShape = 0
+  /** By shape: the one of the record that came behind it last. */
+  readonly #nextShape: number[] = []
   #severities = 0
   readonly #severityRows = new Uint32Array(SEVERITY_BITS)
   readonly #visitor: TextVisitor | null
@@ -89,6 +92,9 @@ export class BlockWriter {
   readonly #numberColumns: (NumberColumnWriter | undefined)[] = []
   readonly #bytesColumns: (BytesColumnWriter | undefined)[] = []
   #groups = new Map<Group, number>()
+  /** Of the record that was added last, and its number in the block. */
+  #group: Group | null = null
+  #groupNumber = 0
   #usedShapes = new Map<number, number>()
   readonly #rowGroups = new Uint16Array(BLOCK_ROWS_MAX)
   readonly #rowShapes = new Uint16Array(BLOCK_ROWS_MAX)
@@ -144,19 +150,40 @@ export class BlockWriter {
     this.#timeHigh = timeHigh
     this.#timeLow = timeLow
     this.#entries[row] = entry
-    this.#rowGroups[row] = numberIn(this.#groups, group)
-    const cutter = this.cutter
-    cutter.cut(this.#source, start, end, group.root)
-    let shape = this.#shapes.numberOf(cutter.shape, cutter.shapeBytes)
-    if (shape < 0) {
-      shape = this.#shapes.numberOf(this.#opaque)
-      cutter.cutWhole(start, end, group.root)
+    if (group !== this.#group) {
+      this.#group = group
+      this.#groupNumber = numberIn(this.#groups, group)
     }
+    this.#rowGroups[row] = this.#groupNumber
+    const shape = this.#cut(start, end, group.root)
     this.#rowShapes[row] = numberIn(this.#usedShapes, shape)
     const plan = (this.#plans[shape] ??= this.#planOf(shape))
     this.#addValues(plan)
     if (id !== null) this.#ids.push([row, id])
     if (!this.#followsTrace(plan, trace, traceAt)) this.#traces.push([row, trace.slice(traceAt, traceAt + 4)])
+  }
+
+  /** The number of its shape. First it is taken to have the one that came last behind that of the record before. */
+  #cut(start: number, end: number, root: number): number {
+    const cutter = this.cutter
+    const expected = this.#nextShape[this.#lastShape] ?? -1
+    const known = expected < 0 ? null : this.#shapes.all[expected]!
+    let shape = expected
+    if (
+      known?.root !== root ||
+      root === ROOT_JSON ||
+      !cutter.cutAs(known.steps, known.kinds, this.#source, start, end)
+    ) {
+      cutter.cut(this.#source, start, end, root)
+      shape = this.#shapes.numberOf(cutter.shape, cutter.shapeBytes)
+      if (shape < 0) {
+        shape = this.#shapes.numberOf(this.#opaque)
+        cutter.cutWhole(start, end, root)
+      }
+    }
+    if (shape !== expected) this.#nextShape[this.#lastShape] = shape
+    this.#lastShape = shape
+    return shape
   }
 
   #addStep(timeHigh: number, timeLow: number): void {
@@ -181,7 +208,8 @@ export class BlockWriter {
 
   #addValues({ shape, columns, isSeverity }: ShapePlan): void {
     this.#shape = shape
-    const { first, second, kinds } = this.cutter
+    const { first, second } = this.cutter
+    const { kinds } = shape
     let severity = shape.root === ROOT_SPAN && !shape.isIrregular ? NO_SEVERITY : ANY_SEVERITY
     for (let i = 0; i < columns.length; i++) {
       const number = columns[i]!
@@ -274,6 +302,7 @@ export class BlockWriter {
     this.#severityRows.fill(0)
     this.#times.count = 0
     this.#groups = new Map()
+    this.#group = null
     this.#usedShapes = new Map()
     this.#ids = []
     this.#traces = []

@@ -185,7 +185,7 @@ export function writeTexts(
   ends: Uint32Array,
   count: number,
 ): void {
-  const lengths = new Float64Array(count)
+  if (lengths.length < count) lengths = new Float64Array(2 * count)
   let bytes = 0
   for (let i = 0; i < count; i++) bytes += lengths[i] = ends[i]! - starts[i]!
   writeNumbers(into, lengths, count)
@@ -203,6 +203,9 @@ export function readChoices(from: ByteReader, count: number, of: number): Uint16
   if (of > 1) readPlanes(from, values, count, of > 256 ? 2 : 1)
   return values
 }
+
+/** Used again: a column may have thousands of forms of few values. */
+let lengths = new Float64Array(4096)
 
 function writePlanes(into: ByteWriter, values: Uint32Array | Uint16Array, count: number, planes: number): void {
   into.reserve(planes * count)

@@ -93,11 +93,21 @@ function plainIds(
     const count = Math.min(RECORDS_PER_BATCH_MAX, to - first)
     const bodyStart = starts[first]!
     const numbers = new Map<number, number>()
-    const used = Uint16Array.from({ length: count }, (_, i) => {
-      const head = headOf[first + i]!
-      if (!numbers.has(head)) numbers.set(head, numbers.size)
-      return numbers.get(head)!
-    })
+    const used = new Uint16Array(count)
+    const someStarts = new Uint32Array(count)
+    const someEnds = new Uint32Array(count)
+    let head = -1
+    let number = 0
+    for (let i = 0; i < count; i++) {
+      someStarts[i] = starts[first + i]! - bodyStart
+      someEnds[i] = ends[first + i]! - bodyStart
+      if (headOf[first + i] !== head) {
+        head = headOf[first + i]!
+        number = numbers.get(head) ?? numbers.size
+        numbers.set(head, number)
+      }
+      used[i] = number
+    }
     const usedHeads = Buffer.alloc(HEAD_BYTES * numbers.size)
     for (const [head, number] of numbers) {
       heads.copy(usedHeads, HEAD_BYTES * number, HEAD_BYTES * head, HEAD_BYTES * (head + 1))
@@ -106,8 +116,8 @@ function plainIds(
     hasher.idsInto(
       some,
       body.subarray(bodyStart, ends[first + count - 1]),
-      Uint32Array.from({ length: count }, (_, i) => starts[first + i]! - bodyStart),
-      Uint32Array.from({ length: count }, (_, i) => ends[first + i]! - bodyStart),
+      someStarts,
+      someEnds,
       used,
       usedHeads,
       numbers.size,

@@ -47,8 +47,20 @@ const DEPTH_MAX = 24
 const SHAPE_BYTES_MAX = 8 * 1024
 const VALUES_MAX = 1024
 
-/** A record was cut in other pieces than a shape has. Thrown and caught here only. */
-const NO_SHAPE = new Error('a record without a shape')
+/** What writes a part of a record: bytes as they are, then a value. */
+export interface Step {
+  /** With a 0 where a length goes. */
+  readonly bytes: Buffer
+  /** Where in them the contents begin whose lengths these are. */
+  readonly opened: readonly number[]
+  /** Of the value; -1: there is none. */
+  readonly column: number
+  /** So many of the contents that were begun end behind the value, the last one first. */
+  closed: number
+}
+
+/** Of what cannot be read where it stands. */
+const NOTHING_THERE = -1
 
 export class RecordCutter {
   readonly shape = Buffer.allocUnsafeSlow(SHAPE_BYTES_MAX + 16)
@@ -61,8 +73,13 @@ export class RecordCutter {
   readonly kinds = new Uint8Array(VALUES_MAX)
   /** It was not cut: its one value is the whole record. */
   isWhole = false
-  #bytes: Uint8Array = this.shape
+  /** By depth: the messages around the one at hand, and where they end. */
+  readonly #messages: Uint8Array[] = []
+  readonly #ends = new Uint32Array(DEPTH_MAX)
+  /** Behind the number that was read last, and its words. */
   #at = 0
+  #low = 0
+  #high = 0
 
   /** Fills the fields above. @param root ROOT_… of what the bytes are */
   cut(bytes: Uint8Array, start: number, end: number, root: number): void {
@@ -70,120 +87,171 @@ export class RecordCutter {
     if (this.isWhole) this.cutWhole(start, end, root)
   }
 
+  /**
+   * As `cut`, if the record has a shape that is known and consists of fields; in less time, as its bytes are compared and not gathered.
+   *
+   * @param kinds of the values of the shape: those of the record, if it has the shape
+   * @returns whether it has; false: nothing is known of its values
+   */
+  cutAs(steps: readonly Step[], kinds: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+    const ends = this.#ends
+    let at = start
+    let depth = 0
+    let values = 0
+    for (let number = 0; number < steps.length; number++) {
+      const step = steps[number]!
+      const fixed = step.bytes
+      const { opened } = step
+      let from = 0
+      for (let i = 0; i < opened.length; i++) {
+        const lengthAt = opened[i]! - 1
+        for (; from < lengthAt; from++) if (bytes[at++] !== fixed[from]) return false
+        let length = at < end ? bytes[at++]! : 255
+        if (length >= 128) {
+          length = this.#shortNumber(bytes, at - 1, end)
+          if (length === NOTHING_THERE) return false
+          at = this.#at
+        }
+        ends[depth++] = at + length
+        from++
+      }
+      for (; from < fixed.length; from++) if (bytes[at++] !== fixed[from]) return false
+      if (step.column >= 0) {
+        const kind = kinds[values]!
+        if (kind === TEXT || kind === BYTES) {
+          this.first[values] = at
+          this.second[values++] = at = ends[depth - 1]!
+        } else {
+          if (!this.#readValue(bytes, at, end, kind)) return false
+          this.first[values] = this.#low
+          this.second[values++] = this.#high
+          at = this.#at
+        }
+      }
+      for (let left = step.closed; left > 0; left--) if (ends[--depth] !== at) return false
+    }
+    this.isWhole = false
+    this.valueCount = values
+    return at === end
+  }
+
   cutWhole(start: number, end: number, root: number): void {
     this.isWhole = true
     this.shape[0] = root === ROOT_JSON ? ROOT_JSON : ROOT_OPAQUE
     this.shapeBytes = 1
-    this.valueCount = 0
-    this.#putValue(start, end, root === ROOT_JSON ? TEXT : BYTES)
+    this.valueCount = 1
+    this.kinds[0] = root === ROOT_JSON ? TEXT : BYTES
+    this.first[0] = start
+    this.second[0] = end
   }
 
-  #cutFields(bytes: Uint8Array, start: number, end: number, root: number): boolean {
-    this.#bytes = bytes
-    this.#at = start
-    this.shape[0] = root
-    this.shapeBytes = 1
-    this.valueCount = 0
-    try {
-      this.#message(MESSAGES[root]!, end, 0)
-      return true
-    } catch (error) {
-      if (error === NO_SHAPE) return false
-      throw error
-    }
-  }
-
-  #message(message: number, end: number, depth: number): void {
-    if (depth > DEPTH_MAX) throw NO_SHAPE
-    const kinds = FIELD_KINDS[message]!
-    const bytes = this.#bytes
-    while (this.#at < end) {
-      let tag = bytes[this.#at]!
-      if (tag < 128) {
-        this.#at++
-        if (tag < 8) throw NO_SHAPE
-      } else tag = this.#longTag(end)
-      this.#putVarint(tag)
-      const kind = (tag < 256 ? kinds[tag]! : 0) || kindOfWireType(tag & 7)
-      if (kind === 0) throw NO_SHAPE
-      if (kind >= MESSAGE) {
-        const messageEnd = this.#lengthEnd(end)
-        this.#message(kind - MESSAGE, messageEnd, depth + 1)
+  /** False: it has no shape. One loop over all messages of the record, as calls and fields of objects took half of the time. */
+  #cutFields(bytes: Uint8Array, start: number, recordEnd: number, root: number): boolean {
+    const { shape, first, second, kinds } = this
+    const messages = this.#messages
+    const ends = this.#ends
+    let fields = FIELD_KINDS[MESSAGES[root]!]!
+    let end = recordEnd
+    let depth = 0
+    let at = start
+    let shapeAt = 1
+    let values = 0
+    shape[0] = root
+    for (;;) {
+      // Behind each field there is room for a tag and the end of a message.
+      if (shapeAt >= SHAPE_BYTES_MAX) return false
+      if (at === end) {
+        shape[shapeAt++] = 0
+        if (depth === 0) break
+        fields = messages[--depth]!
+        end = ends[depth]!
         continue
       }
-      switch (kind) {
-        case KEY: {
-          const keyEnd = this.#lengthEnd(end)
-          this.#putKey(this.#at, keyEnd)
-          this.#at = keyEnd
-          break
-        }
-        case TEXT:
-        case BYTES: {
-          const valueEnd = this.#lengthEnd(end)
-          this.#putValue(this.#at, valueEnd, kind)
-          this.#at = valueEnd
-          break
-        }
-        case TIME:
-        case DOUBLE:
-        case FIXED64:
-          this.#putValue(this.#word(end), this.#word(end), kind)
-          break
-        case FIXED32:
-          this.#putValue(this.#word(end), 0, kind)
-          break
-        default:
-          this.#number(end, kind)
+      let tag = bytes[at++]!
+      if (tag < 8) return false
+      if (tag < 128) shape[shapeAt++] = tag
+      else {
+        tag = this.#shortNumber(bytes, at - 1, end)
+        if (tag === NOTHING_THERE) return false
+        at = this.#at
+        shapeAt = putVarint(shape, shapeAt, tag)
       }
+      const kind = (tag < 256 ? fields[tag]! : 0) || kindOfWireType(tag & 7)
+      if (kind === TEXT || kind === BYTES || kind === KEY || kind >= MESSAGE) {
+        let length = at < end ? bytes[at++]! : 255
+        if (length >= 128) {
+          length = this.#shortNumber(bytes, at - 1, end)
+          at = this.#at
+        }
+        if (length === NOTHING_THERE || length > end - at) return false
+        if (kind >= MESSAGE) {
+          if (depth === DEPTH_MAX) return false
+          messages[depth] = fields
+          ends[depth++] = end
+          fields = FIELD_KINDS[kind - MESSAGE]!
+          end = at + length
+          continue
+        }
+        if (kind === KEY) {
+          shapeAt = putVarint(shape, shapeAt, length)
+          if (shapeAt + length > SHAPE_BYTES_MAX) return false
+          for (let i = 0; i < length; i++) shape[shapeAt + i] = bytes[at + i]!
+          shapeAt += length
+          at += length
+          continue
+        }
+        if (values === VALUES_MAX) return false
+        first[values] = at
+        at += length
+        second[values] = at
+      } else {
+        if (values === VALUES_MAX || kind === 0) return false
+        if (!this.#readValue(bytes, at, end, kind)) return false
+        first[values] = this.#low
+        second[values] = this.#high
+        at = this.#at
+      }
+      kinds[values++] = kind
     }
-    if (this.#at !== end) throw NO_SHAPE
-    this.#putByte(0)
+    this.shapeBytes = shapeAt
+    this.valueCount = values
+    return true
   }
 
-  #longTag(end: number): number {
-    let tag = 0
+  /** A number of up to 28 bits, in as few bytes as it needs. */
+  #shortNumber(bytes: Uint8Array, start: number, end: number): number {
+    let at = start
+    let number = 0
     for (let shift = 0; shift <= 21; shift += 7) {
-      if (this.#at >= end) throw NO_SHAPE
-      const byte = this.#bytes[this.#at++]!
-      tag |= (byte & 127) << shift
-      if (byte < 128) {
-        if (byte === 0) throw NO_SHAPE // in more bytes than it needs
-        return tag
-      }
-    }
-    throw NO_SHAPE
-  }
-
-  /** Behind the content whose length stands here; moves to its begin. */
-  #lengthEnd(end: number): number {
-    let length = 0
-    for (let shift = 0; shift <= 21; shift += 7) {
-      if (this.#at >= end) throw NO_SHAPE
-      const byte = this.#bytes[this.#at++]!
-      length |= (byte & 127) << shift
+      if (at >= end) return NOTHING_THERE
+      const byte = bytes[at++]!
+      number |= (byte & 127) << shift
       if (byte >= 128) continue
-      if ((byte === 0 && shift > 0) || length > end - this.#at) throw NO_SHAPE
-      return this.#at + length
+      if (byte === 0 && shift > 0) return NOTHING_THERE
+      this.#at = at
+      return number
     }
-    throw NO_SHAPE
+    return NOTHING_THERE
   }
 
-  #word(end: number): number {
-    const at = this.#at
-    if (at + 4 > end) throw NO_SHAPE
-    this.#at = at + 4
-    const bytes = this.#bytes
-    return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+  /** The words of a value that is a number. */
+  #readValue(bytes: Uint8Array, at: number, end: number, kind: number): boolean {
+    const length = kind === FIXED32 ? 4 : kind === TIME || kind === DOUBLE || kind === FIXED64 ? 8 : 0
+    if (length === 0) return this.#readNumber(bytes, at, end)
+    this.#at = at + length
+    this.#low = wordAt(bytes, at)
+    this.#high = length === 8 ? wordAt(bytes, at + 4) : 0
+    return this.#at <= end
   }
 
   /** A varint of up to 64 bits, in as few bytes as it needs. */
-  #number(end: number, kind: number): void {
+  #readNumber(bytes: Uint8Array, start: number, end: number): boolean {
+    let at = start
     let low = 0
     let high = 0
     for (let number = 0; number < 10; number++) {
-      if (this.#at >= end) throw NO_SHAPE
-      const byte = this.#bytes[this.#at++]!
+      if (at >= end) return false
+      const byte = bytes[at++]!
       const bits = byte & 127
       if (number < 4) low |= bits << (7 * number)
       else if (number === 4) {
@@ -192,36 +260,25 @@ export class RecordCutter {
       } else if (number < 9) high |= bits << (7 * number - 32)
       else high |= bits << 31
       if (byte >= 128) continue
-      if ((byte === 0 && number > 0) || (number === 9 && byte > 1)) throw NO_SHAPE
-      return this.#putValue(low >>> 0, high >>> 0, kind)
+      if ((byte === 0 && number > 0) || (number === 9 && byte > 1)) return false
+      this.#at = at
+      this.#low = low >>> 0
+      this.#high = high >>> 0
+      return true
     }
-    throw NO_SHAPE
+    return false
   }
+}
 
-  #putValue(first: number, second: number, kind: number): void {
-    if (this.valueCount === VALUES_MAX) throw NO_SHAPE
-    this.kinds[this.valueCount] = kind
-    this.first[this.valueCount] = first
-    this.second[this.valueCount++] = second
-  }
+function wordAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+}
 
-  #putByte(byte: number): void {
-    if (this.shapeBytes >= SHAPE_BYTES_MAX) throw NO_SHAPE
-    this.shape[this.shapeBytes++] = byte
-  }
-
-  #putVarint(value: number): void {
-    let left = value
-    for (; left >= 128; left >>>= 7) this.#putByte((left & 127) | 128)
-    this.#putByte(left)
-  }
-
-  #putKey(start: number, end: number): void {
-    const count = end - start
-    this.#putVarint(count)
-    if (this.shapeBytes + count > SHAPE_BYTES_MAX) throw NO_SHAPE
-    const { shape, shapeBytes } = this
-    for (let i = 0; i < count; i++) shape[shapeBytes + i] = this.#bytes[start + i]!
-    this.shapeBytes += count
-  }
+/** @returns where it ends */
+function putVarint(into: Uint8Array, start: number, value: number): number {
+  let at = start
+  let left = value
+  for (; left >= 128; left >>>= 7) into[at++] = (left & 127) | 128
+  into[at++] = left
+  return at
 }

@@ -28,18 +28,7 @@ import {
   kindOfWireType,
 } from './otlp-fields.ts'
 import { ROOT_JSON, ROOT_LOG, ROOT_OPAQUE } from './record-shape.ts'
-
-/** What writes a part of a record: bytes as they are, then a value. */
-interface Step {
-  /** With a 0 where a length goes. */
-  readonly bytes: Buffer
-  /** Where in them the contents begin whose lengths these are. */
-  readonly opened: readonly number[]
-  /** Of the value; -1: there is none. */
-  readonly column: number
-  /** So many of the contents that were begun end behind the value, the last one first. */
-  closed: number
-}
+import type { Step } from './record-shape.ts'
 
 export interface Column {
   readonly kind: number
@@ -55,8 +44,9 @@ export interface Shape {
   readonly root: number
   readonly bytes: Buffer
   readonly steps: readonly Step[]
-  /** The columns of its values, in their order. */
+  /** The columns of its values, in their order, and their kinds. */
   readonly columns: Uint16Array
+  readonly kinds: Uint8Array
   /** Names of the attributes of the record, in their order. */
   readonly attributes: readonly string[]
   /** A field that stands there once has a value twice: which of them counts is for the views of records to say. */
@@ -141,7 +131,8 @@ class Compiler {
     if (this.#static.length > 0) this.#step(-1)
     const columns = Uint16Array.from(this.#columns)
     const attributes = this.#attributes
-    return { root, bytes: this.#bytes, steps: this.#steps, columns, attributes, isIrregular: this.#isIrregular }
+    const kinds = Uint8Array.from(columns, (column) => this.#shapes.columns[column]!.kind)
+    return { root, bytes: this.#bytes, steps: this.#steps, columns, kinds, attributes, isIrregular: this.#isIrregular }
   }
 
   #message(message: number, place: Place, isRecord: boolean): void {

@@ -23,12 +23,33 @@ export const WHOLE = 3
 export const DIGITS_MAX = 15
 export const FORMS_MAX = 4096
 export const PLACEHOLDERS_MAX = 64
-export interface Form {
+export class Form {
   readonly bytes: Buffer
-  /** Kinds of its placeholders. */
+  /** Kinds of its placeholders, and where in the bytes they are. */
   readonly kinds: readonly number[]
-  /** What stands before, between and behind them. */
-  readonly pieces: readonly Buffer[]
+  readonly places: readonly number[]
+  #pieces: readonly Buffer[] | null = null
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+    const kinds: number[] = []
+    const places: number[] = []
+    for (let at = 0; at < bytes.byteLength; at++) {
+      const byte = bytes[at]!
+      if (byte === 0 || byte > WHOLE) continue
+      kinds.push(byte)
+      places.push(at)
+    }
+    this.kinds = kinds
+    this.places = places
+  }
+
+  /** What stands before, between and behind its placeholders. Made when a search asks: there may be thousands of forms. */
+  get pieces(): readonly Buffer[] {
+    return (this.#pieces ??= [...this.places, this.bytes.byteLength].map((end, i) =>
+      this.bytes.subarray(i === 0 ? 0 : this.places[i - 1]! + 1, end),
+    ))
+  }
 }
 
 /** The values of one placeholder of one form; numbers are read when they are asked for. */
@@ -120,7 +141,7 @@ export class TextColumn {
 
   form(number: number): Form {
     const [start, end] = [this.#formPlaces[2 * number]!, this.#formPlaces[2 * number + 1]!]
-    return (this.#forms[number] ??= formOf(this.#head.subarray(start, end)))
+    return (this.#forms[number] ??= new Form(this.#head.subarray(start, end)))
   }
 
   /** Before the first of the calls below. */
@@ -159,14 +180,16 @@ export class TextColumn {
 
   /** The value of a form that comes there as number `at`, as it stood in its record. */
   write(into: ByteWriter, form: number, at: number): void {
-    const { kinds, pieces } = this.form(form)
-    into.copy(pieces[0]!)
-    if (kinds.length === 0) return
+    const { bytes, places } = this.form(form)
+    if (places.length === 0) return into.copy(bytes)
     const variables = this.#variablesOf(form)
-    for (let i = 0; i < kinds.length; i++) {
+    let from = 0
+    for (let i = 0; i < places.length; i++) {
+      into.copy(bytes, from, places[i])
       variables[i]!.write(into, at)
-      into.copy(pieces[i + 1]!)
+      from = places[i]! + 1
     }
+    into.copy(bytes, from)
   }
 
   /** A value as it stood in its record. */
@@ -194,20 +217,6 @@ const NO_ENDS = new Uint32Array(0)
 function skipVariable(from: ByteReader, kind: number, count: number): void {
   if (kind === NUMBER) skipNumbers(from, count)
   else from.skip(sumNumbers(from, count))
-}
-
-function formOf(bytes: Buffer): Form {
-  const kinds: number[] = []
-  const pieces: Buffer[] = []
-  let start = 0
-  for (let at = 0; at < bytes.byteLength; at++) {
-    const byte = bytes[at]!
-    if (byte === 0 || byte > WHOLE) continue
-    kinds.push(byte)
-    pieces.push(bytes.subarray(start, at))
-    start = at + 1
-  }
-  return { bytes, kinds, pieces: [...pieces, bytes.subarray(start)] }
 }
 
 function writeDigits(into: ByteWriter, value: number): void {

@@ -18,6 +18,7 @@ import {
   writePairs,
   WordPairs,
 } from '../../../src/logstore/compact/number-columns.ts'
+import { ROOT_LOG, RecordCutter } from '../../../src/logstore/compact/record-shape.ts'
 import { Shapes } from '../../../src/logstore/compact/shapes.ts'
 import { TextColumn } from '../../../src/logstore/compact/text-column.ts'
 import { TextColumnWriter } from '../../../src/logstore/compact/text-column-writer.ts'
@@ -195,6 +196,40 @@ describe('a block', () => {
         }
       }),
       { numRuns: 100, seed },
+    )
+  })
+})
+
+describe('a record', () => {
+  it('is cut by a shape that is known exactly if it has that shape, into the same values', () => {
+    const other = fc.tuple(record, fc.option(fc.tuple(fc.nat(), fc.nat(255))))
+    fc.assert(
+      fc.property(record, fc.array(other, { minLength: 1, maxLength: 4 }), (first, others) => {
+        const shapes = new Shapes()
+        const [cut, byShape] = [new RecordCutter(), new RecordCutter()]
+        cut.cut(first, 0, first.byteLength, ROOT_LOG)
+        if (cut.isWhole) return
+        const shape = shapes.all[shapes.numberOf(cut.shape, cut.shapeBytes)]!
+        const changed = others.map(([bytes, change]) => {
+          if (change === null) return bytes
+          const copy = Buffer.from(first)
+          if (copy.byteLength > 0) copy[change[0] % copy.byteLength] = change[1]
+          return copy
+        })
+        for (const bytes of [first, ...changed]) {
+          const source = Buffer.concat([Buffer.from('x'), bytes, first])
+          const end = 1 + bytes.byteLength
+          cut.cut(source, 1, end, ROOT_LOG)
+          const isSame: boolean = !cut.isWhole && shape.bytes.equals(cut.shape.subarray(0, cut.shapeBytes))
+          assert.equal(byShape.cutAs(shape.steps, shape.kinds, source, 1, end), isSame)
+          if (!isSame) continue
+          assert.equal(byShape.valueCount, cut.valueCount)
+          assert.deepEqual(shape.kinds, cut.kinds.slice(0, cut.valueCount))
+          for (const words of ['first', 'second'] as const)
+            assert.deepEqual(byShape[words].slice(0, cut.valueCount), cut[words].slice(0, cut.valueCount))
+        }
+      }),
+      { numRuns: 400, seed },
     )
   })
 })
