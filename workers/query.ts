@@ -31,7 +31,7 @@ const SCAN_BYTES = 2 * MIB
 /** Notes of frames of a bucket. */
 const OWN_GRAMS_BYTES = 4 * MIB
 
-giveWay('question')
+giveWay()
 
 const { segmentsDirectory, grams: shared } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
