@@ -89,7 +89,7 @@ class Notes {
     Atomics.store(this.#head, GENERATION, generation)
   }
 
-  /** Of the thread that notes: the next frame is at or behind it. It outlives the thread. */
+  /** The next frame that has to be noted is at this position, or behind it. A thread that takes over goes on from here. */
   get position(): number {
     return this.#position[0]!
   }
@@ -244,7 +244,7 @@ export class FrameGrams {
   }
 }
 
-/** Of a thread that notes for itself. */
+/** For a thread that notes what it reads itself. */
 export function ownFrameGrams(bitsBytes: number): FrameGrams {
   const handle = createFrameGrams(bitsBytes)
   return new FrameGrams(handle, new FrameNoter(handle))
