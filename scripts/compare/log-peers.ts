@@ -38,13 +38,15 @@ const VICTORIA_LOGS = 'victoria-logs'
 const HOUR_NS = 3_600_000_000_000n
 const PAGE = 100
 const TO_DISK_MS = 8000
+/** Lines of the metrics of trilog when what was sent is indexed, and compacted but for the segment that is being written. */
+const AT_REST = [/^logstore_sidecars_pending 0$/m, /^logstore_compaction_debt_bytes 0$/m]
 
 interface Store {
   readonly name: string
   readonly server: Server
   readonly dataDirectory: string
   readonly ingest: { readonly path: string; readonly headers: OutgoingHttpHeaders }
-  /** What was sent is on disk, and found. */
+  /** What was sent is on disk, found, and in the form in which it stays. */
   settle(): Promise<void>
   /** The number that the answer says, or of its lines. */
   ask(question: Question): Promise<number>
@@ -115,8 +117,8 @@ async function startTrilog(directory: string, agent: Agent): Promise<Store> {
     send,
     async settle() {
       await until(server, async () => {
-        const metrics = await send('GET', '/metrics', '', {})
-        return /^logstore_sidecars_pending 0$/m.test(metrics.toString())
+        const metrics = (await send('GET', '/metrics', '', {})).toString()
+        return AT_REST.every((line) => line.test(metrics))
       })
     },
     async ask({ kind, word }) {
