@@ -109,8 +109,33 @@ export function* piecesOf(files: Files, path: string, from = 0): Generator<Buffe
   }
 }
 
+const SYNCED_BYTES = 1 << 20
+
 /**
- * A small file that is there whole or not at all, also after a power cut: written beside, synced, renamed, directory synced.
+ * Writes all parts at byte `at`, and syncs each MiB of the file as it becomes full: one sync of a long file would hold up the journal's on the same disk
+ * for as long as it takes. What is behind the last full MiB is left to the caller's sync.
+ */
+export function writeInTurns(file: OpenFile, parts: readonly Uint8Array[], at: number): void {
+  let waiting: Uint8Array[] = []
+  let end = at
+  for (const part of parts) {
+    for (let from = 0; from < part.byteLength;) {
+      const piece = part.subarray(from, from + SYNCED_BYTES - (end % SYNCED_BYTES))
+      waiting.push(piece)
+      from += piece.byteLength
+      end += piece.byteLength
+      if (end % SYNCED_BYTES !== 0) continue
+      file.writev(waiting, at)
+      file.fdatasync()
+      at = end
+      waiting = []
+    }
+  }
+  if (waiting.length > 0) file.writev(waiting, at)
+}
+
+/**
+ * A file that is there whole or not at all, also after a power cut: written beside, synced, renamed, directory synced.
  * `directory` exists.
  *
  * @param check reads what was written, before it gets its name; what it throws ends the attempt
@@ -124,7 +149,7 @@ export function publishFile(
 ): void {
   // oxlint-disable-next-line require-yield
   const write = function* (file: OpenFile): Steps<void> {
-    file.writev(parts, 0)
+    writeInTurns(file, parts, 0)
   }
   atOnce(publishInSteps(files, directory, name, write, check))
 }

@@ -6,7 +6,7 @@
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
  * K3  a file goes only when none of its segments has moved, durably
  */
-import { parentOf, publishInSteps } from './files.ts'
+import { parentOf, publishInSteps, writeInTurns } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedIn, mergedName } from './merged.ts'
 import type { MergedRange } from './merged.ts'
@@ -15,8 +15,6 @@ import { isStandInWhole, readStandIn } from './stand-in.ts'
 import type { Steps } from '../steps.ts'
 
 const PIECE_BYTES = 1 << 20
-/** Copied bytes are synced so often: a sync of all of them at the end would hold up the disk. */
-const SYNCED_BYTES = 4 << 20
 
 /** @param from the segments' directory that has the file; in the other one its segment has a directory @throws what the file system throws; Error when K1 or K2 does not hold */
 export function* copyMerged(files: Files, logId: number, range: MergedRange, from: string, to: string): Steps<void> {
@@ -30,8 +28,7 @@ export function* copyMerged(files: Files, logId: number, range: MergedRange, fro
     for (let at = 0; ;) {
       const have = source.read(piece, at)
       if (have === 0) return
-      file.writev([piece.subarray(0, have)], at)
-      if (Math.floor(at / SYNCED_BYTES) < Math.floor((at + have) / SYNCED_BYTES)) file.fdatasync()
+      writeInTurns(file, [piece.subarray(0, have)], at)
       at += have
       yield { phase: 'copying a merged bundle', done: at, total, unit: 'bytes' }
     }

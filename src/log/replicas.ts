@@ -15,7 +15,7 @@
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { makeDurableDirectory, publishInSteps, readWhole, withOpenFile } from './files.ts'
+import { makeDurableDirectory, publishInSteps, readWhole, withOpenFile, writeInTurns } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { copyMerged } from './merged-copy.ts'
@@ -30,8 +30,6 @@ import type { StandIn } from './stand-in.ts'
 
 const EQUALISING = 'making a directory of the log equal to the others'
 const PIECE_BYTES = 1 << 20
-/** Copied bytes are synced so often. */
-const SYNCED_BYTES = 4 << 20
 
 export interface RecoverDirectoriesOptions {
   readonly files: Files
@@ -315,7 +313,7 @@ class Replicas {
     }
   }
 
-  /** The segment's bytes from an offset to the end of its frames, and the footer. A sync of all of them at the end would take as long as they do. */
+  /** The segment's bytes from an offset to the end of its frames, and the footer. */
   *#copyBytes(replica: number, segment: RecoveredSegment, offset: number, to: OpenFile): Steps<void> {
     const end = segment.end - segment.base + (segment.sealed ? SEGMENT_FOOTER_BYTES : 0)
     const piece = Buffer.alloc(Math.min(PIECE_BYTES, end - offset))
@@ -324,8 +322,7 @@ class Replicas {
       for (let at = offset; at < end;) {
         const bytes = file.read(piece.subarray(0, Math.min(piece.byteLength, end - at)), at)
         if (bytes === 0) return
-        to.writev([piece.subarray(0, bytes)], at)
-        if (Math.floor(at / SYNCED_BYTES) < Math.floor((at + bytes) / SYNCED_BYTES)) to.fdatasync()
+        writeInTurns(to, [piece.subarray(0, bytes)], at)
         at += bytes
         yield { phase: EQUALISING, done: at - offset, total: end - offset, unit: 'bytes' }
       }

@@ -3,7 +3,7 @@
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import { crcOf } from '../../log/crc-of.ts'
-import { TEMPORARY_SUFFIX, publishInSteps, withOpenFile } from '../../log/files.ts'
+import { TEMPORARY_SUFFIX, publishInSteps, withOpenFile, writeInTurns } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { copyMerged } from '../../log/merged-copy.ts'
 import { mergedName } from '../../log/merged.ts'
@@ -89,7 +89,7 @@ function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<B
   let parts: Buffer[] = []
   let bytes = 0
   const write = (): void => {
-    file.writev(parts, at)
+    writeInTurns(file, parts, at)
     contentCrc = crcOf(parts, contentCrc)
     at += bytes
     parts = []

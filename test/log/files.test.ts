@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { publishFile, readWhole, writeInTurns } from '../../src/log/files.ts'
+import type { OpenFile } from '../../src/log/files.ts'
+import { SimFiles } from '../support/sim-files.ts'
+
+const MIB = 1 << 20
+
+/** The file, and how many bytes each of its syncs had to make durable. */
+function countingSyncs(file: OpenFile): { readonly file: OpenFile; readonly synced: number[] } {
+  const synced: number[] = []
+  let waiting = 0
+  const counting: OpenFile = {
+    read: (into, at) => file.read(into, at),
+    truncate: (bytes) => file.truncate(bytes),
+    size: () => file.size(),
+    close: () => file.close(),
+    writev(parts, at) {
+      for (const { byteLength } of parts) waiting += byteLength
+      file.writev(parts, at)
+    },
+    fdatasync() {
+      synced.push(waiting)
+      waiting = 0
+      file.fdatasync()
+    },
+  }
+  return { file: counting, synced }
+}
+
+const COUNTING = Buffer.from(Array.from({ length: 256 }, (_, index) => index))
+const bytesFrom = (from: number, count: number): Buffer => Buffer.alloc(from + count, COUNTING).subarray(from)
+
+describe('files of a log', () => {
+  function withDirectory(): SimFiles {
+    const files = new SimFiles({ seed: 1 })
+    files.makeDirectory('/data')
+    files.syncDirectory('/')
+    return files
+  }
+
+  it('a long write never leaves more than a MiB to one sync, and writes what it was given', () => {
+    const part = fc.record({ from: fc.nat(255), count: fc.oneof(fc.nat(100), fc.nat(2.5 * MIB)) })
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 4 }), fc.nat(3 * MIB), (specs, at) => {
+        const parts = specs.map(({ from, count }) => bytesFrom(from, count))
+        const { file, synced } = countingSyncs(withDirectory().create('/data/long'))
+        writeInTurns(file, parts, at)
+        file.fdatasync()
+        const whole = Buffer.concat(parts)
+        const written = Buffer.alloc(whole.byteLength)
+        assert.equal(file.read(written, at), whole.byteLength)
+        assert.ok(whole.equals(written))
+        assert.equal(
+          synced.reduce((sum, bytes) => sum + bytes, 0),
+          whole.byteLength,
+        )
+        assert.ok(synced.every((bytes) => bytes <= MIB))
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it('a published file of several MiB is there whole after a power cut', () => {
+    const files = withDirectory()
+    const parts = [bytesFrom(1, 100), bytesFrom(2, 2.5 * MIB), bytesFrom(3, MIB)]
+    publishFile(files, '/data', 'long', parts)
+    files.crash()
+    assert.ok(readWhole(files, '/data/long')!.equals(Buffer.concat(parts)))
+  })
+})
