@@ -1,16 +1,16 @@
 /**
  * How long do look-ups take in a large dataset while ingest goes on, and how long does a restart take?
  *
- *   node bench/query-latency.ts [--records 10000000] [--queries 1000] [--rate 50000] [--settled] [--data-dir DIR]
+ *   node bench/query-latency.ts [--records 10000000] [--queries 1000] [--rate 50000] [--settled] [--data-dir DIR | --keep DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset, then asks for what is not there, by record id, by trace id
  * and for pages of 100 by time range, one query at a time with pauses between, while the load tool sends `--rate` records/s: so the queries
  * meet whatever goes on beside them, segments that are closed and indexed among it. The first ones of each kind are shown apart: V8 compiles
- * then what a store that has been asked before has compiled. With `--settled`, what was stored is compacted first, as in a store that runs for long. Last, it restarts the store twice: after SIGTERM and after SIGKILL. Talks to this
- * machine only.
+ * then what a store that has been asked before has compiled. With `--settled`, what was stored is compacted first, as in a store that runs for long. With
+ * `--keep`, DIR is filled the first time only, and stays. Last, it restarts the store twice: after SIGTERM and after SIGKILL. Talks to this machine only.
  */
 import { randomInt } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,6 +28,7 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '50000' },
     settled: { type: 'boolean', default: false },
     'data-dir': { type: 'string', default: tmpdir() },
+    keep: { type: 'string' },
   },
 })
 const BATCH = 512
@@ -38,7 +39,9 @@ const PAUSE_MS_MAX = 10
 const FIRST_ROUNDS = 400
 const NO_TRACE = 'f'.repeat(32)
 const TOKEN = 'local-dev-token'
-const directory = mkdtempSync(join(values['data-dir'], 'trilog-query-latency-'))
+const { keep } = values
+if (keep !== undefined) mkdirSync(keep, { recursive: true })
+const directory = keep ?? mkdtempSync(join(values['data-dir'], 'trilog-query-latency-'))
 const ackedFile = join(directory, 'acked.tsv')
 const policy = servicePolicy(directory)
 
@@ -67,8 +70,10 @@ const collect = runInNewContext('gc') as NodeJS.GCFunction // what the flag defi
 try {
   const batches = Math.ceil(Number(values.records) / BATCH)
   let store = await start()
-  const filling = logLoad(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
-  console.log((await filling.output).trimEnd())
+  if (!existsSync(ackedFile)) {
+    const filling = logLoad(store.url, ['--batches', String(batches), '--seed', '7', '--acked-file', ackedFile])
+    console.log((await filling.output).trimEnd())
+  }
   if (values.settled) await store.compacted()
 
   const acked = readFileSync(ackedFile, 'utf8')
@@ -132,5 +137,5 @@ try {
   }
   await store.stop()
 } finally {
-  rmSync(directory, { recursive: true, force: true })
+  if (keep === undefined) rmSync(directory, { recursive: true, force: true })
 }
