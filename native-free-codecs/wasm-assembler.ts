@@ -60,11 +60,17 @@ const scalar =
 
 export const i32Add = scalar(0x6a)
 export const i32Subtract = scalar(0x6b)
+export const i32Multiply = scalar(0x6c)
 export const i32And = scalar(0x71)
 export const i32Or = scalar(0x72)
 export const i32Xor = scalar(0x73)
 export const i32ShiftLeft = (value: Code, bits: number): Code => [value, i32(bits), 0x74]
+/** By as many bits as the other expression says; zeros come in. */
+export const i32ShiftLeftBy = scalar(0x74)
+export const i32ShiftRightBy = scalar(0x76)
 export const i32RotateLeft = (value: Code, bits: number): Code => [value, i32(bits), 0x77]
+/** How many zeros the number has below its lowest one. */
+export const i32TrailingZeros = (value: Code): Code => [value, 0x68]
 /** Unsigned; 1 or 0. */
 export const i32Less = scalar(0x49)
 
@@ -85,6 +91,9 @@ const storeOf =
 /** Addresses of all loads and stores need no alignment; the offset, in bytes, is added to the address. */
 export const i32Load = loadOf(0x28)
 export const i32Store = storeOf(0x36)
+/** One byte. */
+export const i32Load8 = loadOf(0x2d)
+export const i32Store8 = storeOf(0x3a)
 export const i64Load = loadOf(0x29)
 /** One byte. */
 export const i64Load8 = loadOf(0x31)
@@ -94,6 +103,8 @@ export const i64Store = storeOf(0x37)
 export const when = (condition: Code, body: Code): Code => [condition, 0x04, 0x40, body, END]
 /** Runs the body, then again for as long as the condition is not 0. */
 export const doWhile = (body: Code, condition: Code): Code => [0x03, 0x40, body, condition, 0x0d, 0x00, END]
+/** Ends the function. */
+export const leave: Code = [0x0f]
 
 const simd = (opcode: number): Code => [0xfd, unsigned(opcode)]
 const binary =
@@ -128,6 +139,18 @@ export const subtract = binary(177)
 export const minimum = binary(182)
 export const shiftLeft = (value: Code, bits: number): Code => [value, i32(bits), simd(171)]
 export const shiftRight = (value: Code, bits: number): Code => [value, i32(bits), simd(173)]
+
+/** The lowest byte of a number in each of sixteen, of which the comparisons below give all ones or zero. */
+export const splatByte = (value: Code): Code => [value, simd(15)]
+export const bytesEqual = binary(35)
+export const bytesDiffer = binary(36)
+/** Unsigned. */
+export const bytesAtMost = binary(42)
+export const bytesSubtract = binary(113)
+/** 1 when any bit is set, else 0. */
+export const anyTrue = (value: Code): Code => [value, simd(83)]
+/** Bit i of the number is the highest of byte i. */
+export const highBits = (value: Code): Code => [value, simd(100)]
 
 /** Byte i of the result is byte order[i] of the value, both of 16 bytes. */
 export const swizzle: (value: Code, order: Code) => Code = binary(14)

@@ -8,11 +8,12 @@ import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { QueryEngine } from '../src/logstore/query/engine.ts'
-import { FrameGrams, ownFrameGrams } from '../src/logstore/query/frame-grams.ts'
+import { FrameGrams, FrameNoter, ownFrameGrams } from '../src/logstore/query/frame-grams.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
+import { NoteEngine, isNote } from '../src/logstore/query/note-frames.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
-import type { QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/query/task.ts'
+import type { NoteQuestion, QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/query/task.ts'
 import { SurveyEngine, isSurvey } from '../src/logstore/survey/engine.ts'
 import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
@@ -44,10 +45,12 @@ const grams = shared === null ? ownFrameGrams(OWN_GRAMS_BYTES) : new FrameGrams(
 const parts = { bundles, frames, scans, grams, nowMs: processNowMs }
 const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)
+const notes = shared === null ? null : new NoteEngine(parts, new FrameNoter(shared))
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
-export default function run(task: QueryTask | SurveyTask): QueryAnswer | HandedOver {
-  const answerNow = (): QueryAnswer => (isSurvey(task) ? surveys.run(task) : pages.run(task))
+export default function run(task: QueryTask | SurveyTask | QueryTask<NoteQuestion>): QueryAnswer | HandedOver {
+  const answerNow = (): QueryAnswer =>
+    isSurvey(task) ? surveys.run(task) : isNote(task) ? notes!.run(task) : pages.run(task)
   const answer = remote === null ? answerNow() : remote.during(task.remote!, task.deadlineAtMs, answerNow)
   if (answer.kind !== 'ok') return answer
   return handOver(answer, [answer.body.buffer])

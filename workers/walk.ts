@@ -7,7 +7,6 @@ import { RemoteFiles } from '../src/logstore/bucket/remote-files.ts'
 import { PieceCache } from '../src/logstore/compact/piece-cache.ts'
 import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
-import { FrameNoter } from '../src/logstore/query/frame-grams.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
 import { SegmentReader } from '../src/logstore/query/segment-reader.ts'
@@ -20,21 +19,18 @@ import { Walker } from '../src/logstore/walk/walker.ts'
 const MIB = 1024 * 1024
 /** Room for the frames of one run of candidates, which lie far from each other where many senders' times overlap. */
 const FRAMES_BYTES = 64 * MIB
-/** Frames that are noted pass through here, each once. */
-const NOTED_BYTES = 2 * MIB
 const BLOCKS_BYTES = 16 * MIB
 const PIECES_BYTES = 64 * MIB
 
 giveWay()
 
-const { segmentsDirectory, grams } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
+const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES), new PieceCache(PIECES_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const reader = new SegmentReader({ bundles, frames, scans: frames, grams: null })
-const notes = grams === null ? null : { noter: new FrameNoter(grams), frames: new FrameReader(bundles, NOTED_BYTES) }
-const walker = new Walker({ reader, frames, notes, bounds: WALK_BOUNDS, nowMs: processNowMs })
+const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */
 export default function run(task: WalkTask): WalkAnswer | HandedOver {

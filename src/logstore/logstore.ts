@@ -54,6 +54,7 @@ import { logStoreMetrics } from './metrics.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from './tenants/caller.ts'
 import { PolicyHolder } from './tenants/policy-holder.ts'
 import { createFrameGrams } from './query/frame-grams.ts'
+import { NoteAhead, noteStep } from './query/note-ahead.ts'
 import { QueryFront } from './query/query-front.ts'
 import { TURNS_OF_TENANTS } from './query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
@@ -301,8 +302,13 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
   )
   const counters = new QueryCounters()
   const expired = (tenant: string): Expired => expiredOf(policies.policy, tenant, clock.nowNs())
-  const { fronts: reads, notes } = await openReads(running, {
-    ask: { log, registry, logger, readErrors, expired, onIncident: repair, bucket, ...lead },
+  const ask = { log, registry, logger, readErrors, expired, onIncident: repair, bucket, ...lead }
+  const notes =
+    workerData.grams === null
+      ? null
+      : await running.open(() => new NoteAhead(clock, log, () => noteStep({ ...ask, jobs })))
+  const reads = await openReads(running, {
+    ask,
     policy: () => policies.policy,
     maxConcurrentReads: config.concurrentQueriesMax,
     counters,

@@ -42,6 +42,7 @@ import type { QueryEngineParts } from '../../src/logstore/query/engine.ts'
 import { FrameGrams, FrameNoter, ownFrameGrams } from '../../src/logstore/query/frame-grams.ts'
 import type { FrameGramsHandle } from '../../src/logstore/query/frame-grams.ts'
 import { FrameReader } from '../../src/logstore/query/frame-reader.ts'
+import { NoteEngine } from '../../src/logstore/query/note-frames.ts'
 import { OpenBundles } from '../../src/logstore/query/open-bundles.ts'
 import { SegmentReader } from '../../src/logstore/query/segment-reader.ts'
 import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query/request.ts'
@@ -106,7 +107,7 @@ export class TestStore {
   expired: Expired = NOTHING_EXPIRED
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
-  /** Of frames, by the walker for searches; null: searches note themselves. After a change `restart`. */
+  /** Of frames, by `note` for searches; null: searches note themselves. After a change `restart`. */
   notes: FrameGramsHandle | null = null
   #merged: Bundle[] = []
   #engine: QueryEngine
@@ -329,6 +330,22 @@ export class TestStore {
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }
 
+  /** Notes for searches all that is there. */
+  note(): void {
+    const notes = new NoteEngine(this.#engineParts(), new FrameNoter(this.notes!))
+    const task = {
+      tenant: '',
+      request: { kind: 'note', deadlineMs: 1000 },
+      deadlineAtMs: 1000,
+      snapshot: this.snapshot(),
+    } as const
+    for (;;) {
+      const answer = notes.run(task)
+      if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
+      if (Buffer.from(answer.body).toString() === 'true') return
+    }
+  }
+
   /** One step of a walk. */
   walk(
     tenant: string,
@@ -384,7 +401,6 @@ export class TestStore {
     return new Walker({
       reader: new SegmentReader({ bundles: this.#bundles, frames, scans: frames, grams: null }),
       frames,
-      notes: this.notes === null ? null : { noter: new FrameNoter(this.notes), frames: this.frameReader(4096) },
       bounds: BOUNDS,
       nowMs: () => this.clock.nowMs,
     })

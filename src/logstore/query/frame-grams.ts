@@ -2,28 +2,22 @@
  * What is remembered of the frames that are not compacted yet: which runs of four characters of words stand in their bodies. A search for a text with other
  * runs passes over the frame. Compacted blocks have filters of their own.
  *
- * One thread notes frames, ascending (src/logstore/walk/note-walk.ts); all threads that search read the notes, in shared memory. Each keeps for itself which
+ * One thread at a time notes frames, ascending (note-frames.ts); all threads that search read the notes, in shared memory. Each keeps for itself which
  * frame has which note. A thread that reads a bucket notes for itself what its searches read.
  *
  *   notes  a ring: position of the frame, where its bits are, and how many; by sequence numbers from TAIL to HEAD
- *   bits   a ring: by the hash of each run of GRAM bytes of words (ASCII_OF_WORD), in lower case
+ *   bits   a ring: by the hash of each run, see native-free-codecs/gram-bits.ts
  *
  * G1  a committed frame never changes while the log is of one generation. Notes of another one say nothing
  * G2  a frame is passed over only if none of the texts stands in it of which every match has one (`SearchMatcher.required`)
  * G3  bounded in bytes: the oldest notes go. TAIL moves before anything is overwritten, so what a note said holds if TAIL has not passed it since
  */
 import type { RecordBatch } from '../batch-frame.ts'
-import { LOWER } from '../search/byte-finder.ts'
-import { ASCII_OF_WORD } from '../search/words.ts'
+import { GRAM_BITS_MAX, GRAM_BYTES, gramHash, setGramBits } from '../../../native-free-codecs/gram-bits.ts'
 
-const GRAM = 4
-const HASH_FACTOR = 0x9e3779b1
 /** A bit for every four bytes: of a batch of logs, a tenth is set. */
 const BYTES_PER_BIT = 4
 const BITS_MIN = 1 << 8
-const BITS_MAX = 1 << 17
-/** In lower case; 0 for what is of no word. */
-const FOLDED = LOWER.map((lower, byte) => (ASCII_OF_WORD[byte] === 0 ? 0 : lower))
 
 // Words of the head.
 const HEAD = 0
@@ -34,7 +28,7 @@ const HEAD_WORDS = 4
 /** A batch of one record takes a note, too. */
 const NOTES = 16_384
 
-/** The runs of one text; a frame without one of them does not have the text. */
+/** The hashes of the runs of one text; a frame without one of them does not have the text. */
 type Grams = readonly number[]
 
 export type FrameGramsHandle = Readonly<Record<'head' | 'position' | 'notes' | 'bits', SharedArrayBuffer>>
@@ -133,12 +127,10 @@ export class FrameNoter {
     const { body } = batch
     if (batch.mayHaveEscapes) return
     let bitCount = BITS_MIN
-    while (bitCount < BITS_MAX && bitCount * BYTES_PER_BIT < body.byteLength) bitCount *= 2
+    while (bitCount < GRAM_BITS_MAX && bitCount * BYTES_PER_BIT < body.byteLength) bitCount *= 2
     const { head } = notes
     const at = this.#place(bitCount / 32)
-    const bits = notes.bits.subarray(at, at + bitCount / 32)
-    bits.fill(0)
-    setBits(bits, body, bitCount)
+    setGramBits(notes.bits.subarray(at, at + bitCount / 32), body)
     const slot = slotOf(head)
     notes.positions[slot] = position
     notes.ats[slot] = at
@@ -236,7 +228,7 @@ export class FrameGrams {
     const bitCount = notes.bitCounts[slot]!
     const shift = Math.clz32(bitCount) + 1
     const has = (gram: number): boolean => {
-      const bit = Math.imul(gram, HASH_FACTOR) >>> shift
+      const bit = gram >>> shift
       return (notes.bits[at + (bit >>> 5)]! & (1 << (bit & 31))) !== 0
     }
     const isWholeThere = grams.some((each) => each.every(has))
@@ -250,29 +242,12 @@ export function ownFrameGrams(bitsBytes: number): FrameGrams {
   return new FrameGrams(handle, new FrameNoter(handle))
 }
 
-function setBits(bits: Uint32Array, body: Uint8Array, bitCount: number): void {
-  const shift = Math.clz32(bitCount) + 1
-  let run = 0
-  let gram = 0
-  for (let at = 0; at < body.byteLength; at++) {
-    const byte = FOLDED[body[at]!]!
-    if (byte === 0) {
-      run = 0
-      continue
-    }
-    gram = (gram << 8) | byte
-    if (++run < GRAM) continue
-    const bit = Math.imul(gram, HASH_FACTOR) >>> shift
-    bits[bit >>> 5]! |= 1 << (bit & 31)
-  }
-}
-
 /** @param text ASCII, in lower case */
 function gramsOf(text: string): Grams {
   const grams: number[] = []
   for (const run of text.match(/[a-z0-9_]{4,}/g) ?? []) {
     const bytes = Buffer.from(run, 'latin1')
-    for (let at = 0; at + GRAM <= bytes.byteLength; at++) grams.push(bytes.readInt32BE(at))
+    for (let at = 0; at + GRAM_BYTES <= bytes.byteLength; at++) grams.push(gramHash(bytes.readInt32LE(at)))
   }
   return grams
 }

@@ -20,6 +20,11 @@ export interface Question {
   readonly filter?: Pick<QueryFilter, 'search'>
 }
 
+/** What came since the last one is noted for searches, or the first part of it (note-frames.ts). It is of no tenant; its answer is whether that was all. */
+export interface NoteQuestion extends Question {
+  readonly kind: 'note'
+}
+
 export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly tenant: string
   readonly request: Asked

@@ -4,14 +4,12 @@ import type { Logger } from '../../observability/logger.ts'
 import { JobPool } from '../../pipeline/jobs.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import { REMOTE_WALK_THREADS, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
-import { askThread } from '../query/query-front.ts'
-import { TURNS_OF_TENANTS, processNowMs } from '../query/task.ts'
+import { TURNS_OF_TENANTS } from '../query/task.ts'
 import type { QueryWorkerData } from '../query/task.ts'
 import { Places } from '../tenants/places.ts'
-import type { NoteRequest, WalkAnswer, WalkTask } from '../walk/tasks.ts'
+import type { WalkAnswer, WalkTask } from '../walk/tasks.ts'
 import { ExportFront } from './export-front.ts'
 import { JaegerFront } from './jaeger-front.ts'
-import { NoteAhead } from './note-ahead.ts'
 import type { ReadFronts } from './read-routes.ts'
 import { Readers } from './readers.ts'
 import type { ReaderParts } from './readers.ts'
@@ -25,18 +23,9 @@ export interface ReadsOptions extends Omit<ReaderParts, 'ask'> {
   readonly logger: Logger
 }
 
-/** A step takes some milliseconds, and may wait for others. */
-const NOTE_WITHIN_MS = 30_000
-const NO_TENANT = ''
 const NO_TAIL = 'LOGSTORE_QUERY_STORE=s3 answers from a bucket: ask the store that takes the records in for a tail'
 
-export interface Reads {
-  readonly fronts: ReadFronts
-  /** Null: nothing is noted of frames. */
-  readonly notes: NoteAhead | null
-}
-
-export async function openReads(running: Lifecycle, options: ReadsOptions): Promise<Reads> {
+export async function openReads(running: Lifecycle, options: ReadsOptions): Promise<ReadFronts> {
   const { ask, workerData, logger } = options
   const isRemote = ask.bucket !== null
   const jobs = await running.open(
@@ -53,14 +42,10 @@ export async function openReads(running: Lifecycle, options: ReadsOptions): Prom
   )
   const readers = new Readers({ ...options, ask: { ...ask, jobs } })
   const short = new Places(Infinity)
-  const fronts = {
+  return {
     exports: new ExportFront(readers, logger),
     tails: new TailFront(readers, ask.log, isRemote ? NO_TAIL : null),
     traces: new TraceFront(readers, short),
     jaeger: new JaegerFront(readers, short, logger),
   }
-  const note: NoteRequest = { kind: 'note', deadlineMs: NOTE_WITHIN_MS }
-  const step = () => askThread({ ...ask, jobs }, NO_TENANT, note, processNowMs())
-  const notes = workerData.grams === null ? null : await running.open(() => new NoteAhead(options.clock, step))
-  return { fronts, notes }
 }

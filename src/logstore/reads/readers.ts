@@ -29,7 +29,7 @@ export interface ReaderParts {
   readonly clock: ReaderClock
 }
 
-export interface ReaderClock {
+interface ReaderClock {
   /** Monotonic. */
   nowMs(): number
   /** Calls again and again until the returned function is called. */

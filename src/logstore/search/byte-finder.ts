@@ -2,9 +2,16 @@
  * Finds an ASCII text in bytes, whatever the case of either.
  *
  * Source: R. N. Horspool, "Practical fast searching in strings" (1980): the byte under the end of the text says how far it may be
- * moved. Only the first NEEDLE_BYTES_MAX bytes are looked for, so that no text makes it slower than that many looks at each byte.
+ * moved. Only the first SCANNED_TEXT_MAX bytes are looked for, so that no text makes it slower than that many looks at each byte. What is far is
+ * found by WebAssembly (native-free-codecs/text-scan.ts).
  */
-const NEEDLE_BYTES_MAX = 32
+import { SCANNED_BYTES_MAX, SCANNED_TEXT_MAX, TextScan } from '../../../native-free-codecs/text-scan.ts'
+
+/** What is within so many bytes is found sooner byte by byte. */
+const NEAR_BYTES = 192
+/** The first piece that is scanned; each next one is longer, as one that is copied for nothing costs time. */
+const PIECE_BYTES = 1024
+const PIECE_GROWTH = 4
 
 /** ASCII letters in lower case. */
 export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte))
@@ -12,10 +19,12 @@ export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41
 export class ByteFinder {
   readonly #needle: Uint8Array
   readonly #skip = new Uint8Array(256)
+  readonly #scan: TextScan
 
   /** @param text folded, ASCII, not empty */
   constructor(text: string) {
-    this.#needle = Buffer.from(text.slice(0, NEEDLE_BYTES_MAX), 'latin1')
+    this.#needle = Buffer.from(text.slice(0, SCANNED_TEXT_MAX), 'latin1')
+    this.#scan = new TextScan(this.#needle)
     const last = this.#needle.length - 1
     this.#skip.fill(this.#needle.length)
     for (let byte = 0; byte < 256; byte++) {
@@ -26,6 +35,24 @@ export class ByteFinder {
 
   /** Where it begins first in [from, end), or -1. It may be longer than what is looked for. */
   next(bytes: Uint8Array, from: number, end: number): number {
+    const nearEnd = from + NEAR_BYTES
+    if (end <= nearEnd) return this.#near(bytes, from, end)
+    const near = this.#near(bytes, from, nearEnd)
+    return near >= 0 ? near : this.#far(bytes, nearEnd - this.#needle.length + 1, end)
+  }
+
+  #far(bytes: Uint8Array, from: number, end: number): number {
+    const { length } = this.#needle
+    let pieceBytes = PIECE_BYTES
+    for (let at = from; at + length <= end; at += pieceBytes - length + 1) {
+      if (at > from) pieceBytes = Math.min(PIECE_GROWTH * pieceBytes, SCANNED_BYTES_MAX)
+      const hit = this.#scan.next(bytes.subarray(at, Math.min(end, at + pieceBytes)))
+      if (hit >= 0) return at + hit
+    }
+    return -1
+  }
+
+  #near(bytes: Uint8Array, from: number, end: number): number {
     const needle = this.#needle
     const skip = this.#skip
     const last = needle.length - 1

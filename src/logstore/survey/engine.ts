@@ -2,7 +2,7 @@
 import { Deadline } from '../query/deadline.ts'
 import type { QueryEngineParts } from '../query/engine.ts'
 import { SegmentReader } from '../query/segment-reader.ts'
-import type { QueryAnswer, QueryTask } from '../query/task.ts'
+import type { QueryAnswer, QueryTask, Question } from '../query/task.ts'
 import { BundleSummaries } from './bundle-summaries.ts'
 import { answerDatasets } from './datasets.ts'
 import { answerFields } from './fields.ts'
@@ -11,7 +11,7 @@ import type { SurveyQuestion, SurveyTask } from './question.ts'
 
 const KINDS: ReadonlySet<unknown> = new Set<SurveyQuestion['kind']>(['datasets', 'histogram', 'fields'])
 
-export const isSurvey = (task: QueryTask | SurveyTask): task is SurveyTask =>
+export const isSurvey = (task: QueryTask<Question>): task is SurveyTask =>
   'kind' in task.request && KINDS.has(task.request.kind)
 
 export class SurveyEngine {

@@ -58,12 +58,7 @@ export interface SpansRequest extends Timed {
   readonly limit: number
 }
 
-/** What came since the last step is noted for searches. It is of no tenant, and its body says only whether there is more. */
-export interface NoteRequest extends Timed {
-  readonly kind: 'note'
-}
-
-export type WalkRequest = ExportRequest | TailRequest | TraceRequest | DatasetsRequest | SpansRequest | NoteRequest
+export type WalkRequest = ExportRequest | TailRequest | TraceRequest | DatasetsRequest | SpansRequest
 export type WalkTask = QueryTask<WalkRequest>
 export type WalkAnswer = ThreadAnswer<WalkBody>
 
@@ -81,7 +76,7 @@ export interface WalkBody {
   readonly resume: Cursor | null
   /** For a tail. */
   readonly next: LogPlace
-  /** For a tail and for notes: of what was committed. */
+  /** For a tail: of what was committed. */
   readonly isAtEnd: boolean
   /** For datasets and spans. */
   readonly names: readonly string[]

@@ -9,7 +9,6 @@
 import { Deadline } from '../query/deadline.ts'
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
 import type { SegmentReader, Source } from '../query/segment-reader.ts'
-import type { FrameNoter } from '../query/frame-grams.ts'
 import type { FrameReader } from '../query/frame-reader.ts'
 import { PageSelection } from '../query/page-selection.ts'
 import { inOrderOfPage } from '../query/page-order.ts'
@@ -26,7 +25,7 @@ export interface WalkBounds {
   readonly candidates: number
   /** How many of them are read in a row at first. */
   readonly run: number
-  /** A step that took so long ends behind a run, or a frame. */
+  /** A step that took so long ends behind a run. */
   readonly stepMs: number
   /** A step that wrote so many characters has enough; one record more may be long. */
   readonly textMax: number
@@ -34,17 +33,9 @@ export interface WalkBounds {
 
 export const WALK_BOUNDS: WalkBounds = { candidates: 4096, run: 256, stepMs: 25, textMax: 512 * 1024 }
 
-/** Of the thread that notes frames for searches, see note-walk.ts. */
-export interface NoteParts {
-  readonly noter: FrameNoter
-  readonly frames: FrameReader
-}
-
 export interface WalkParts {
   readonly reader: SegmentReader
   readonly frames: FrameReader
-  /** Null: this thread does not note frames. */
-  readonly notes: NoteParts | null
   readonly bounds: WalkBounds
   /** The clock of the tasks' deadlines. */
   readonly nowMs: () => number

@@ -4,7 +4,6 @@ import { PartTexts } from '../query/render/record.ts'
 import type { QueryTask } from '../query/task.ts'
 import { eventId } from './event-id.ts'
 import { walkInLog } from './log-walk.ts'
-import { noteFrames } from './note-walk.ts'
 import { datasetsOf, spansStep } from './spans.ts'
 import { NOTHING } from './tasks.ts'
 import type { ExportRequest, TailRequest, WalkAnswer, WalkBody, WalkTask } from './tasks.ts'
@@ -37,8 +36,6 @@ export class Walker {
         return { ...NOTHING, names: datasetsOf(this.#parts, { ...task, request }) }
       case 'spans':
         return spansStep(this.#parts, { ...task, request })
-      case 'note':
-        return { ...NOTHING, isAtEnd: noteFrames(this.#parts, { ...task, request }) }
     }
   }
 

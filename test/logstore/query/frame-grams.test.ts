@@ -158,7 +158,7 @@ describe('what is remembered of frames', () => {
                   )
                 }
               }
-              if (isNotedAhead) while (!store.walk('', { kind: 'note', deadlineMs: 1000 }).isAtEnd);
+              if (isNotedAhead) store.note()
               for (const dataset of ['orders', 'payments'])
                 for (const search of [...words, '-order']) {
                   const filter = { search, start_time_unix_nano: `${from}`, end_time_unix_nano: `${from + length}` }

@@ -1,0 +1,111 @@
+/**
+ * Has what comes noted for searches (note-frames.ts), so that they need not read it: from a search on until none came for a while, and otherwise when
+ * little comes. A store that takes in much and is never searched pays nothing; one at rest has what is not compacted noted once. Main thread.
+ *
+ * N1  one step at a time, so that questions, which the same threads answer, wait for one step at most
+ */
+const FOLLOW_EVERY_MS = 200
+const FOLLOWS_FOR_MS = 60_000
+const LOOK_EVERY_MS = 1000
+/** Little is less between two looks: to note it takes half a millisecond of processor. */
+const LITTLE_BYTES = 1024 * 1024
+
+import { isRefusal } from '../tenants/caller.ts'
+import { askThread } from './query-front.ts'
+import type { AskParts } from './query-front.ts'
+import { processNowMs } from './task.ts'
+import type { NoteQuestion } from './task.ts'
+
+export interface NoteClock {
+  /** Monotonic. */
+  nowMs(): number
+  /** Calls again and again until the returned function is called. */
+  every(intervalMs: number, task: () => void): () => void
+}
+
+/** What a step noted: part of what is there, or all of it; nothing when it was refused, and comes again with the next look. */
+export type Noted = 'part' | 'all' | 'nothing'
+
+/** What of the log is there to be noted. */
+export interface NotedLog {
+  readonly committed: number
+  readonly generation: number
+}
+
+/** A step takes some milliseconds, and may wait for others. */
+const NOTE: NoteQuestion = { kind: 'note', deadlineMs: 30_000 }
+const NO_TENANT = ''
+
+/** Has a query thread do a step. */
+export async function noteStep(parts: AskParts<NoteQuestion, Uint8Array>): Promise<Noted> {
+  const isAll = await askThread(parts, NO_TENANT, NOTE, processNowMs())
+  if (isRefusal(isAll)) return 'nothing'
+  return Buffer.from(isAll).toString() === 'true' ? 'all' : 'part'
+}
+
+export class NoteAhead {
+  readonly #clock: NoteClock
+  readonly #log: NotedLog
+  readonly #step: () => Promise<Noted>
+  #stopLooking: () => void
+  /** Searches came, and may come again until `#untilMs`. */
+  #isFollowing = false
+  #untilMs = 0
+  /** At the last look. */
+  #committed = 0
+  /** Everything before it was met in this generation of the log. */
+  #noted: NotedLog = { committed: 0, generation: -1 }
+  #running: Promise<void> | null = null
+  #closed = false
+
+  /** @param step notes what came since the last one, or the first part of it */
+  constructor(clock: NoteClock, log: NotedLog, step: () => Promise<Noted>) {
+    this.#clock = clock
+    this.#log = log
+    this.#step = step
+    this.#stopLooking = clock.every(LOOK_EVERY_MS, () => this.#look())
+  }
+
+  /** A search was answered. */
+  searched(): void {
+    if (this.#closed) return
+    this.#untilMs = this.#clock.nowMs() + FOLLOWS_FOR_MS
+    if (this.#isFollowing) return
+    this.#isFollowing = true
+    this.#lookEvery(FOLLOW_EVERY_MS)
+    this.#look()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#stopLooking()
+    await this.#running
+  }
+
+  #lookEvery(intervalMs: number): void {
+    this.#stopLooking()
+    this.#stopLooking = this.#clock.every(intervalMs, () => this.#look())
+  }
+
+  #look(): void {
+    if (this.#isFollowing && this.#clock.nowMs() > this.#untilMs) {
+      this.#isFollowing = false
+      this.#lookEvery(LOOK_EVERY_MS)
+    }
+    const { committed, generation } = this.#log
+    const isLittle = committed - this.#committed < LITTLE_BYTES
+    this.#committed = committed
+    const isNoted = committed === this.#noted.committed && generation === this.#noted.generation
+    if (isNoted || !(this.#isFollowing || isLittle)) return
+    this.#running ??= this.#catchUp({ committed, generation }).finally(() => (this.#running = null))
+  }
+
+  /** N1 */
+  async #catchUp(to: NotedLog): Promise<void> {
+    while (!this.#closed) {
+      const noted = await this.#step()
+      if (noted === 'all') this.#noted = to
+      if (noted !== 'part') return
+    }
+  }
+}

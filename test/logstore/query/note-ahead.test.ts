@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { NoteAhead } from '../../../src/logstore/query/note-ahead.ts'
+import type { Noted } from '../../../src/logstore/query/note-ahead.ts'
+import { turn } from '../../support/turn.ts'
+
+const MUCH = 50_000_000
+
+/** A clock, a log and steps that the test moves by hand. */
+function world() {
+  const its = {
+    nowMs: 0,
+    log: { committed: 0, generation: 0 },
+    look: null as (() => void) | null,
+    everyMs: 0,
+    steps: 0,
+    answer: 'all' as Noted,
+  }
+  const clock = {
+    nowMs: () => its.nowMs,
+    every: (everyMs: number, run: () => void) => {
+      Object.assign(its, { look: run, everyMs })
+      return () => void (its.look = null)
+    },
+  }
+  const notes = new NoteAhead(clock, its.log, async () => {
+    its.steps++
+    return its.answer
+  })
+  const look = async (came = 0): Promise<number> => {
+    its.log.committed += came
+    its.look?.()
+    await turn()
+    return its.steps
+  }
+  return { its, notes, look }
+}
+
+describe('what comes is noted for searches', () => {
+  it('whatever comes, from a search on until none came for a while', async () => {
+    const { its, notes, look } = world()
+    assert.equal(await look(MUCH), 0)
+    notes.searched()
+    await turn()
+    assert.equal(its.steps, 1, 'at once')
+    assert.equal(await look(MUCH), 2)
+    its.nowMs = 59_000
+    assert.equal(await look(MUCH), 3)
+    notes.searched()
+    const often = its.everyMs
+    its.nowMs = 119_000
+    assert.equal(await look(MUCH), 4)
+    its.nowMs = 119_001
+    assert.equal(await look(MUCH), 4)
+    assert(its.everyMs > often, 'it looks less often')
+    notes.searched()
+    await turn()
+    assert.equal(its.steps, 5)
+  })
+
+  it('without searches when little comes, and once what came before', async () => {
+    const { its, look } = world()
+    assert.equal(await look(MUCH), 0)
+    assert.equal(await look(1000), 1)
+    assert.equal(await look(), 1, 'all is noted')
+    assert.equal(await look(1000), 2)
+    its.log.generation++
+    assert.equal(await look(), 3)
+    assert.equal(await look(MUCH), 3)
+    assert.equal(await look(), 4)
+  })
+
+  it('step by step until all is noted, and after a refusal with the next look', async () => {
+    const { its, look } = world()
+    its.answer = 'part'
+    its.log.committed = 1000
+    its.look!()
+    await Promise.resolve()
+    assert(its.steps >= 1)
+    its.answer = 'nothing'
+    await turn()
+    const before = its.steps
+    its.answer = 'all'
+    assert.equal(await look(), before + 1)
+    assert.equal(await look(), before + 1)
+  })
+
+  it('closes when the step under way has ended', async () => {
+    const { its, notes } = world()
+    its.answer = 'part'
+    its.log.committed = 1000
+    its.look!()
+    await notes.close()
+    const { steps } = its
+    notes.searched()
+    assert.deepEqual([its.look, its.steps], [null, steps])
+  })
+})
