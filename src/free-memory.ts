@@ -11,7 +11,7 @@ import { runInNewContext } from 'node:vm'
  * Frees the memory that the bytes lie in; every view of it is empty from then on. Call it only if nothing else uses that memory. What may be of
  * the pool that Node cuts small buffers from is left to the collection.
  */
-export function freeMemory({ buffer }: Uint8Array<ArrayBuffer>): void {
+export function freeMemory({ buffer }: ArrayBufferView<ArrayBuffer>): void {
   if (buffer.byteLength > Buffer.poolSize) buffer.transfer(0)
 }
 

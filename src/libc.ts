@@ -1,7 +1,7 @@
 /**
  * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 3 mallopt, man 3 malloc_trim, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix
  */
 import assert from 'node:assert/strict'
 import type Koffi from 'koffi'
@@ -22,6 +22,7 @@ const RWF_NOWAIT = 8
 const SYS_CACHESTAT = 451
 const PAGE_BYTES = 4096
 const MADV_DONTNEED = 4
+const M_MMAP_THRESHOLD = -3
 const ENOSYS = 38
 const EOPNOTSUPP = 95
 const RLIMIT_NOFILE = 7
@@ -50,6 +51,8 @@ const cachestatRange = new BigUint64Array(2)
 /** struct cachestat: pages in the cache, and four other counts. */
 const cachestat = new BigUint64Array(5)
 const madvise = libc.func('int madvise(uint64_t, size_t, int)')
+const mallopt = libc.func('int mallopt(int, int)')
+const mallocTrim = libc.func('int malloc_trim(size_t)')
 const memcpyToAddress = libc.func('uint64_t memcpy(void *, void *, size_t)')
 const getrlimit = libc.func('int getrlimit(int, _Out_ uint64_t *)')
 const fcntl = libc.func('int fcntl(int, int, int)')
@@ -105,6 +108,19 @@ export function clearMemory(memory: Buffer): void {
   if (!isTakenBack) return void memory.fill(0)
   memory.fill(0, 0, from)
   memory.fill(0, to)
+}
+
+/**
+ * From here on memory of so many bytes or more is the system's again as soon as it is freed, in all threads. By itself the C library raises this bound
+ * to the largest that was freed, up to 32 MiB, and then keeps what is free of each thread.
+ */
+export function giveBackFrom(bytes: number): void {
+  assert(mallopt(M_MMAP_THRESHOLD, bytes) === 1)
+}
+
+/** Gives the system the pages that the C library keeps of freed memory, of all threads. They are new when they are used again. */
+export function giveBackFreed(): void {
+  mallocTrim(0)
 }
 
 /** memcpy returns the first pointer. */

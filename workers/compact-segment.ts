@@ -3,6 +3,7 @@
  * but for what is urgent.
  */
 import { performance } from 'node:perf_hooks'
+import { giveBackFreed } from '../src/libc.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
 import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/compactor.ts'
@@ -16,6 +17,14 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
 let givesWay = false
 
 export default function run(job: BackgroundJob): BackgroundResult {
+  try {
+    return runJob(job)
+  } finally {
+    giveBackFreed()
+  }
+}
+
+function runJob(job: BackgroundJob): BackgroundResult {
   const isStoppable = 'stop' in job
   if (!givesWay && (isStoppable || !job.isUrgent)) {
     giveWay()

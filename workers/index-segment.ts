@@ -1,4 +1,5 @@
 /** One sealed segment in, its sidecar published beside it. Keeps only scratch memory between tasks. Gives way to ingest, but keeps up with it. */
+import { giveBackFreed } from '../src/libc.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { IndexBuilder } from '../src/logstore/index/builder.ts'
 import { indexSegment } from '../src/logstore/index/publish.ts'
@@ -14,5 +15,6 @@ export default function run(task: IndexSegmentTask): IndexedSegmentFacts {
     return indexSegment(nodeFiles, builder, task)
   } finally {
     builder.discard()
+    giveBackFreed()
   }
 }

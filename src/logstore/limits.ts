@@ -31,6 +31,9 @@ export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
 /** For compacted bundles: blocks that were read, and the tables that list them. */
 export const IDEMPOTENCY_PIECES_BYTES = 32 * MIB
 
+/** Freed memory of so many bytes goes back to the system at once. Below, threads use it again, and the rest goes back once for a segment. */
+export const GIVE_BACK_BYTES = 4 * MIB
+
 /** Bodies between their arrival and their answer: room for the largest some times over. */
 export const ARENA_BYTES_MIN = 64 * MIB
 export const ARENA_LARGEST_BODIES = 4

@@ -13,6 +13,7 @@ import { ClusterSight } from '../cluster-membership.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { StoreError } from '../errors.ts'
+import { giveBackFrom } from '../libc.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
@@ -47,7 +48,13 @@ import { GatewayBudget } from './ingest/gateway-budget.ts'
 import { Ingest } from './ingest/ingest.ts'
 import { windowLength } from './ingest/seen-records.ts'
 import { DecodeSupervisor } from './ingest/supervisor.ts'
-import { QUERY_QUEUE_MAX, QUERY_THREADS, REMOTE_QUERY_THREADS, FRAME_GRAMS_BYTES } from './limits.ts'
+import {
+  GIVE_BACK_BYTES,
+  QUERY_QUEUE_MAX,
+  QUERY_THREADS,
+  REMOTE_QUERY_THREADS,
+  FRAME_GRAMS_BYTES,
+} from './limits.ts'
 import { Lead } from './lead.ts'
 import { memberOf, retentionClock } from './membership.ts'
 import { logStoreMetrics } from './metrics.ts'
@@ -92,6 +99,7 @@ export interface LogStore extends OpenService {
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
+  giveBackFrom(GIVE_BACK_BYTES)
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger, dependencies.audit)
   const running = new Lifecycle()

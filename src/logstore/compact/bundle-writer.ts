@@ -26,27 +26,27 @@ const LISTED_MAX = 1 << 20
 
 /** Where the finished blocks of a bundle are until their place in its file is known. */
 export interface BlockStore {
-  add(filter: Buffer, columns: readonly Buffer[]): void
+  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void
   /** In the order of the blocks. */
-  filters(): Iterable<Buffer>
-  columns(): Iterable<Buffer>
+  filters(): Iterable<Buffer<ArrayBuffer>>
+  columns(): Iterable<Buffer<ArrayBuffer>>
 }
 
 /** For bundles that are small enough. */
 export class BlocksInMemory implements BlockStore {
-  readonly #filters: Buffer[] = []
-  readonly #columns: Buffer[] = []
+  readonly #filters: Buffer<ArrayBuffer>[] = []
+  readonly #columns: Buffer<ArrayBuffer>[] = []
 
-  add(filter: Buffer, columns: readonly Buffer[]): void {
+  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void {
     this.#filters.push(filter)
     this.#columns.push(...columns)
   }
 
-  filters(): Iterable<Buffer> {
+  filters(): Iterable<Buffer<ArrayBuffer>> {
     return this.#filters
   }
 
-  columns(): Iterable<Buffer> {
+  columns(): Iterable<Buffer<ArrayBuffer>> {
     return this.#columns
   }
 }
@@ -220,7 +220,7 @@ export class BundleWriter {
   }
 
   /** The content, part after part. Called once, after the last block. */
-  *finish(facts: BundleFacts, placesOf: PlacesOf): Iterable<Buffer> {
+  *finish(facts: BundleFacts, placesOf: PlacesOf): Iterable<Buffer<ArrayBuffer>> {
     assert.equal(this.#rows, this.#rowOf.length)
     const directory = new ByteWriter()
     this.#shapes.write(directory)

@@ -74,7 +74,7 @@ export interface CompactHead {
   readonly identity: number
 }
 
-export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'>): Buffer {
+export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'>): Buffer<ArrayBuffer> {
   const bytes = Buffer.alloc(COMPACT_HEAD_BYTES)
   MAGIC.copy(bytes)
   bytes.writeUInt32LE(COMPACT_VERSION, 8)

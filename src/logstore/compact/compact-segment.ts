@@ -11,6 +11,7 @@
  * W4  a replica directory that has no stand-in, or one of before expired records were taken from it, as a process died, gets that of the primary
  */
 import { StoreError } from '../../errors.ts'
+import { freeMemory } from '../../free-memory.ts'
 import { fileBytes, readWhole, withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { removeUnusedMerged } from '../../log/merged-copy.ts'
@@ -96,22 +97,32 @@ function write(files: Files, task: CompactTask, rest: () => void): CompactResult
   const { logId, base, end, directories } = task
   const primary = directories[0]!
   if (files.exists(`${primary}/${QUARANTINE_NAME}`)) return { kind: 'left', reason: 'it has damaged ranges' } // W3
-  return withOpenFile(files, `${primary}/${RECORDS_NAME}`, (file) =>
-    writeRecords(files, task, readSegmentRecords(file, logId, base, end), rest),
-  )
+  return withOpenFile(files, `${primary}/${RECORDS_NAME}`, (file) => {
+    const records = readSegmentRecords(file, logId, base, end)
+    if (records === null) return { kind: 'left', reason: 'it has frames that cannot be compacted' } // W3
+    let content: readonly Buffer<ArrayBuffer>[] | null = null
+    try {
+      const bytesBefore = bytesIn(files, primary)
+      content = compactContent(records, bytesBefore, rest)
+      if (content === null) return { kind: 'left', reason: 'it is of too many small datasets' }
+      return publish(files, task, records, bytesBefore, content, rest)
+    } finally {
+      // Else they would be there until V8 collects all of the thread's heap, most likely beside those of the next segment.
+      content?.forEach(freeMemory)
+      records.free()
+    }
+  })
 }
 
-function writeRecords(
+function publish(
   files: Files,
   { base, directories }: CompactTask,
-  records: SegmentRecords | null,
+  records: SegmentRecords,
+  bytesBefore: number,
+  content: readonly Buffer<ArrayBuffer>[],
   rest: () => void,
 ): CompactResult {
   const primary = directories[0]!
-  if (records === null) return { kind: 'left', reason: 'it has frames that cannot be compacted' } // W3
-  const bytesBefore = bytesIn(files, primary)
-  const content = compactContent(records, bytesBefore, rest)
-  if (content === null) return { kind: 'left', reason: 'it is of too many small datasets' }
   const parts = [encodeStandInHeader(records.footer, content), ...content]
   const bytesAfter = parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
   if (bytesAfter >= bytesBefore) return { kind: 'left', reason: 'it would become no smaller' }

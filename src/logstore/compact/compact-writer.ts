@@ -12,7 +12,7 @@ export function compactContent(
   records: SegmentRecords,
   originalBytes: number,
   rest: () => void,
-): readonly Buffer[] | null {
+): readonly Buffer<ArrayBuffer>[] | null {
   const { index, count } = records
   if (blocksAtMost(index.partitionCount, count, records.bytes) > BLOCKS_MAX) return null
   const writer = new BundleWriter(count, new BlocksInMemory())

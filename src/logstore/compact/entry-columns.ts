@@ -1,24 +1,48 @@
 /** What an index says of the entries of a segment, in columns: taken by compaction, which looks nothing up. */
+import assert from 'node:assert/strict'
+import { freeMemory } from '../../free-memory.ts'
 import type { EntrySink } from '../index/index-frame.ts'
 
-const ENTRIES_AT_FIRST = 1 << 16
+const BYTES_OF_ENTRY = 4 * 4 + 4 * 4 + 3 * 4 + 2 * 2 + 1
 
 export class EntryColumns implements EntrySink {
   count = 0
   /** When the last batch was received, ns since the Unix epoch. */
   receivedUntil = 0
   /** Four words an entry; of the trace zeros where it has none. */
-  idWords = new Uint32Array(4 * ENTRIES_AT_FIRST)
-  traceWords = new Uint32Array(4 * ENTRIES_AT_FIRST)
-  timeHigh = new Uint32Array(ENTRIES_AT_FIRST)
-  timeLow = new Uint32Array(ENTRIES_AT_FIRST)
-  frameOffset = new Uint32Array(ENTRIES_AT_FIRST)
-  recordNumber = new Uint16Array(ENTRIES_AT_FIRST)
-  partition = new Uint16Array(ENTRIES_AT_FIRST)
-  signal = new Uint8Array(ENTRIES_AT_FIRST)
+  readonly idWords: Uint32Array
+  readonly traceWords: Uint32Array
+  readonly timeHigh: Uint32Array
+  readonly timeLow: Uint32Array
+  readonly frameOffset: Uint32Array
+  readonly recordNumber: Uint16Array
+  readonly partition: Uint16Array
+  readonly signal: Uint8Array
+  readonly #memory: ArrayBuffer
   readonly #partitions: { readonly tenant: string; readonly dataset: string }[] = []
   readonly #numbers = new Map<string, number>()
   #published = 0
+
+  /** @param capacity room for so many entries; the system gives memory for those that come */
+  constructor(capacity: number) {
+    const memory = new ArrayBuffer(capacity * BYTES_OF_ENTRY)
+    let at = 0
+    const take = (bytes: number): number => (at += bytes) - bytes
+    this.#memory = memory
+    this.idWords = new Uint32Array(memory, take(16 * capacity), 4 * capacity)
+    this.traceWords = new Uint32Array(memory, take(16 * capacity), 4 * capacity)
+    this.timeHigh = new Uint32Array(memory, take(4 * capacity), capacity)
+    this.timeLow = new Uint32Array(memory, take(4 * capacity), capacity)
+    this.frameOffset = new Uint32Array(memory, take(4 * capacity), capacity)
+    this.recordNumber = new Uint16Array(memory, take(2 * capacity), capacity)
+    this.partition = new Uint16Array(memory, take(2 * capacity), capacity)
+    this.signal = new Uint8Array(memory, take(capacity), capacity)
+  }
+
+  /** Its columns are empty from then on. */
+  free(): void {
+    freeMemory(new Uint8Array(this.#memory))
+  }
 
   get partitionCount(): number {
     return this.#partitions.length
@@ -50,7 +74,7 @@ export class EntryColumns implements EntrySink {
     _recordBytes: number,
     signal: number,
   ): void {
-    if (this.count === this.timeHigh.length) this.#grow()
+    assert(this.count < this.timeHigh.length)
     const entry = this.count++
     for (let word = 0; word < 4; word++) {
       this.idWords[4 * entry + word] = ids[idAt + word]!
@@ -69,24 +93,4 @@ export class EntryColumns implements EntrySink {
     this.#published = this.count
     this.receivedUntil = Math.max(this.receivedUntil, receivedHigh * 2 ** 32 + receivedLow)
   }
-
-  #grow(): void {
-    this.idWords = longer(this.idWords, Uint32Array)
-    this.traceWords = longer(this.traceWords, Uint32Array)
-    this.timeHigh = longer(this.timeHigh, Uint32Array)
-    this.timeLow = longer(this.timeLow, Uint32Array)
-    this.frameOffset = longer(this.frameOffset, Uint32Array)
-    this.recordNumber = longer(this.recordNumber, Uint16Array)
-    this.partition = longer(this.partition, Uint16Array)
-    this.signal = longer(this.signal, Uint8Array)
-  }
-}
-
-function longer<Column extends Uint32Array | Uint16Array | Uint8Array>(
-  column: Column,
-  make: new (length: number) => Column,
-): Column {
-  const twice = new make(2 * column.length)
-  twice.set(column)
-  return twice
 }

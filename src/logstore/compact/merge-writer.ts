@@ -27,7 +27,7 @@ export class BlocksInFile implements BlockStore {
     this.#file = file
   }
 
-  add(filter: Buffer, columns: readonly Buffer[]): void {
+  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void {
     const parts = [filter, ...columns].filter(({ byteLength }) => byteLength > 0)
     this.#file.writev(parts, this.#at)
     const bytes = columns.reduce((sum, { byteLength }) => sum + byteLength, 0)
@@ -36,11 +36,11 @@ export class BlocksInFile implements BlockStore {
     this.#at += filter.byteLength + bytes
   }
 
-  *filters(): Iterable<Buffer> {
+  *filters(): Iterable<Buffer<ArrayBuffer>> {
     for (const { at, filterBytes } of this.#places()) yield this.#read(at, filterBytes)
   }
 
-  *columns(): Iterable<Buffer> {
+  *columns(): Iterable<Buffer<ArrayBuffer>> {
     for (const { at, filterBytes, columnBytes } of this.#places()) yield this.#read(at + filterBytes, columnBytes)
   }
 
@@ -53,7 +53,7 @@ export class BlocksInFile implements BlockStore {
     }
   }
 
-  #read(at: number, bytes: number): Buffer {
+  #read(at: number, bytes: number): Buffer<ArrayBuffer> {
     const into = Buffer.allocUnsafe(bytes)
     if (bytes > 0 && this.#file.read(into, at) !== bytes)
       throw new Error('a file of blocks is shorter than it was written')

@@ -6,6 +6,7 @@
  */
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
+import { freeMemory } from '../../free-memory.ts'
 import { errorCode } from '../../log/files.ts'
 import type { BundleFile } from '../index/segment-files.ts'
 import type { ByteReader } from './byte-reader.ts'
@@ -32,14 +33,20 @@ export interface Piece {
 export type PieceFacts = Omit<Piece, 'at'>
 
 export interface WrittenPiece {
-  readonly bytes: Buffer
+  readonly bytes: Buffer<ArrayBuffer>
   readonly rawBytes: number
 }
 
-/** A copy of the bytes, compressed if that makes them shorter. */
+/**
+ * A copy of the bytes, compressed if that makes them shorter. By itself zlib gives 16 KiB after 16 KiB, which are left for a collection. Here it gives
+ * all of it in one, whose memory is freed, and what is kept until the bundle is whole takes no more than its bytes.
+ */
 export function compressed(raw: Buffer): WrittenPiece {
-  const bytes = zstdCompressSync(raw, LEVEL)
-  return bytes.byteLength < raw.byteLength ? { bytes, rawBytes: raw.byteLength } : asItIs(raw)
+  const written = zstdCompressSync(raw, { ...LEVEL, chunkSize: Math.max(raw.byteLength, CHUNK_BYTES_MIN) })
+  const piece =
+    written.byteLength < raw.byteLength ? { bytes: Buffer.from(written), rawBytes: raw.byteLength } : asItIs(raw)
+  freeMemory(written)
+  return piece
 }
 
 /** A copy of the bytes. */

@@ -9,6 +9,7 @@ import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { OpenFile } from '../../log/files.ts'
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
+import { freeMemory } from '../../free-memory.ts'
 import { readFooter, scanFrames } from '../../log/read.ts'
 import { SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, segmentName } from '../../log/segment-format.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
@@ -35,6 +36,8 @@ export interface SegmentRecords {
   readonly explicitIds: ReadonlyMap<number, Uint32Array>
   /** The bytes of the records of these entries; valid until the next call. @throws StoreError when they are others than before (S1) */
   read(entries: Uint32Array): RecordBytes
+  /** Frees the memory of all of this. */
+  free(): void
 }
 
 /** Records in memory. */
@@ -64,7 +67,9 @@ export function readSegmentRecords(file: OpenFile, logId: number, base: number, 
       isWhole = false
     },
   })
-  return isWhole ? { footer, bytes: file.size(), ...loader.result() } : null
+  if (isWhole) return { footer, bytes: file.size(), ...loader.result() }
+  loader.free()
+  return null
 }
 
 class Loader {
@@ -73,11 +78,13 @@ class Loader {
   #source = Buffer.allocUnsafeSlow(1 << 16)
   /** Checksums of records whose ids are explicit. */
   readonly #checksums = new Map<number, number>()
-  readonly #active = new EntryColumns()
+  readonly #active = new EntryColumns(SEGMENT_ENTRIES_MAX)
   readonly #indexer = new FrameIndexer()
-  readonly #start = new Uint32Array(SEGMENT_ENTRIES_MAX)
-  readonly #end = new Uint32Array(SEGMENT_ENTRIES_MAX)
-  readonly #group = new Uint32Array(SEGMENT_ENTRIES_MAX)
+  /** By entry: begins, ends, groups. */
+  readonly #places = new Uint32Array(3 * SEGMENT_ENTRIES_MAX)
+  readonly #start = this.#places.subarray(0, SEGMENT_ENTRIES_MAX)
+  readonly #end = this.#places.subarray(SEGMENT_ENTRIES_MAX, 2 * SEGMENT_ENTRIES_MAX)
+  readonly #group = this.#places.subarray(2 * SEGMENT_ENTRIES_MAX)
   readonly #groups = new GroupTable()
   readonly #explicitIds = new Map<number, Uint32Array>()
 
@@ -98,7 +105,14 @@ class Loader {
       groups: this.#groups.groups,
       explicitIds: this.#explicitIds,
       read: (entries: Uint32Array) => this.#read(entries),
+      free: () => this.free(),
     }
+  }
+
+  free(): void {
+    this.#active.free()
+    freeMemory(this.#places)
+    freeMemory(this.#source)
   }
 
   #read(entries: Uint32Array): RecordBytes {
@@ -134,6 +148,7 @@ class Loader {
     if (end + bytes <= this.#source.byteLength) return
     const larger = Buffer.allocUnsafeSlow(Math.max(end + bytes, 2 * this.#source.byteLength))
     this.#source.copy(larger, 0, 0, end)
+    freeMemory(this.#source)
     this.#source = larger
   }
 

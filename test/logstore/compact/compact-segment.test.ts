@@ -141,6 +141,16 @@ describe('compacting a segment', () => {
     assert(points > 3, `${points} points`)
   })
 
+  it('keeps nothing of what it took for it, before any collection', (context) => {
+    const store = bundleOf(context)
+    const files = new SimFiles({ seed: 1 })
+    copyInto(files, store)
+    const before = process.memoryUsage().arrayBuffers
+    assert.equal(compactSegment(files, { ...taskOf(store), kind: 'write' }, () => {}).kind, 'written')
+    const kept = process.memoryUsage().arrayBuffers - before
+    assert(kept < 16 * 1024 * 1024, `${kept} bytes`) // the columns of a segment take 32 MB
+  })
+
   it('leaves a segment as it is in which a frame is damaged', (context) => {
     const store = bundleOf(context)
     const files = new SimFiles({ seed: 1 })
