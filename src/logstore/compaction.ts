@@ -11,6 +11,7 @@ import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { BundlesOptions } from './bundles.ts'
 import { adoptCompacted } from './compact/adopt.ts'
+import { THREAD_HEAP } from './limits.ts'
 import { adoptMerged } from './compact/adopt-merged.ts'
 import { Compactor } from './compact/compactor.ts'
 import type { BackgroundJob, BackgroundResult, CompactorParts } from './compact/compactor.ts'
@@ -56,6 +57,7 @@ export async function openCompaction(
       threads: 1,
       threadsAtStart: 0,
       queueMax: 1,
+      resourceLimits: THREAD_HEAP,
     })
   return running.open(
     () =>

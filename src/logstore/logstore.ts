@@ -53,6 +53,7 @@ import {
   QUERY_QUEUE_MAX,
   QUERY_THREADS,
   REMOTE_QUERY_THREADS,
+  THREAD_HEAP,
   FRAME_GRAMS_BYTES,
 } from './limits.ts'
 import { Lead } from './lead.ts'
@@ -305,6 +306,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
         threads: bucket === null ? QUERY_THREADS : REMOTE_QUERY_THREADS,
         queueMax: QUERY_QUEUE_MAX,
         workerData,
+        resourceLimits: THREAD_HEAP,
         turns: TURNS_OF_TENANTS,
       }),
   )

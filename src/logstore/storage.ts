@@ -27,6 +27,7 @@ import {
   INDEX_QUEUE_MAX,
   LOG_RING_BYTES_MIN,
   SEGMENT_ENTRIES_MAX,
+  THREAD_HEAP,
 } from './limits.ts'
 
 export const SEGMENTS_NAME = 'bundles'
@@ -89,6 +90,7 @@ export async function openStorage(context: StorageContext): Promise<Storage> {
         threads: 1,
         threadsAtStart: 0, // most starts come long before a segment is full
         queueMax: INDEX_QUEUE_MAX,
+        resourceLimits: THREAD_HEAP,
       }),
   )
   const bundles = await openBundles(running, {

@@ -9,6 +9,7 @@
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
+import { THREAD_HEAP } from '../limits.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
 import type {
   DecodeLaneControl,
@@ -101,6 +102,7 @@ export class DecodeLane {
       name: 'logstore decode',
       filename: LANE_FILE,
       workerData: data,
+      resourceLimits: THREAD_HEAP,
       onMessage: (message) => this.#hear(message as DecodeLaneMessage), // workers/decode.ts posts nothing else
       onDeath: (error) => {
         for (const { lane } of this.#preparing) void lane.terminate()

@@ -3,7 +3,7 @@ import type { Lifecycle } from '../../lifecycle.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { JobPool } from '../../pipeline/jobs.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
-import { REMOTE_WALK_THREADS, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
+import { REMOTE_WALK_THREADS, THREAD_HEAP, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
 import { TURNS_OF_TENANTS } from '../query/task.ts'
 import type { QueryWorkerData } from '../query/task.ts'
 import { Places } from '../tenants/places.ts'
@@ -37,6 +37,7 @@ export async function openReads(running: Lifecycle, options: ReadsOptions): Prom
         threadsAtStart: 0, // many stores are only queried
         queueMax: WALK_QUEUE_MAX,
         workerData,
+        resourceLimits: THREAD_HEAP,
         turns: TURNS_OF_TENANTS,
       }),
   )
