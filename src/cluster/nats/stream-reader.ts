@@ -38,7 +38,7 @@ export interface ReaderParts {
 }
 
 /** Little beside the lease, much beside the time between two messages. */
-const PAUSE_MS = 20
+const PAUSE_MS = 50
 /** Until the server ends a request that waits. */
 const WAIT_MS = 4000
 const HEARTBEAT_MS = 1000

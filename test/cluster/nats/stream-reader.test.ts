@@ -8,7 +8,7 @@ import type { ReaderParts } from '../../../src/cluster/nats/stream-reader.ts'
 import { message } from '../../support/cluster-messages.ts'
 import { TestClock } from './clock.ts'
 
-const PAUSE_MS = 20
+const PAUSE_MS = 50
 const SILENT_MS = 2500
 
 /** A reader, and a server that the test plays. */
