@@ -7,6 +7,7 @@
  *     [16]  head      bytes ever released, mod 2^32; stored only by the consumer; a waiting producer sleeps on it
  *     [32]  signal    +1 for every wake of the consumer, which sleeps on it
  *     [48]  consumer is waiting (0 or 1)
+ *     [49]  bytes in use that it waits for; 0: any message
  *     [64]  producer is waiting (0 or 1)
  *   data, capacityBytes, a power of two:  |....head######tail....|   # published, not yet released
  *
@@ -31,6 +32,7 @@ const TAIL = 0
 const HEAD = 16
 const SIGNAL = 32
 export const CONSUMER_WAITS = 48
+const AWAITED_BYTES = 49
 const PRODUCER_WAITS = 64
 const CONTROL_BYTES = 80 * 4
 const HEADER_BYTES = 8
@@ -135,9 +137,10 @@ export class SpscRing {
     if (wakes) this.wakeSleeping()
   }
 
-  /** Wakes the consumer when it sleeps, so that it sees everything that was published. */
+  /** Wakes the consumer when it sleeps, so that it sees everything that was published. One that waits for more bytes sleeps on. */
   wakeSleeping(): void {
     if (Atomics.load(this.#control, CONSUMER_WAITS) === 1) {
+      if (this.usedBytes < Atomics.load(this.#control, AWAITED_BYTES)) return
       Atomics.store(this.#control, CONSUMER_WAITS, 0) // one notification per sleep, however many messages until it is awake
       this.wake() // R4
     }
@@ -229,6 +232,21 @@ export class SpscRing {
     }
     this.#seenSignal = Atomics.load(this.#control, SIGNAL)
     return this.#hasMessage()
+  }
+
+  /** Sleeps until so many bytes are in use, `wake` was called, or the time is over. Of a thread with an event loop. */
+  async bytesCame(bytes: number, timeoutMs: number): Promise<void> {
+    if (Atomics.load(this.#control, SIGNAL) === this.#seenSignal) {
+      Atomics.store(this.#control, AWAITED_BYTES, bytes)
+      Atomics.store(this.#control, CONSUMER_WAITS, 1) // R4
+      if (this.usedBytes < bytes) {
+        const waiting = Atomics.waitAsync(this.#control, SIGNAL, this.#seenSignal, timeoutMs)
+        if (waiting.async) await waiting.value
+      }
+      Atomics.store(this.#control, CONSUMER_WAITS, 0)
+      Atomics.store(this.#control, AWAITED_BYTES, 0)
+    }
+    this.#seenSignal = Atomics.load(this.#control, SIGNAL)
   }
 
   // Any thread

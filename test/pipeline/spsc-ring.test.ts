@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it, test } from 'node:test'
+import { after, describe, it, test } from 'node:test'
 import * as fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { SpscRing } from '../../src/pipeline/spsc-ring.ts'
@@ -245,6 +245,51 @@ describe('a consumer that spins', () => {
       ring.spinForMessage(0, () => 0),
       false,
     )
+  })
+})
+
+describe('a consumer that waits for some bytes', () => {
+  const MESSAGE_BYTES = 8 + 8
+  const awake = setInterval(() => {}, 1000) // a thread that only waits for a ring would end
+  after(() => clearInterval(awake))
+  const watched = (ring: SpscRing, bytes: number, ms: number) => {
+    const seen = { isOver: false, over: Promise.resolve() }
+    seen.over = ring.bytesCame(bytes, ms).then(() => void (seen.isOver = true))
+    return seen
+  }
+  const turns = async (): Promise<void> => {
+    for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  it('sleeps on until they are there', async () => {
+    const ring = ringAt(256, 0)
+    const producer = SpscRing.attach(ring.shared)
+    const seen = watched(ring, 3 * MESSAGE_BYTES, 60_000)
+    for (let message = 0; message < 2; message += 1) assert.ok(send(producer, 'a'))
+    await turns()
+    assert.equal(seen.isOver, false)
+    assert.ok(send(producer, 'a'))
+    await seen.over
+    assert.equal(ring.usedBytes, 3 * MESSAGE_BYTES)
+  })
+
+  it('does not sleep when they are there, and no longer than it is to', async () => {
+    const ring = ringAt(256, 0)
+    assert.ok(send(SpscRing.attach(ring.shared), 'a'))
+    await ring.bytesCame(MESSAGE_BYTES, 60_000)
+    await ring.bytesCame(2 * MESSAGE_BYTES, 1)
+    assert.equal(ring.usedBytes, MESSAGE_BYTES)
+  })
+
+  it('is woken by whoever wakes it, and then by any message again', async () => {
+    const ring = ringAt(256, 0)
+    const producer = SpscRing.attach(ring.shared)
+    const seen = watched(ring, 3 * MESSAGE_BYTES, 60_000)
+    ring.wake()
+    await seen.over
+    const came = ring.messageCame(60_000)
+    assert.ok(send(producer, 'a'))
+    assert.equal(await came, true)
   })
 })
 

@@ -25,6 +25,7 @@ import { Session } from '../nats/session.ts'
 import type { LogAction, SessionParts } from '../nats/session.ts'
 import { readAnchor, writeAnchor } from './anchor-file.ts'
 import { AnchorsAhead } from './anchors-ahead.ts'
+import { Gathering } from './gathering.ts'
 import { LaneMeasures } from './measures.ts'
 import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
@@ -70,6 +71,7 @@ export class ClusterLane {
   readonly #shared: LogShared
   readonly #ring: SpscRing
   readonly #frames: RingFrames
+  readonly #gathering = new Gathering()
   readonly #session: Session
   readonly #nodes: OtherNodes
   readonly #measures: LaneMeasures
@@ -87,6 +89,7 @@ export class ClusterLane {
   #leaseUntilMs = -1
   #handOver: { readonly successor: string | null } | null = null
   #isRecovering = false
+  #isGathering = false
   #isClosed = false
   /** Ends the pause of a pump that has no room to offer more. */
   #roomCame: (() => void) | null = null
@@ -123,8 +126,20 @@ export class ClusterLane {
   async run(): Promise<void> {
     while (!this.#isClosed) {
       await this.#ring.messageCame(IDLE_MS)
+      await this.#gather()
       if (this.#isClosed) return
       if (!this.step()) await this.#room()
+    }
+  }
+
+  /** A leader whose next message is worth waiting for does so. */
+  async #gather(): Promise<void> {
+    while (!this.#isClosed && this.#generation !== null) {
+      const pause = this.#gathering.pause(this.#ring.usedBytes, this.#parts.clock.nowMs())
+      if (pause === null) return
+      this.#isGathering = true
+      await this.#ring.bytesCame(pause.bytes, pause.ms)
+      this.#isGathering = false
     }
   }
 
@@ -186,6 +201,7 @@ export class ClusterLane {
     const { bodyBytesMax } = this.#parts.stream
     const frames = this.#frames.take(generation, bodyBytesMax)
     const ring = this.#ring.bytes.buffer
+    const begin = this.#offeredEnd
     for (const message of messagesOf(frames, this.#offeredEnd, bodyBytesMax)) {
       const body = message.body.buffer === ring ? Buffer.from(message.body) : message.body
       this.#session.offer({ ...message, body })
@@ -193,6 +209,8 @@ export class ClusterLane {
     this.#offeredEnd = frames.at(-1)?.end ?? this.#offeredEnd
     this.#shared.publishLaneTaken(this.#offeredEnd.position)
     this.#frames.release()
+    if (frames.length > 0)
+      this.#gathering.offered(frames.length, this.#offeredEnd.position - begin.position, this.#parts.clock.nowMs())
     return true
   }
 
@@ -288,6 +306,10 @@ export class ClusterLane {
     this.#tellFrames()
     const { leaseUntilMs, anchor, inFlight, inFlightBytes } = this.#session.node
     this.#measures.flies(inFlight, inFlightBytes)
+    if (inFlightBytes === 0 && this.#gathering.isFlying) {
+      this.#gathering.landed(this.#ring.usedBytes, this.#parts.clock.nowMs())
+      if (this.#isGathering) this.#ring.wake()
+    }
     this.#ahead.add(anchor)
     if (leaseUntilMs !== this.#leaseUntilMs) {
       this.#leaseUntilMs = leaseUntilMs

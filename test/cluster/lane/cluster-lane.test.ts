@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { frameBytes } from '../../../native-free-codecs/frame.ts'
+import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
+import { ClusterLane } from '../../../src/cluster/lane/cluster-lane.ts'
+import { LaneMeasures } from '../../../src/cluster/lane/measures.ts'
+import { OtherNodes } from '../../../src/cluster/lane/other-nodes.ts'
+import type { FromLane } from '../../../src/cluster/lane/protocol.ts'
+import type { Published } from '../../../src/cluster/nats/nats-stream.ts'
+import { World, appended, openWriter } from '../../support/log-harness.ts'
+import { eventually } from '../../support/waiting.ts'
+import { TestClock } from '../nats/clock.ts'
+
+const PAYLOAD = Buffer.alloc(100, 7)
+const LEASE_MS = 2000
+const LOG_ID = 7
+
+const awake = setInterval(() => {}, 1000) // a thread that only waits for a ring would end
+after(() => clearInterval(awake))
+
+/** The lane of a node that leads, after its first frame. The test plays main, and the stream. Time stands still. */
+async function leading() {
+  const clock = new TestClock()
+  const world = new World({ seed: 1 })
+  const cluster = { ack: 'cluster', logId: LOG_ID, keepUpTo: null, nowMs: clock.nowMs, onSetAside: () => {} } as const
+  const log = await world.open({ cluster })
+  const published: { readonly frames: number; readonly confirm: () => void }[] = []
+  const told: FromLane[] = []
+  let sequence = 0
+  const lane = new ClusterLane(
+    {
+      data: {
+        node: 'a',
+        leaseMs: LEASE_MS,
+        url: null,
+        peerUrl: null,
+        directory: log.directory,
+        arena: null,
+        measures: LaneMeasures.create().shared,
+        settings: { keepBytes: 1 << 30 },
+      },
+      nodes: new OtherNodes({ writer: 'a/1', nowMs: clock.nowMs }),
+      files: world.files,
+      clock,
+      random: () => 0,
+      tell: (message) => told.push(message),
+      stream: {
+        logId: LOG_ID,
+        bodyBytesMax: 1 << 20,
+        publish: (_expectedLast, { body }) => {
+          sequence += 1
+          const { promise, resolve } = Promise.withResolvers<Published>()
+          const stored = { kind: 'stored', sequence } as const
+          if (body === null) resolve(stored)
+          else published.push({ frames: countIn(body), confirm: () => resolve(stored) })
+          return promise
+        },
+        lookUp: async () => null,
+        ends: async () => ({ first: 1, last: 0 }),
+        follow: async () => () => {},
+        tellNodes: () => {},
+      },
+    },
+    { kind: 'join', log: log.cluster!.handle, anchor: STREAM_BEGIN },
+  )
+  clock.passes(2 * LEASE_MS) // nobody leads
+  await eventually(() => told.some(({ kind }) => kind === 'lead'))
+  log.cluster!.lead(1)
+  lane.heard({ kind: 'begun', epoch: 1, generation: log.generation })
+  const running = lane.run()
+  const writer = openWriter(log)
+  const append = (): void => void appended(writer, PAYLOAD)
+  append()
+  await eventually(() => published.length === 1)
+  published[0]!.confirm()
+  await turns()
+  return { lane, running, append, published }
+}
+
+/** The lane has done what there was to do. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Frames, all of one length. */
+const countIn = (body: Uint8Array): number => body.byteLength / frameBytes(PAYLOAD.byteLength)
+
+describe('the lane of a leader', () => {
+  it('sends together what comes while a message is on its way', async () => {
+    const { lane, running, append, published } = await leading()
+    append()
+    await eventually(() => published.length === 2)
+    for (let frame = 0; frame < 8; frame += 1) {
+      append()
+      await turns()
+    }
+    assert.equal(published.length, 2)
+    published[1]!.confirm()
+    await eventually(() => published.length === 3)
+    assert.deepEqual(
+      published.map(({ frames }) => frames),
+      [1, 1, 8],
+    )
+    lane.close()
+    await running
+  })
+
+  it('waits for clients that were answered, and sends together with them what came meanwhile', async () => {
+    const { lane, running, append, published } = await leading()
+    for (let frame = 0; frame < 8; frame += 1) append()
+    await eventually(() => published.length === 2)
+    for (let frame = 0; frame < 4; frame += 1) append()
+    published[1]!.confirm()
+    await turns()
+    assert.equal(published.length, 2)
+    for (let frame = 0; frame < 8; frame += 1) append()
+    await eventually(() => published.length === 3)
+    assert.deepEqual(
+      published.map(({ frames }) => frames),
+      [1, 8, 12],
+    )
+    lane.close()
+    await running
+  })
+})
