@@ -83,29 +83,25 @@ export async function connectTo(options: NodeConnectionOptions): Promise<NatsCon
 }
 
 /**
- * To the server of that name: by way of another one, a message and its acknowledgement take a step more each. Where no server has that name, or it cannot
- * be used, any will do.
+ * To the server of that name: by way of another one, a message and its acknowledgement take a step more each.
  *
- * @param connection is closed when another one takes its place
- * @param name undefined: none is better than another
+ * @returns null: none of those that settings name has that name, or it cannot be used now
  */
-export async function connectNear(
-  connection: NatsConnection,
-  options: NodeConnectionOptions,
-  name: string | undefined,
-): Promise<NatsConnection> {
+export async function connectToNamed(options: NodeConnectionOptions, name: string): Promise<NatsConnection | null> {
   const servers = [options.servers ?? []].flat()
-  let kept = connection
   for (const server of servers) {
-    if (name === undefined || kept.info?.server_name === name) break
-    const first = [server, ...servers.filter((each) => each !== server)]
-    const other = await usable({ ...options, servers: first, noRandomize: true })
-    if (other === null) continue
-    await kept.close()
-    kept = other
+    const connection = await usable({ ...options, servers: first(server, servers), noRandomize: true })
+    if (connection?.info?.server_name === name) return connection
+    await connection?.close()
   }
-  return kept
+  return null
 }
+
+/** It stands before the others, which take its place when it goes. */
+const first = (server: string, servers: readonly string[]): string[] => [
+  server,
+  ...servers.filter((each) => each !== server),
+]
 
 /** Null: the server that can be reached is none that keeps a log. */
 async function usable(options: NodeConnectionOptions): Promise<NatsConnection | null> {

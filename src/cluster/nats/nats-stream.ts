@@ -5,7 +5,8 @@
  * J2  nothing of the stream is changed that is there already: where it is not as it has to be, the start says which setting is wrong
  * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
  *     about the stream
- * J4  it is spoken to by way of the server that leads it, when that one is among those that settings name
+ * J4  it is spoken to by way of the server that leads it, when that one is among those that settings name. Who leads is asked every NEAR_MS. When it is
+ *     another one, what comes is sent there as soon as there is a connection, and the one before stays until what was asked by it is answered
  */
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -19,7 +20,7 @@ import type { Anchor } from '../history.ts'
 import { LOG_BEGIN } from '../message.ts'
 import type { LogPlace } from '../message.ts'
 import { BodyPacker, PACKED_HEADER } from '../packed-body.ts'
-import { bodyBytesMaxOf, checkServer, connectNear, connectTo } from './connection.ts'
+import { bodyBytesMaxOf, checkServer, connectTo, connectToNamed } from './connection.ts'
 import { Replies } from './replies.ts'
 import { StreamReader } from './stream-reader.ts'
 import type { Following } from './stream-reader.ts'
@@ -54,12 +55,24 @@ const FORMAT = '1'
 const REQUEST_MS = 5000
 /** J3. Longer than the servers take to choose another leader of the stream. */
 const UNANSWERED_MS = 10_000
+/** J4 */
+const NEAR_MS = 10_000
+/** After the server that leads could not be reached. */
+const NEAR_AGAIN_MS = 120_000
+const RETIRED_LOOK_MS = 100
 const NANOSECONDS_PER_MS = 1e6
 
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164])
 const STREAM_NOT_FOUND = 10059
 const STREAM_NAME_IN_USE = 10058
 const NOT_ENABLED_FOR_ACCOUNT = 10039
+
+/** A connection, and what goes by it. */
+interface Line {
+  readonly connection: NatsConnection
+  readonly manager: JetStreamManager
+  readonly replies: Replies
+}
 
 export class NatsStream {
   readonly logId: number
@@ -70,12 +83,16 @@ export class NatsStream {
   /** The most bytes that the body of a message may have. */
   readonly bodyBytesMax: number
   readonly name: string
-  readonly #connection: NatsConnection
-  readonly #manager: JetStreamManager
+  readonly #options: NatsStreamOptions
   readonly #subject: string
   readonly #nowMs: () => number
   readonly #after: NatsStreamOptions['after']
-  readonly #replies: Replies
+  #line: Line
+  /** J4. Before it, and not closed yet. */
+  readonly #retired = new Set<Line>()
+  #cancelNear = (): void => {}
+  #told: ((text: string) => void) | null = null
+  #isClosed = false
   readonly #packer = new BodyPacker()
   readonly #readers = new Set<StreamReader>()
   /** J3. Null: the last message was answered. */
@@ -83,13 +100,15 @@ export class NatsStream {
 
   /** @throws StoreError that names the setting which is wrong; unavailable when no server answers */
   static async open(options: NatsStreamOptions): Promise<NatsStream> {
-    let connection = await connectTo(options.connection)
+    const connection = await connectTo(options.connection)
     try {
       checkServer(connection)
-      const info = await findOrMake(await managerOf(connection), options)
-      const found = checkStream(info, options)
-      connection = await connectNear(connection, options.connection, info.cluster?.leader) // J4
-      return new NatsStream(connection, await managerOf(connection), options, found)
+      const line = await lineOf(connection, options)
+      const info = await findOrMake(line.manager, options)
+      const stream = new NatsStream(line, options, checkStream(info, options))
+      if (stream.#isFar(info)) await stream.#moveTo(info.cluster!.leader!) // J4
+      stream.#lookSoon(NEAR_MS)
+      return stream
     } catch (error) {
       await connection.close()
       throw error
@@ -97,23 +116,21 @@ export class NatsStream {
   }
 
   private constructor(
-    connection: NatsConnection,
-    manager: JetStreamManager,
+    line: Line,
     options: NatsStreamOptions,
     { logId, begin, first }: Pick<NatsStream, 'logId' | 'begin' | 'first'>,
   ) {
-    this.#connection = connection
-    this.#manager = manager
+    this.#line = line
+    this.#options = options
     this.#subject = subjectOf(options)
     this.#nowMs = options.nowMs
     this.#after = options.after
-    this.#replies = new Replies({ connection, nowMs: options.nowMs, after: options.after })
     this.name = nameOf(options)
     this.logId = logId
     this.begin = begin
     this.first = first
-    this.bodyBytesMax = bodyBytesMaxOf(connection)
-    void this.#endReaders()
+    this.bodyBytesMax = bodyBytesMaxOf(line.connection)
+    void this.#endReadersOf(line.connection)
   }
 
   async publish(expectedLast: number, message: StreamMessage): Promise<Published> {
@@ -126,7 +143,7 @@ export class NatsStream {
     const body = packed?.body ?? message.body ?? NOTHING
     const sentMs = this.#nowMs()
     try {
-      const answer = await this.#replies.ask(this.#subject, body, sent)
+      const answer = await this.#line.replies.ask(this.#subject, body, sent)
       const published = readAnswer(answer.json())
       this.#unansweredSinceMs = null
       return published
@@ -139,7 +156,7 @@ export class NatsStream {
   /** @returns null: nothing stands there as far as this server knows; undefined: none answered */
   async lookUp(sequence: number): Promise<StreamMessage | null | undefined> {
     try {
-      const found = await this.#manager.streams.getMessage(this.name, { seq: sequence })
+      const found = await this.#line.manager.streams.getMessage(this.name, { seq: sequence })
       return found && readMessage(found.header, found.data)
     } catch {
       return undefined
@@ -148,7 +165,7 @@ export class NatsStream {
 
   /** The sequences of the first and the last message. @throws Error when no server answers */
   async ends(): Promise<{ readonly first: number; readonly last: number }> {
-    const { state } = await this.#manager.streams.info(this.name)
+    const { state } = await this.#line.manager.streams.info(this.name)
     return { first: Math.max(1, state.first_seq), last: state.last_seq }
   }
 
@@ -159,13 +176,14 @@ export class NatsStream {
    * @throws Error when no server answers
    */
   async follow(from: number, following: Following): Promise<() => void> {
-    const parts = {
-      connection: this.#connection,
-      consumers: this.#manager.consumers,
-      stream: this.name,
-      after: this.#after,
-    }
+    const line = this.#line
+    const { connection, manager } = line
+    const parts = { connection, consumers: manager.consumers, stream: this.name, after: this.#after }
     const reader = await StreamReader.open(parts, from, following)
+    if (line !== this.#line) {
+      reader.close()
+      throw new Error('another server leads the stream now')
+    }
     this.#readers.add(reader)
     return () => {
       this.#readers.delete(reader)
@@ -174,22 +192,33 @@ export class NatsStream {
   }
 
   /** Another server knows nothing of what a reader has asked for. */
-  async #endReaders(): Promise<void> {
-    for await (const { type } of this.#connection.status()) {
-      if (type !== 'disconnect') continue
-      for (const reader of this.#readers) reader.end()
-      this.#readers.clear()
+  async #endReadersOf(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect' && connection === this.#line.connection) this.#endReaders()
     }
+  }
+
+  #endReaders(): void {
+    const readers = [...this.#readers]
+    this.#readers.clear()
+    for (const reader of readers) reader.end()
   }
 
   /** Tells the other nodes, beside the stream: those that hear it do. */
   tellNodes(text: string): void {
-    this.#connection.publish(`${this.#subject}.nodes`, text)
+    this.#line.connection.publish(`${this.#subject}.nodes`, text)
   }
 
-  /** What nodes tell, this one included, until the connection is closed. */
+  /** What nodes tell, this one included, until the stream is closed. */
   hearNodes(told: (text: string) => void): void {
-    this.#connection.subscribe(`${this.#subject}.nodes`, {
+    this.#told = told
+    this.#hearNodesBy(this.#line)
+  }
+
+  #hearNodesBy({ connection }: Line): void {
+    const told = this.#told
+    if (told === null) return
+    connection.subscribe(`${this.#subject}.nodes`, {
       callback: (error, message) => {
         if (error === null) told(message.string())
       },
@@ -202,13 +231,60 @@ export class NatsStream {
     this.#unansweredSinceMs ??= sentMs
     if (nowMs - this.#unansweredSinceMs < UNANSWERED_MS) return
     this.#unansweredSinceMs = nowMs
-    this.#connection.reconnect().catch(() => {}) // it is closed
+    this.#line.connection.reconnect().catch(() => {}) // it is closed
+  }
+
+  /** J4 */
+  #lookSoon(delayMs: number): void {
+    if (!this.#isClosed) this.#cancelNear = this.#after(delayMs, () => void this.#lookNear())
+  }
+
+  async #lookNear(): Promise<void> {
+    const info = await this.#line.manager.streams.info(this.name).catch(() => null)
+    const isFar = info !== null && this.#isFar(info)
+    const hasMoved = isFar && !this.#isClosed && (await this.#moveTo(info.cluster!.leader!).catch(() => false))
+    this.#lookSoon(isFar && !hasMoved ? NEAR_AGAIN_MS : NEAR_MS)
+  }
+
+  #isFar({ cluster }: StreamInfo): boolean {
+    const leader = cluster?.leader
+    return leader !== undefined && leader !== '' && leader !== this.#line.connection.info?.server_name
+  }
+
+  /** @returns whether the stream is spoken to by way of the server of that name from here on */
+  async #moveTo(name: string): Promise<boolean> {
+    const connection = await connectToNamed(this.#options.connection, name)
+    if (connection === null) return false
+    const line = await lineOf(connection, this.#options)
+    if (this.#isClosed || bodyBytesMaxOf(connection) < this.bodyBytesMax) {
+      await closeLine(line)
+      return false
+    }
+    this.#retired.add(this.#line)
+    this.#line = line
+    void this.#endReadersOf(connection)
+    this.#hearNodesBy(line)
+    this.#endReaders()
+    this.#closeRetired()
+    return true
+  }
+
+  /** Those that nothing is expected of any more. */
+  #closeRetired(): void {
+    if (this.#isClosed) return
+    for (const line of this.#retired) {
+      if (line.replies.isBusy) continue
+      this.#retired.delete(line)
+      void closeLine(line)
+    }
+    if (this.#retired.size > 0) this.#after(RETIRED_LOOK_MS, () => this.#closeRetired())
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
+    this.#cancelNear()
     for (const reader of this.#readers) reader.close()
-    this.#replies.close()
-    await this.#connection.close()
+    await Promise.all([this.#line, ...this.#retired].map((line) => closeLine(line)))
   }
 }
 
@@ -219,6 +295,16 @@ const subjectOf = ({ cluster, service }: NatsStreamOptions): string => `trilog.$
 
 const managerOf = (connection: NatsConnection): Promise<JetStreamManager> =>
   jetstreamManager(connection, { timeout: REQUEST_MS, checkAPI: false })
+
+async function lineOf(connection: NatsConnection, { nowMs, after }: NatsStreamOptions): Promise<Line> {
+  const manager = await managerOf(connection)
+  return { connection, manager, replies: new Replies({ connection, nowMs, after }) }
+}
+
+async function closeLine({ connection, replies }: Line): Promise<void> {
+  replies.close()
+  await connection.close()
+}
 
 /** J2 */
 async function findOrMake(manager: JetStreamManager, options: NatsStreamOptions): Promise<StreamInfo> {

@@ -54,6 +54,11 @@ export class Replies {
     return waiting.promise
   }
 
+  /** Whether an answer is waited for. */
+  get isBusy(): boolean {
+    return this.#waiting.size > 0
+  }
+
   close(): void {
     this.#cancelLook()
     this.#failUntil(Infinity)

@@ -1,0 +1,128 @@
+/** Another NATS server comes to lead a stream: it is spoken to by way of that one from then on. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { LOG_BEGIN } from '../../../src/cluster/message.ts'
+import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
+import type { StreamMessage } from '../../../src/cluster/headers.ts'
+import { Link } from '../../support/link.ts'
+import { systemClock } from '../../../src/observability/system-clock.ts'
+import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
+import type { NatsServer } from '../../support/nats-server.ts'
+import { eventually } from '../../support/waiting.ts'
+
+const { name, skip } = natsOrSkip('another server that leads the stream')
+
+describe(name, { skip }, () => {
+  let servers: readonly NatsServer[] = []
+  let links: readonly Link[] = []
+  let stream: NatsStream
+  let beside: NatsConnection
+  /** The next look for who leads, which the test makes. */
+  let look = (): void => {}
+
+  before(async () => {
+    servers = await startNatsServers(3)
+    links = await Promise.all(servers.map(({ url }) => Link.to(url)))
+    await eventually(async () => {
+      const opened = await open().catch(() => null)
+      if (opened !== null) stream = opened
+      return opened !== null
+    })
+    beside = await connect({ servers: servers[0]!.url })
+  })
+  after(async () => {
+    await stream.close()
+    await beside.close()
+    await Promise.all(links.map((link) => link.close()))
+    await Promise.all(servers.map((server) => server.kill()))
+  })
+
+  const open = (): Promise<NatsStream> =>
+    NatsStream.open({
+      connection: { servers: links.map(({ address }) => address), timeout: 2000 },
+      cluster: 'test',
+      service: 'broker',
+      replicas: 3,
+      keepBytes: 16 << 20,
+      keepMs: null,
+      log: null,
+      randomUint32: () => 1,
+      nowMs: () => performance.now(),
+      after: (delayMs, run) => {
+        if (delayMs < LOOK_MS) return systemClock.wait(delayMs, run)
+        look = run
+        return () => {}
+      },
+    })
+
+  /** The number of the server; -1: none does now. */
+  const leading = async (): Promise<number> => {
+    const { cluster } = await (
+      await jetstreamManager(beside, { timeout: 500, checkAPI: false })
+    ).streams.info(stream.name)
+    return Number(/^nats-(\d)$/.exec(cluster?.leader ?? '')?.[1] ?? 0) - 1
+  }
+  const usesOnly = (server: number): boolean => links.every(({ connections }, i) => connections > 0 === (i === server))
+
+  it('is gone over to, without a message that is not stored', async () => {
+    const first = await leading()
+    await eventually(() => usesOnly(first))
+    await beside.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream.name}`)
+    await eventually(async () => ![-1, first].includes(await leading().catch(() => -1)))
+    const second = await leading()
+    const move = { isOver: false }
+    const kinds = new Set<string>()
+    let { last } = await stream.ends()
+    const publishing = (async () => {
+      for (; !move.isOver; last += 1) kinds.add((await stream.publish(last, BEAT)).kind)
+    })()
+    look()
+    await eventually(() => usesOnly(second))
+    move.isOver = true
+    await publishing
+    assert.deepEqual([...kinds], ['stored'])
+  })
+
+  it('is read from, and hears and tells what nodes say', async () => {
+    const heard: string[] = []
+    stream.hearNodes((text) => heard.push(text))
+    const delivered: number[] = []
+    let ended = 0
+    const read = (from: number): Promise<() => void> =>
+      stream.follow(from, {
+        delivered: (messages) => delivered.push(...messages.map(({ sequence }) => sequence)),
+        ended: () => (ended += 1),
+      })
+    const { last } = await stream.ends()
+    await read(last)
+    await eventually(() => delivered.length === 1)
+    const before = await leading()
+    await beside.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream.name}`)
+    await eventually(async () => ![-1, before].includes(await leading().catch(() => -1)))
+    look()
+    await eventually(() => ended === 1)
+    stream.tellNodes('here I am')
+    await eventually(() => heard.length > 0)
+    const stop = await read(last)
+    await eventually(() => delivered.length === 2)
+    stop()
+    assert.deepEqual([heard, delivered, ended], [['here I am'], [last, last], 1])
+  })
+})
+
+/** Of what belongs to a connection, only the look for who leads waits so long. */
+const LOOK_MS = 10_000
+const BEAT: StreamMessage = {
+  kind: 'beat',
+  epoch: 1,
+  ordinal: 0,
+  writer: 'a/1',
+  begin: LOG_BEGIN,
+  end: LOG_BEGIN,
+  part: null,
+  successor: null,
+  body: null,
+}
