@@ -1,7 +1,7 @@
 /**
- * Calls of the C library that Node does not make by itself. They return at once: none of them waits.
+ * Calls of the C library that Node does not make by itself, and of the zstd that is part of Node. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 3 mallopt, man 3 malloc_trim, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 3 mallopt, man 3 malloc_trim, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix, zstd.h
  */
 import assert from 'node:assert/strict'
 import type Koffi from 'koffi'
@@ -64,6 +64,7 @@ const listen = libc.func('int listen(int, int)')
 const sendto = libc.func('int64_t sendto(int, const uint8_t *, size_t, int, const uint8_t *, uint32_t)')
 const epollCtl = libc.func('int epoll_ctl(int, int, int, const uint8_t *)')
 const exit = libc.func('void _exit(int)')
+const zstd = zstdOfNode()
 
 /**
  * Null, or the code of the failure: EAGAIN when another open file of the same has a lock that excludes it; those that are shared exclude
@@ -256,6 +257,40 @@ export function sendDatagram(name: string, text: string): string | null {
 export function exitAtOnce(code: number): never {
   exit(code)
   assert.fail('the process has ended')
+}
+
+/**
+ * Decompresses one whole zstd frame after the other into memory of the caller. node:zlib makes an object, a context and new memory for each call.
+ *
+ * @returns the bytes written. Null: it cannot be done here, as the frames are damaged, longer than the memory, or Node does not show its zstd
+ */
+export function decompressZstd(frames: Uint8Array, into: Uint8Array): number | null {
+  if (zstd === null) return null
+  const result = zstd.decompress(zstd.context, into, into.byteLength, frames, frames.byteLength)
+  return result <= into.byteLength ? Number(result) : null // errors are numbers that no memory is as long as
+}
+
+interface Zstd {
+  /** Of this thread. */
+  readonly context: unknown
+  readonly decompress: (
+    context: unknown,
+    into: Uint8Array,
+    intoBytes: number,
+    from: Uint8Array,
+    fromBytes: number,
+  ) => number | bigint
+}
+
+function zstdOfNode(): Zstd | null {
+  try {
+    const node = koffi.load(null)
+    const decompress = node.func('size_t ZSTD_decompressDCtx(void *, void *, size_t, const void *, size_t)')
+    const context: unknown = node.func('void *ZSTD_createDCtx(void)')()
+    return context === null ? null : { context, decompress }
+  } catch {
+    return null // a build of Node that keeps these names for itself
+  }
 }
 
 /** What cannot fail but by a mistake of ours. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { zstdCompressSync } from 'node:zlib'
 import { freeMemory } from '../src/free-memory.ts'
-import { giveBackFreed, giveBackFrom } from '../src/libc.ts'
+import { decompressZstd, giveBackFreed, giveBackFrom } from '../src/libc.ts'
 
 const MIB = 1024 * 1024
 
@@ -42,4 +43,28 @@ describe('memory of the C library', () => {
     assert(after < 24 * MIB, `${after} bytes are left`)
     assert.equal(inUse[0]![0], 1)
   })
+})
+
+describe('zstd into memory of the caller', () => {
+  const text = Buffer.from('order 17 was paid. '.repeat(500))
+  const frame = zstdCompressSync(text)
+  const into = (byteLength: number): Buffer => Buffer.alloc(byteLength, 0xff)
+
+  it('writes what was compressed, and nothing behind it', () => {
+    const memory = into(text.byteLength + 10)
+    assert.equal(decompressZstd(frame, memory), text.byteLength)
+    assert.deepEqual(memory, Buffer.concat([text, into(10)]))
+  })
+
+  it('begins anew with each call, also after one that failed', () => {
+    const cut = frame.subarray(0, frame.byteLength - 1)
+    for (const each of [cut, frame, cut, frame]) {
+      const memory = into(text.byteLength)
+      assert.equal(decompressZstd(each, memory), each === frame ? text.byteLength : null)
+    }
+  })
+
+  it('says that the memory is too short', () => assert.equal(decompressZstd(frame, into(text.byteLength - 1)), null))
+
+  it('says that a frame is damaged', () => assert.equal(decompressZstd(Buffer.from('no frame'), into(100)), null))
 })

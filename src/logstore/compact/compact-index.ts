@@ -315,7 +315,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   keys({ keys, rows, minTime }: CompactBlock): BlockKeys {
-    return this.#cached(keys, () => new BlockKeys(this.#file.piece(keys), rows, minTime))
+    return this.#cached(keys, () => new BlockKeys(this.#file.pieceForNow(keys), rows, minTime))
   }
 
   /** Not kept: searches go through many. */
@@ -363,7 +363,7 @@ export class CompactIndex implements BundleSearch {
       const { piece } = this.#chunks[number]!
       const count = Math.min(CHUNK_ENTRIES, this.entryCount - number * CHUNK_ENTRIES)
       this.#chunk = this.#cached(piece, () => {
-        const from = new ByteReader(this.#file.piece(piece))
+        const from = new ByteReader(this.#file.pieceForNow(piece))
         return {
           row: readWords(from, count),
           frameOffset: readWords(from, count),

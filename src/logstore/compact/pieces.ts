@@ -7,6 +7,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
 import { freeMemory } from '../../free-memory.ts'
+import { decompressZstd } from '../../libc.ts'
 import { errorCode } from '../../log/files.ts'
 import type { BundleFile } from '../index/segment-files.ts'
 import type { ByteReader } from './byte-reader.ts'
@@ -72,8 +73,9 @@ export const readPiece = (from: ByteReader, at: number): Piece => ({
   crc: from.u32(),
 })
 
-/** What `pieceOnce` gives, of usual length. */
+/** What `pieceOnce` and `pieceForNow` give, of usual length. */
 const once = Buffer.allocUnsafeSlow(1024 * 1024)
+const forNow = Buffer.allocUnsafeSlow(1024 * 1024)
 
 export class PieceFile {
   readonly #source: BundleFile
@@ -95,11 +97,25 @@ export class PieceFile {
 
   /** P1 */
   piece(piece: Piece): Buffer {
+    const { bytes, rawBytes } = piece
+    if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(bytes), piece)
+    return this.#decompressed(Buffer.allocUnsafeSlow(rawBytes), piece)
+  }
+
+  /** As `piece`; valid until the next call of this or of `pieceOnce`, of any file. For what is made into something else at once. */
+  pieceForNow(piece: Piece): Buffer {
+    const { rawBytes } = piece
+    if (rawBytes === 0) return this.pieceOnce(piece)
+    return rawBytes > forNow.byteLength ? this.piece(piece) : this.#decompressed(forNow.subarray(0, rawBytes), piece)
+  }
+
+  #decompressed(into: Buffer, piece: Piece): Buffer {
     const { at, rawBytes } = piece
-    if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(piece.bytes), piece)
+    const stored = this.pieceOnce(piece)
+    if (decompressZstd(stored, into) === rawBytes) return into
     // With room for one byte more, zlib gives all of it at once, and sees that it is all. By itself it gives 16 KiB after 16 KiB and puts them together.
     const chunkSize = Math.max(rawBytes + 1, CHUNK_BYTES_MIN)
-    const raw = zstdDecompressSync(this.pieceOnce(piece), { maxOutputLength: rawBytes, chunkSize })
+    const raw = zstdDecompressSync(stored, { maxOutputLength: rawBytes, chunkSize })
     if (raw.byteLength !== rawBytes) throw this.corrupt(`the piece at byte ${at} is not as long as it says`)
     return raw
   }
