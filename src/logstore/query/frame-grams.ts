@@ -5,12 +5,15 @@
  * One thread at a time notes frames, ascending (note-frames.ts); all threads that search read the notes, in shared memory. Each keeps for itself which
  * frame has which note. A thread that reads a bucket notes for itself what its searches read.
  *
- *   notes  a ring: position of the frame, where its bits are, and how many; by sequence numbers from TAIL to HEAD
+ *   notes  a ring: position of the frame, where its bits are, how many (0: it may hold anything), and whether it follows (G4); by sequence numbers from
+ *          TAIL to HEAD
  *   bits   a ring: by the hash of each run, see native-free-codecs/gram-bits.ts
  *
  * G1  a committed frame never changes while the log is of one generation. Notes of another one say nothing
  * G2  a frame is passed over only if none of the texts stands in it of which every match has one (`SearchMatcher.required`)
  * G3  bounded in bytes: the oldest notes go. TAIL moves before anything is overwritten, so what a note said holds if TAIL has not passed it since
+ * G4  a frame follows if no other one with records stands in the log between it and that of the note before. So a search goes from note to note, without
+ *     the index of the segment
  */
 import type { RecordBatch } from '../batch-frame.ts'
 import { GRAM_BITS_MAX, GRAM_BYTES, gramHash, setGramBits } from '../../../native-free-codecs/gram-bits.ts'
@@ -37,7 +40,7 @@ export type FrameGramsHandle = Readonly<Record<'head' | 'position' | 'notes' | '
 export const createFrameGrams = (bitsBytes: number): FrameGramsHandle => ({
   head: new SharedArrayBuffer(4 * HEAD_WORDS),
   position: new SharedArrayBuffer(8),
-  notes: new SharedArrayBuffer(NOTES * 16),
+  notes: new SharedArrayBuffer(NOTES * 17),
   bits: new SharedArrayBuffer(bitsBytes),
 })
 
@@ -48,6 +51,8 @@ class Notes {
   readonly positions: Float64Array
   readonly ats: Uint32Array
   readonly bitCounts: Uint32Array
+  /** 1: the frame follows (G4). */
+  readonly follows: Uint8Array
   readonly bits: Uint32Array
 
   constructor({ head, position, notes, bits }: FrameGramsHandle) {
@@ -56,6 +61,7 @@ class Notes {
     this.positions = new Float64Array(notes, 0, NOTES)
     this.ats = new Uint32Array(notes, 8 * NOTES, NOTES)
     this.bitCounts = new Uint32Array(notes, 12 * NOTES, NOTES)
+    this.follows = new Uint8Array(notes, 16 * NOTES, NOTES)
     this.bits = new Uint32Array(bits)
   }
 
@@ -120,27 +126,26 @@ export class FrameNoter {
     return notes.position
   }
 
-  /** @param end where the next frame may be */
-  note(position: number, batch: RecordBatch, end: number): void {
+  /**
+   * Goes on behind the frame.
+   *
+   * @param batch   what stands in it; null: it cannot be read
+   * @param follows see G4
+   */
+  note(position: number, batch: RecordBatch | null, follows: boolean): void {
     const notes = this.#notes
-    notes.position = end
-    const { body } = batch
-    if (batch.mayHaveEscapes) return
-    let bitCount = BITS_MIN
-    while (bitCount < GRAM_BITS_MAX && bitCount * BYTES_PER_BIT < body.byteLength) bitCount *= 2
+    notes.position = position + 1 // frames are longer
+    const body = batch === null || batch.mayHaveEscapes ? null : batch.body
+    const bitCount = body === null ? 0 : bitCountOf(body.byteLength)
     const { head } = notes
     const at = this.#place(bitCount / 32)
-    setGramBits(notes.bits.subarray(at, at + bitCount / 32), body)
+    if (body !== null) setGramBits(notes.bits.subarray(at, at + bitCount / 32), body)
     const slot = slotOf(head)
     notes.positions[slot] = position
     notes.ats[slot] = at
     notes.bitCounts[slot] = bitCount
+    notes.follows[slot] = follows ? 1 : 0
     notes.head = (head + 1) | 0
-  }
-
-  /** Nothing is noted of what is before `end`. */
-  passOver(end: number): void {
-    this.#notes.position = end
   }
 
   /** G3 */
@@ -163,13 +168,21 @@ export class FrameNoter {
   }
 }
 
+function bitCountOf(bytes: number): number {
+  let bitCount = BITS_MIN
+  while (bitCount < GRAM_BITS_MAX && bitCount * BYTES_PER_BIT < bytes) bitCount *= 2
+  return bitCount
+}
+
 export interface FrameTest {
   /** False: no record of the frame matches. */
   mayMatch(frameOffset: number): boolean
+  /** Of this frame, and those behind it in the log that begin before this offset, no record matches; the offset of the frame itself: one may. */
+  passOver(frameOffset: number): number
   wasRead(frameOffset: number, batch: RecordBatch): void
 }
 
-export const READS_ALL: FrameTest = { mayMatch: () => true, wasRead() {} }
+export const READS_ALL: FrameTest = { mayMatch: () => true, passOver: (offset) => offset, wasRead() {} }
 
 /** A thread that searches. */
 export class FrameGrams {
@@ -189,19 +202,21 @@ export class FrameGrams {
    * One search in one segment.
    *
    * @param required see G2; null: nothing of the kind
+   * @param end      where the next segment begins, if that is known
    */
-  search(required: readonly string[] | null, base: number, generation: number): FrameTest {
+  search(required: readonly string[] | null, base: number, generation: number, end = Infinity): FrameTest {
     const grams = required?.map(gramsOf) ?? []
     if (grams.length === 0 || grams.some((each) => each.length === 0)) return READS_ALL
     this.#follow()
     return {
-      mayMatch: (frameOffset) => this.#mayMatch(base + frameOffset, grams, generation),
+      mayMatch: (frameOffset) => this.#passOver(base + frameOffset, 0, grams, generation) === base + frameOffset,
+      passOver: (frameOffset) => this.#passOver(base + frameOffset, end, grams, generation) - base,
       wasRead: (frameOffset, batch) => this.#wasRead(base + frameOffset, batch),
     }
   }
 
   #wasRead(position: number, batch: RecordBatch): void {
-    if (!this.#known.has(position)) this.#noter?.note(position, batch, position)
+    if (!this.#known.has(position)) this.#noter?.note(position, batch, false)
   }
 
   #follow(): void {
@@ -219,20 +234,33 @@ export class FrameGrams {
     }
   }
 
-  #mayMatch(position: number, grams: readonly Grams[], generation: number): boolean {
-    const sequence = this.#known.get(position)
-    if (sequence === undefined) return true
+  /** As FrameTest.passOver, by positions; it looks at no note of a frame at `end` or behind it. */
+  #passOver(position: number, end: number, grams: readonly Grams[], generation: number): number {
+    const first = this.#known.get(position)
+    if (first === undefined) return position
     const notes = this.#notes
-    const slot = slotOf(sequence)
+    let at = position
+    for (let sequence = first; !this.#mayHold(slotOf(sequence), grams);) {
+      sequence = (sequence + 1) | 0
+      const slot = slotOf(sequence)
+      const isKnown = at < end && sequence !== this.#seen && notes.follows[slot] === 1 // G4
+      at = isKnown ? notes.positions[slot]! : at + 1
+      if (!isKnown || at >= end) break
+    }
+    return notes.generation === generation && notes.isThere(first) ? at : position // G1, G3
+  }
+
+  #mayHold(slot: number, grams: readonly Grams[]): boolean {
+    const notes = this.#notes
     const at = notes.ats[slot]!
     const bitCount = notes.bitCounts[slot]!
+    if (bitCount === 0) return true
     const shift = Math.clz32(bitCount) + 1
     const has = (gram: number): boolean => {
       const bit = gram >>> shift
       return (notes.bits[at + (bit >>> 5)]! & (1 << (bit & 31))) !== 0
     }
-    const isWholeThere = grams.some((each) => each.every(has))
-    return isWholeThere || notes.generation !== generation || !notes.isThere(sequence) // G1, G3
+    return grams.some((each) => each.every(has))
   }
 }
 

@@ -2,15 +2,15 @@
  * Notes for searches what stands in the frames that are not compacted yet (frame-grams.ts), in the order of the log. One step at a time, on whichever
  * query thread is free, from where the last one ended.
  *
- * A frame that cannot be read is passed over: a search that needs it reads it, and tells.
+ * Of a frame that cannot be read nothing is known: a search that comes to it reads it, and tells.
  */
 import { StoreError } from '../../errors.ts'
+import type { RecordBatch } from '../batch-frame.ts'
 import type { FrameNoter } from './frame-grams.ts'
 import { planQuery } from './plan.ts'
-import type { SegmentIndex } from './scan.ts'
-import { ActivePlaces, endOfUnit } from './search-scan.ts'
+import { ActivePlaces } from './search-scan.ts'
 import type { EntryPlaces } from './search-scan.ts'
-import { SegmentReader, placesOf } from './segment-reader.ts'
+import { SegmentReader } from './segment-reader.ts'
 import type { SegmentReaderParts, Source } from './segment-reader.ts'
 import type { NoteQuestion, QueryAnswer, QueryTask, Question } from './task.ts'
 
@@ -55,9 +55,9 @@ function noteFrames(parts: StepParts, snapshot: QueryTask['snapshot']): boolean 
   const plan = planQuery('', { among: null }, NO_FILTER, 'asc', null, snapshot.committed)
   const step = new Step(parts, snapshot)
   for (const source of reader.sourcesOf(snapshot, plan)) {
-    if (source.kind === 'active') step.walk(source, new ActivePlaces(source.index), placesOf(source.index))
-    else if (!source.expected.isCompacted && source.expected.end > step.position)
-      reader.inBundle(source, (index) => step.walk(source, index, index))
+    if (source.kind === 'active') step.walk(source, new ActivePlaces(source.index))
+    else if (source.expected.isCompacted) step.skip()
+    else if (source.expected.end > step.position) reader.inBundle(source, (index) => step.walk(source, index))
     if (step.isOver) return false
   }
   return true
@@ -66,6 +66,8 @@ function noteFrames(parts: StepParts, snapshot: QueryTask['snapshot']): boolean 
 class Step {
   isOver = false
   position: number
+  /** No frame with records stands between the one that was noted last and where the walk is. */
+  #isUnbroken = false
   readonly #parts: StepParts
   readonly #snapshot: QueryTask['snapshot']
   readonly #endsMs: number
@@ -77,10 +79,16 @@ class Step {
     this.#endsMs = parts.nowMs() + STEP_MS
   }
 
-  walk(source: Source, places: EntryPlaces, index: SegmentIndex): void {
+  skip(): void {
+    this.#isUnbroken = false
+  }
+
+  /** The segments of the snapshot come in the order of the log, all of them. */
+  walk(source: Source, places: EntryPlaces): void {
     const { base } = source
-    let entry = index.entriesBefore(this.position - base, 0)
-    const end = index.entriesBefore(this.#snapshot.committed - base, 0)
+    if (this.position > base) this.#isUnbroken = true // the last one is in this segment, whose frames are noted one behind the other
+    let entry = places.entriesBefore(this.position - base, 0)
+    const end = places.entriesBefore(this.#snapshot.committed - base, 0)
     while (entry < end && !this.isOver) {
       places.seekEntry(entry)
       const { unit } = places
@@ -91,15 +99,43 @@ class Step {
   }
 
   #note(source: Source, unit: number): void {
-    const { reader, scans, noter } = this.#parts
     const position = source.base + unit
-    this.position = position + 1 // frames are longer
+    this.#parts.noter.note(position, this.#read(source, unit), this.#isUnbroken)
+    this.position = position + 1
+    this.#isUnbroken = true
+  }
+
+  /** Null: it cannot be read. */
+  #read(source: Source, unit: number): RecordBatch | null {
+    const { reader, scans } = this.#parts
     try {
-      const batch = reader.readBatch(scans, this.#snapshot.logId, source, unit)
-      noter.note(position, batch, this.position)
+      return reader.readBatch(scans, this.#snapshot.logId, source, unit)
     } catch (error) {
       if (!(error instanceof StoreError)) throw error
-      noter.passOver(this.position)
+      return null
     }
   }
+}
+
+/** Where the entries of a unit end, of which this is one: they stand side by side. */
+function endOfUnit(places: EntryPlaces, entry: number, end: number): number {
+  places.seekEntry(entry)
+  const { unit } = places
+  const isOfUnit = (other: number): boolean => {
+    places.seekEntry(other)
+    return places.unit === unit
+  }
+  let low = entry + 1
+  let step = 1
+  while (low + step < end && isOfUnit(low + step)) {
+    low += step + 1
+    step *= 2
+  }
+  let high = Math.min(low + step, end)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isOfUnit(middle)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -10,10 +10,10 @@ import type { RecordBatch } from '../batch-frame.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
 import type { FrameTest } from './frame-grams.ts'
 import { isInRange } from './plan.ts'
-import type { SegmentScan } from './scan.ts'
+import type { SegmentIndex, SegmentScan } from './scan.ts'
 
 /** Where the record of an entry is read, see BundleSearch. */
-export interface EntryPlaces {
+export interface EntryPlaces extends SegmentIndex {
   readonly unit: number
   readonly number: number
   readonly partition: number
@@ -53,6 +53,15 @@ export class ActivePlaces implements EntryPlaces {
 
   seekEntry(entry: number): void {
     this.#entry = entry
+  }
+
+  entriesBefore(frameOffset: number, recordNumber: number): number {
+    const index = this.#index
+    let entry = index.countBefore(frameOffset)
+    const { count } = index
+    while (entry < count && index.frameOffset[entry] === frameOffset && index.recordNumber[entry]! < recordNumber)
+      entry++
+    return entry
   }
 }
 
@@ -133,8 +142,9 @@ export function searchFrames(
     scan.deadline.check()
     places.seekEntry(entry)
     const { unit } = places
-    if (!frames.mayMatch(unit)) {
-      entry = endOfUnit(places, entry, visible)
+    const next = frames.passOver(unit)
+    if (next !== unit) {
+      entry = places.entriesBefore(next, 0)
       continue
     }
     for (; entry < visible; entry++) {
@@ -148,27 +158,4 @@ export function searchFrames(
     candidates.search(scan, batch, matcher)
     frames.wasRead(unit, batch)
   }
-}
-
-/** Where the entries of a unit end, of which this is one: they stand side by side. */
-export function endOfUnit(places: EntryPlaces, entry: number, end: number): number {
-  places.seekEntry(entry)
-  const { unit } = places
-  const isOfUnit = (other: number): boolean => {
-    places.seekEntry(other)
-    return places.unit === unit
-  }
-  let low = entry + 1
-  let step = 1
-  while (low + step < end && isOfUnit(low + step)) {
-    low += step + 1
-    step *= 2
-  }
-  let high = Math.min(low + step, end)
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (isOfUnit(middle)) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -179,7 +179,8 @@ export class SegmentReader {
     const { bundles, scans, grams } = this.#parts
     const { base } = source
     const read = (unit: number) => this.readBatch(scans, logId, source, unit)
-    const frames = grams?.search(matcher.required, base, generation) ?? READS_ALL
+    const end = source.kind === 'bundle' ? source.expected.end : Infinity
+    const frames = grams?.search(matcher.required, base, generation, end) ?? READS_ALL
     if (scan.partitionToSearch >= 0) return searchFrames(scan, places, matcher, read, frames)
     const entries = scan.candidates.sorted()
     if (bundles.readsAhead) bundles.expectFrames(framesOf(entries, places, base))
@@ -311,17 +312,9 @@ export function refused(
 }
 
 /** What the index of an unsealed segment says of places in it. */
-export const placesOf = (index: ActiveIndex): SegmentIndex => ({
-  entriesBefore: (frameOffset, recordNumber) => activeEntriesBefore(index, frameOffset, recordNumber),
-})
-
-/** As BundleSearch.entriesBefore. */
-function activeEntriesBefore(active: ActiveIndex, frameOffset: number, recordNumber: number): number {
-  let entry = active.countBefore(frameOffset)
-  const { count } = active
-  while (entry < count && active.frameOffset[entry] === frameOffset && active.recordNumber[entry]! < recordNumber)
-    entry++
-  return entry
+export function placesOf(index: ActiveIndex): SegmentIndex {
+  const places = new ActivePlaces(index)
+  return { entriesBefore: (frameOffset, recordNumber) => places.entriesBefore(frameOffset, recordNumber) }
 }
 
 /** What an answer names as the indexes that were used. */

@@ -16,7 +16,7 @@ function notes(bytes: number) {
   const grams = new FrameGrams(handle, null)
   return {
     noter,
-    note: (position: number, batch: RecordBatch) => noter.note(position, batch, position + 1),
+    note: (position: number, batch: RecordBatch) => noter.note(position, batch, false),
     mayMatch: (texts: readonly string[] | null, position: number, generation = 0) =>
       grams.search(texts, position - 64, generation).mayMatch(64),
   }
@@ -87,16 +87,45 @@ describe('what is remembered of frames', () => {
     const mayMatch = (generation: number) => grams.search(['refused'], 0, generation).mayMatch(64)
     const first = new FrameNoter(handle)
     assert.equal(first.begin(3), 0)
-    first.note(64, batchOf('order'), 65)
+    first.note(64, batchOf('order'), false)
     assert.deepEqual([mayMatch(3), mayMatch(4)], [false, true])
     const second = new FrameNoter(handle)
     assert.equal(second.begin(3), 65)
-    second.passOver(900)
-    assert.equal(second.begin(3), 900)
+    second.note(900, null, true)
+    assert.equal(second.begin(3), 901)
+    assert(grams.search(['refused'], 0, 3).mayMatch(900), 'it cannot be read')
     const isOfOldSnapshot = grams.search(['refused'], 0, 3)
     assert.equal(second.begin(4), 0)
     assert(isOfOldSnapshot.mayMatch(64), 'what is forgotten during a search says nothing')
     assert.deepEqual([mayMatch(3), mayMatch(4)], [true, true])
+  })
+
+  it('leads over frames that follow each other, up to one that may have the text or is not known', () => {
+    const handle = createFrameGrams(1 << 12)
+    const noter = new FrameNoter(handle)
+    for (const [position, text, follows] of [
+      [64, 'order', false],
+      [128, 'paid', true],
+      [192, 'order refused', true],
+      [256, 'paid', true],
+      [320, 'paid', true],
+      [704, 'paid', false],
+      [768, 'paid', true],
+    ] as const)
+      noter.note(position, batchOf(text), follows)
+    const grams = new FrameGrams(handle, null)
+    const passOver = (text: string, from: number, end?: number, generation = 0) =>
+      grams.search([text], 0, generation, end).passOver(from)
+    assert.equal(passOver('refused', 64), 192)
+    assert.equal(passOver('refused', 192), 192)
+    assert.equal(passOver('refused', 200), 200, 'not known')
+    assert.equal(passOver('refused', 256), 321, 'what is behind it is not known')
+    assert.equal(passOver('refused', 704), 769)
+    assert(passOver('other', 64, 130) >= 130, 'no further than to the end of the segment')
+    assert.equal(passOver('refused', 64, Infinity, 1), 64, 'of another generation')
+    const search = grams.search(['refused'], 0, 0)
+    for (let i = 0; i < 40; i++) noter.note(1000 + i, batchOf('x'.repeat(4000)), true)
+    assert.equal(search.passOver(64), 64, 'it was overwritten meanwhile')
   })
 
   it('changes no answer while records arrive, segments are sealed and bundles come', (context) => {
@@ -121,12 +150,37 @@ describe('what is remembered of frames', () => {
     }
   })
 
+  it('leads from one segment to the next, unless frames between them were not noted', (context) => {
+    const store = TestStore.open(context)
+    store.notes = createFrameGrams(1 << 12)
+    store.restart()
+    let time = 0n
+    const add = (text: string) => store.add('acme', [{ dataset: 'orders', time: time++, trace: null, text }])
+    const passOver = (from: number) => new FrameGrams(store.notes!, null).search(['refused'], 0, 1).passOver(from)
+    const first = add('order')
+    store.note()
+    add('order')
+    store.seal()
+    store.publish()
+    const ofSecond = add('order')
+    store.note()
+    assert.equal(passOver(first), ofSecond + 1)
+    const last = add('refused')
+    store.seal()
+    store.publish(false, true)
+    const ofThird = add('order')
+    store.note()
+    assert.equal(passOver(first), ofSecond + 1, 'an older snapshot has the rest of the segment')
+    assert.deepEqual([passOver(last), passOver(ofThird)], [last, ofThird + 1])
+  })
+
   it('finds in each dataset and time range what stands there, whichever form the segments have', () => {
     const words = ['order', 'refused', 'payment', 'timeout']
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ word: fc.nat(3), time: fc.nat(20), other: fc.boolean() }) },
       { weight: 1, arbitrary: fc.constant('seal') },
       { weight: 1, arbitrary: fc.constantFrom('index', 'compact') },
+      { weight: 2, arbitrary: fc.constant('note') },
     )
     fc.assert(
       fc.property(
@@ -144,7 +198,9 @@ describe('what is remembered of frames', () => {
             for (const steps of rounds) {
               for (const step of steps) {
                 if (step === 'seal') store.seal()
-                else if (typeof step === 'string') store.publish(false, step === 'compact')
+                else if (step === 'note') {
+                  if (isNotedAhead) store.note()
+                } else if (typeof step === 'string') store.publish(false, step === 'compact')
                 else {
                   const records = [step.other, !step.other].map((isOther, i) => ({
                     dataset: isOther ? 'payments' : 'orders',
@@ -158,7 +214,6 @@ describe('what is remembered of frames', () => {
                   )
                 }
               }
-              if (isNotedAhead) store.note()
               for (const dataset of ['orders', 'payments'])
                 for (const search of [...words, '-order']) {
                   const filter = { search, start_time_unix_nano: `${from}`, end_time_unix_nano: `${from + length}` }
