@@ -9,8 +9,10 @@
 import { crc32 } from 'node:zlib'
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
 import { crcOf } from './crc-of.ts'
-import { TEMPORARY_SUFFIX, fileBytes, publishFile, readWhole } from './files.ts'
-import type { Files } from './files.ts'
+import { TEMPORARY_SUFFIX, fileBytes, publishFile, publishInSteps, readWhole } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
+import { atOnce } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 
 export const MANIFEST_NAME = 'manifest.json'
 
@@ -18,9 +20,17 @@ const MANIFEST_VERSION = 1
 
 export interface SidecarFile {
   readonly name: string
-  /** Written one after the other. */
-  readonly parts: readonly Uint8Array[]
+  readonly write: (file: OpenFile) => Omit<ManifestEntry, 'name'>
 }
+
+/** What is written one after the other. */
+export const inParts = (name: string, parts: readonly Uint8Array[]): SidecarFile => ({
+  name,
+  write(file) {
+    file.writev(parts, 0)
+    return { bytes: parts.reduce((sum, part) => sum + part.byteLength, 0), crc32: crcOf(parts) }
+  },
+})
 
 export interface ManifestEntry {
   readonly name: string
@@ -43,24 +53,29 @@ export type ManifestRead =
 /**
  * Publishes a set of sidecars in place of the one before (D1). Reads of the former set may fail meanwhile, new ones see the new set.
  *
- * @param about goes into the manifest, as JSON
+ * @param about called when all are written; goes into the manifest, as JSON
  */
 export function publishSidecars(
   files: Files,
   segmentDirectory: string,
   sidecars: readonly SidecarFile[],
-  about: unknown,
+  about: () => unknown,
 ): Manifest {
   const manifestPath = `${segmentDirectory}/${MANIFEST_NAME}`
   if (files.exists(manifestPath)) {
     files.removeFile(manifestPath)
     files.syncDirectory(segmentDirectory)
   }
-  const entries = sidecars.map(({ name, parts }) => {
-    publishFile(files, segmentDirectory, name, parts)
-    return { name, bytes: parts.reduce((sum, part) => sum + part.byteLength, 0), crc32: crcOf(parts) }
+  const entries = sidecars.map(({ name, write }) => {
+    let written: Omit<ManifestEntry, 'name'> | null = null
+    // oxlint-disable-next-line require-yield
+    const steps = function* (file: OpenFile): Steps<void> {
+      written = write(file)
+    }
+    atOnce(publishInSteps(files, segmentDirectory, name, steps))
+    return { name, ...written! }
   })
-  const manifest = { version: MANIFEST_VERSION, files: entries, about }
+  const manifest = { version: MANIFEST_VERSION, files: entries, about: about() }
   publishFile(files, segmentDirectory, MANIFEST_NAME, [encodeCheckedJson(manifest)])
   return manifest
 }

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { MANIFEST_NAME, publishSidecars, readManifest, removeLeftovers, verifySidecar } from '../../src/log/sidecar.ts'
+import {
+  MANIFEST_NAME,
+  inParts,
+  publishSidecars,
+  readManifest,
+  removeLeftovers,
+  verifySidecar,
+} from '../../src/log/sidecar.ts'
 import { SimFiles } from '../support/sim-files.ts'
 
 const DIRECTORY = '/segment'
@@ -18,11 +25,8 @@ const publishBoth = (files: SimFiles) =>
   publishSidecars(
     files,
     DIRECTORY,
-    [
-      { name: 'index.bin', parts: [index.subarray(0, 5), index.subarray(5)] },
-      { name: 'filter.bin', parts: [] },
-    ],
-    { records: 3 },
+    [inParts('index.bin', [index.subarray(0, 5), index.subarray(5)]), inParts('filter.bin', [])],
+    () => ({ records: 3 }),
   )
 
 describe('a published set of sidecars', () => {
@@ -58,8 +62,8 @@ describe('a published set of sidecars', () => {
         publishSidecars(
           files,
           DIRECTORY,
-          [{ name: 'index.bin', parts: [Buffer.from('index of the second build')] }],
-          null,
+          [inParts('index.bin', [Buffer.from('index of the second build')])],
+          () => null,
         )
       } catch {
         // the disk failed in the middle

@@ -31,7 +31,7 @@ import { crc32 } from 'node:zlib'
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { readWhole } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
-import { publishSidecars, readManifest } from '../../log/sidecar.ts'
+import { inParts, publishSidecars, readManifest } from '../../log/sidecar.ts'
 import type { RecordIndex } from './record-index.ts'
 import { MARK_NUMBERS, RecordRun, WHOLE_NUMBERS, marksOf } from './record-run.ts'
 
@@ -159,7 +159,7 @@ export function publishSegmentIndex(files: Files, directory: string, bytes: Uint
     runs: readU32(bytes, 12),
     records: readU32(bytes, 36),
   }
-  publishSidecars(files, directory, [{ name: INDEX_NAME, parts: [bytes] }], about)
+  publishSidecars(files, directory, [inParts(INDEX_NAME, [bytes])], () => about)
 }
 
 export type SegmentIndexRead =

@@ -1,9 +1,15 @@
 /**
  * Builds `index.bin` of a sealed segment from the columns of its ActiveIndex: counting sorts over typed arrays, one pass per
  * section, nothing allocated per entry.
+ *
+ * The file is made section by section in memory that is used again, and each is written when it is done; so it takes the memory of the largest ones,
+ * not of all. Header and checksums are written last.
  */
+import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
+import { combineCrc32 } from '../../../native-free-codecs/crc32.ts'
 import { addKey } from '../../../native-free-codecs/membership-filter.ts'
+import { freeMemory } from '../../free-memory.ts'
 import { clearMemory } from '../../libc.ts'
 import type { ActiveIndex } from './active-index.ts'
 import { timeOfWords } from '../time-words.ts'
@@ -25,25 +31,32 @@ import type { IndexHeader, SectionName } from './index-file.ts'
 import { EntrySorter } from './radix-sort.ts'
 
 export interface BuiltIndex {
-  readonly bytes: Buffer<ArrayBuffer>
   readonly header: IndexHeader
+  /** Of the whole file. */
+  readonly bytes: number
+  readonly crc32: number
 }
+
+/** Takes bytes of the file at their place; they are valid during the call. */
+export type WriteAt = (bytes: Uint8Array, at: number) => void
+
+/** Entries that are written at once. */
+const ENTRIES_BLOCKS = 64
 
 /** Keeps its scratch memory from build to build. */
 export class IndexBuilder {
   #order = new Uint32Array(0)
   #rowOf = new Uint16Array(0)
   #sorter = new EntrySorter(0)
-  #file = new ArrayBuffer(0)
-  #isFileZero = true
+  readonly #tables = new Tables()
 
   /**
    * @param active  whose first `count` entries are those of the segment
    * @param base    position of the segment
    * @param end     position after its last frame
-   * @returns the file; its bytes are valid until the next build, or `discard`
+   * @param write   gets every byte of the file once, in no order
    */
-  build(active: ActiveIndex, count: number, base: number, end: number): BuiltIndex {
+  build(active: ActiveIndex, count: number, base: number, end: number, write: WriteAt): BuiltIndex {
     if (this.#order.length < count) {
       this.#order = new Uint32Array(count)
       this.#rowOf = new Uint16Array(count)
@@ -66,62 +79,131 @@ export class IndexBuilder {
       idFilter: filterBlockCount(count) * BLOCK_WORDS,
       traceFilter: filterBlockCount(traced) * BLOCK_WORDS,
     }
-    const { sections, blockCount, dataOffset, fileBytes } = layOut(rows)
-    const bytes = this.#emptyFile(fileBytes)
-    const wordsOf = (name: SectionName): Uint32Array => {
-      const at = dataOffset + sections[name].firstBlock * BLOCK_BYTES
-      return new Uint32Array(bytes.buffer, at, blocksOf(name, rows[name]) * BLOCK_WORDS)
-    }
+    const file = new IndexFileWriter(layOut(rows), write)
+    const tables = this.#tables
+    /** Zeros; those of the tables before are given up. */
+    const begin = (...names: readonly SectionName[]): readonly Uint32Array[] =>
+      tables.begin(names.map((name) => blocksOf(name, rows[name]) * BLOCK_WORDS))
 
-    const traces = wordsOf('traces')
+    const [traces, traceFences, traceFilter] = begin('traces', 'traceFences', 'traceFilter')
     sorter.sortByFourWords(active.traceWords, order, 0, traced)
-    writeTraces(traces, active.traceWords, order, traced)
-    writeFences(wordsOf('traceFences'), 'traceFences', traces, rows.traceFences)
-    fillFilter(wordsOf('traceFilter'), traces, traced, ROW_WORDS.traces, true)
+    writeTraces(traces!, active.traceWords, order, traced)
+    writeFences(traceFences!, 'traceFences', traces!, rows.traceFences)
+    fillFilter(traceFilter!, traces!, traced, ROW_WORDS.traces, true)
+    file.write('traces', traces!)
+    file.write('traceFences', traceFences!)
+    file.write('traceFilter', traceFilter!)
 
-    const ids = wordsOf('ids')
+    const [ids, idFences, idFilter] = begin('ids', 'idFences', 'idFilter')
     fillWithEntries(order, count)
     const firstWords = sorter.sortByKey(active.idWords, 4, 0, order, 0, count)
-    writeIds(ids, firstWords, order, count)
-    writeFences(wordsOf('idFences'), 'idFences', ids, rows.idFences)
-    fillFilter(wordsOf('idFilter'), active.idWords, count, 4, false)
+    writeIds(ids!, firstWords, order, count)
+    writeFences(idFences!, 'idFences', ids!, rows.idFences)
+    fillFilter(idFilter!, active.idWords, count, 4, false)
+    file.write('ids', ids!)
+    file.write('idFences', idFences!)
+    file.write('idFilter', idFilter!)
 
-    writeEntries(wordsOf('entries'), active, count, partitions.rowOf, this.#rowOf)
-    const postings = wordsOf('postings')
-    orderPostings(active, count, this.#rowOf, order, sorter)
-    writePostings(postings, active, order, count)
-    writeFences(wordsOf('postingFences'), 'postingFences', postings, rows.postingFences)
-    const receivedUntil = BigInt(active.receivedUntil)
-    const times = writePartitions(wordsOf('partitions'), active, order, partitions)
-    writeNames(wordsOf('names'), partitions)
-
-    return {
-      bytes,
-      header: sealIndexFile(bytes, {
-        base,
-        end,
-        ...times,
-        receivedUntil,
-        factBytes: FACT_BYTES,
-        blockCount,
-        dataOffset,
-        sections,
-      }),
+    const atOnce = ENTRIES_BLOCKS * rowsPerBlock('entries')
+    for (let from = 0; from < count; from += atOnce) {
+      const to = Math.min(count, from + atOnce)
+      const [entries] = tables.begin([blocksOf('entries', to - from) * BLOCK_WORDS])
+      writeEntries(entries!, active, from, to, partitions.rowOf, this.#rowOf)
+      file.write('entries', entries!, from / rowsPerBlock('entries'))
     }
+
+    const [postings, postingFences] = begin('postings', 'postingFences')
+    orderPostings(active, count, this.#rowOf, order, sorter)
+    writePostings(postings!, active, order, count)
+    writeFences(postingFences!, 'postingFences', postings!, rows.postingFences)
+    file.write('postings', postings!)
+    file.write('postingFences', postingFences!)
+
+    const [partitionRows, names] = begin('partitions', 'names')
+    const times = writePartitions(partitionRows!, active, order, partitions)
+    writeNames(names!, partitions)
+    file.write('partitions', partitionRows!)
+    file.write('names', names!)
+    return file.seal({ base, end, ...times, receivedUntil: BigInt(active.receivedUntil), factBytes: FACT_BYTES })
   }
 
-  /** The memory of the last file is the system's until the next build. */
+  /** The memory of the sections is the system's until the next build. */
   discard(): void {
-    clearMemory(Buffer.from(this.#file))
-    this.#isFileZero = true
+    this.#tables.discard()
+  }
+}
+
+/** Tables side by side in memory that is used again. */
+class Tables {
+  #memory = new ArrayBuffer(0)
+  /** All zero from here on. */
+  #zeroFrom = 0
+
+  /** All zero. The ones before are given up. @param words the length of each */
+  begin(words: readonly number[]): Uint32Array[] {
+    const bytes = 4 * words.reduce((sum, each) => sum + each, 0)
+    if (this.#memory.byteLength < bytes) {
+      freeMemory(new Uint8Array(this.#memory))
+      this.#memory = new ArrayBuffer(bytes)
+      this.#zeroFrom = 0
+    }
+    new Uint8Array(this.#memory, 0, Math.min(bytes, this.#zeroFrom)).fill(0)
+    this.#zeroFrom = Math.max(this.#zeroFrom, bytes)
+    let at = 0
+    return words.map((length) => {
+      const table = new Uint32Array(this.#memory, at, length)
+      at += table.byteLength
+      return table
+    })
   }
 
-  /** All zero. */
-  #emptyFile(bytes: number): Buffer<ArrayBuffer> {
-    if (this.#file.byteLength < bytes) this.#file = new ArrayBuffer(bytes)
-    else if (!this.#isFileZero) Buffer.from(this.#file).fill(0)
-    this.#isFileZero = false
-    return Buffer.from(this.#file, 0, bytes)
+  discard(): void {
+    clearMemory(Buffer.from(this.#memory))
+    this.#zeroFrom = 0
+  }
+}
+
+/** Writes the sections of a file in any order, and gathers what the header and the manifest say of them. */
+class IndexFileWriter {
+  readonly #layout: ReturnType<typeof layOut>
+  readonly #write: WriteAt
+  readonly #checksums: Uint32Array
+  readonly #written: { readonly at: number; readonly bytes: number; readonly crc: number }[] = []
+
+  constructor(layout: ReturnType<typeof layOut>, write: WriteAt) {
+    this.#layout = layout
+    this.#write = write
+    this.#checksums = new Uint32Array(layout.blockCount)
+  }
+
+  /** @param block of the section, where these whole blocks begin */
+  write(section: SectionName, words: Uint32Array, block = 0): void {
+    const first = this.#layout.sections[section].firstBlock + block
+    const bytes = Buffer.from(words.buffer, words.byteOffset, words.byteLength)
+    for (let at = 0; at < bytes.byteLength; at += BLOCK_BYTES) {
+      this.#checksums[first + at / BLOCK_BYTES] = crc32(bytes.subarray(at, at + BLOCK_BYTES))
+    }
+    this.#put(bytes, this.#layout.dataOffset + first * BLOCK_BYTES)
+  }
+
+  seal(facts: Omit<IndexHeader, 'checksumsCrc' | 'identity' | 'blockCount' | 'dataOffset' | 'sections'>): BuiltIndex {
+    const { sections, blockCount, dataOffset, fileBytes } = this.#layout
+    const head = Buffer.alloc(dataOffset)
+    const header = sealIndexFile(head, this.#checksums, { ...facts, blockCount, dataOffset, sections })
+    this.#put(head, 0)
+    const parts = this.#written.toSorted((a, b) => a.at - b.at)
+    const end = parts.reduce((at, part) => {
+      assert.equal(part.at, at)
+      return at + part.bytes
+    }, 0)
+    assert.equal(end, fileBytes)
+    return { header, bytes: fileBytes, crc32: parts.reduce((crc, part) => combineCrc32(crc, part.crc, part.bytes), 0) }
+  }
+
+  #put(bytes: Buffer, at: number): void {
+    if (bytes.byteLength === 0) return
+    this.#write(bytes, at)
+    this.#written.push({ at, bytes: bytes.byteLength, crc: crc32(bytes) })
   }
 }
 
@@ -253,16 +335,17 @@ function fillFilter(filter: Uint32Array, table: Uint32Array, rows: number, strid
   }
 }
 
-/** Also notes each entry's partition row. Rows of entries fill their blocks, so that they stand back to back. */
+/** Entries [from, to). Also notes each entry's partition row. Rows of entries fill their blocks, so that they stand back to back. */
 function writeEntries(
   table: Uint32Array,
   active: ActiveIndex,
-  count: number,
+  from: number,
+  to: number,
   partitionRow: Uint16Array,
   rowOf: Uint16Array,
 ): void {
   const { idWords, frameOffset, recordNumber, partition, timeHigh, timeLow } = active
-  for (let entry = 0, at = 0, id = 0; entry < count; entry++, at += ROW_WORDS.entries, id += 4) {
+  for (let entry = from, at = 0, id = 4 * from; entry < to; entry++, at += ROW_WORDS.entries, id += 4) {
     const row = partitionRow[partition[entry]!]!
     rowOf[entry] = row
     table[at] = idWords[id]!

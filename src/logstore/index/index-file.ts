@@ -223,13 +223,18 @@ export function layOut(rows: Readonly<Record<SectionName, number>>): {
   return { sections, blockCount: firstBlock, dataOffset, fileBytes: dataOffset + firstBlock * BLOCK_BYTES }
 }
 
-/** Writes checksums and header of a file whose blocks are complete. Returns the header as a reader will see it. */
-export function sealIndexFile(file: Buffer, facts: Omit<IndexHeader, 'checksumsCrc' | 'identity'>): IndexHeader {
+/**
+ * Writes checksums and header into what comes before the blocks. Returns the header as a reader will see it.
+ *
+ * @param checksums of each block
+ */
+export function sealIndexFile(
+  file: Buffer,
+  checksums: Uint32Array,
+  facts: Omit<IndexHeader, 'checksumsCrc' | 'identity'>,
+): IndexHeader {
   const { blockCount, dataOffset, sections } = facts
-  for (let block = 0; block < blockCount; block++) {
-    const at = dataOffset + block * BLOCK_BYTES
-    file.writeUInt32LE(crc32(file.subarray(at, at + BLOCK_BYTES)), HEADER_BYTES + 4 * block)
-  }
+  for (let block = 0; block < blockCount; block++) file.writeUInt32LE(checksums[block]!, HEADER_BYTES + 4 * block)
   const checksumsCrc = crc32(file.subarray(HEADER_BYTES, HEADER_BYTES + 4 * blockCount))
   MAGIC.copy(file, 0)
   file.writeUInt32LE(INDEX_VERSION, 8)

@@ -4,7 +4,8 @@
  */
 import type { Files } from '../../log/files.ts'
 import { publishSidecars, readManifest } from '../../log/sidecar.ts'
-import type { Manifest } from '../../log/sidecar.ts'
+import type { Manifest, SidecarFile } from '../../log/sidecar.ts'
+import type { BuiltIndex, WriteAt } from './builder.ts'
 import type { CatalogRow } from './catalog.ts'
 import { INDEX_NAME, INDEX_VERSION, headBytesOf } from './index-file.ts'
 import type { IndexHeader } from './index-file.ts'
@@ -44,30 +45,39 @@ export const bundleOf = ({ base, end, minTime, maxTime, receivedUntil, sections,
   identity,
 })
 
-/** Publishes the index of the segment in `directory`. */
+/** Publishes the index of the segment in `directory`. @param build makes the file */
 export function publishBundle(
   files: Files,
   directory: string,
-  index: Uint8Array,
-  header: IndexHeader,
+  build: (write: WriteAt) => BuiltIndex,
   logId: number,
 ): Bundle {
-  const about: AboutBundle = {
-    index_version: INDEX_VERSION,
-    log_id: logId,
-    index_head_bytes: headBytesOf(header),
-    index_identity: header.identity,
-    base: header.base,
-    end: header.end,
-    records: header.sections.entries.rows,
-    partitions: header.sections.partitions.rows,
-    min_time_unix_nano: header.minTime.toString(),
-    max_time_unix_nano: header.maxTime.toString(),
-    received_until_unix_nano: header.receivedUntil.toString(),
+  let header: IndexHeader | null = null
+  const index: SidecarFile = {
+    name: INDEX_NAME,
+    write(file) {
+      const { header: its, ...written } = build((bytes, at) => file.writev([bytes], at))
+      header = its
+      return written
+    },
   }
-  publishSidecars(files, directory, [{ name: INDEX_NAME, parts: [index] }], about)
-  return bundleOf(header)
+  publishSidecars(files, directory, [index], () => aboutOf(header!, logId))
+  return bundleOf(header!)
 }
+
+const aboutOf = (header: IndexHeader, logId: number): AboutBundle => ({
+  index_version: INDEX_VERSION,
+  log_id: logId,
+  index_head_bytes: headBytesOf(header),
+  index_identity: header.identity,
+  base: header.base,
+  end: header.end,
+  records: header.sections.entries.rows,
+  partitions: header.sections.partitions.rows,
+  min_time_unix_nano: header.minTime.toString(),
+  max_time_unix_nano: header.maxTime.toString(),
+  received_until_unix_nano: header.receivedUntil.toString(),
+})
 
 /** The bundle of a sealed segment; null when its sidecar is missing, damaged, of another version or segment, and has to be built. */
 export function readBundleManifest(

@@ -3,7 +3,7 @@ import type { Files } from '../../log/files.ts'
 import type { DamagedRange } from '../../log/read.ts'
 import { ActiveIndex } from './active-index.ts'
 import type { ActiveIndexHandle } from './active-index.ts'
-import type { IndexBuilder } from './builder.ts'
+import type { BuiltIndex, IndexBuilder, WriteAt } from './builder.ts'
 import { publishBundle } from './manifest.ts'
 import type { Bundle } from './manifest.ts'
 import { indexFromFrames } from './rebuild.ts'
@@ -29,6 +29,6 @@ export function indexSegment(files: Files, builder: IndexBuilder, task: IndexSeg
   const { base, end, directory } = task
   const { active, damaged } =
     task.index === null ? indexFromFrames(files, task) : { active: ActiveIndex.attach(task.index), damaged: [] }
-  const { bytes, header } = builder.build(active, active.countBefore(end - base), base, end)
-  return { ...publishBundle(files, directory, bytes, header, task.logId), damaged }
+  const build = (write: WriteAt): BuiltIndex => builder.build(active, active.countBefore(end - base), base, end, write)
+  return { ...publishBundle(files, directory, build, task.logId), damaged }
 }

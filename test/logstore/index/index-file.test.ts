@@ -9,6 +9,7 @@ import type { BundleIndex } from '../../../src/logstore/index/reader.ts'
 import {
   BASE,
   activeOf,
+  build,
   buildOf,
   bytesOf,
   endOf,
@@ -90,7 +91,10 @@ describe('the index of a bundle', () => {
     fc.assert(
       fc.property(entries, (list) => {
         const { bytes, header } = buildOf(list)
-        sealIndexFile(bytes, { ...header, factBytes: 0 })
+        const checksums = Uint32Array.from({ length: header.blockCount }, (_, block) =>
+          bytes.readUInt32LE(HEADER_BYTES + 4 * block),
+        )
+        sealIndexFile(bytes, checksums, { ...header, factBytes: 0 })
         const index = openBytes(bytes)
         for (const { partition, tenant, dataset, facts } of index.partitions()) {
           assert.equal(facts, null)
@@ -169,7 +173,7 @@ describe('the index of a bundle', () => {
   it('holds only the entries it was asked to take', () => {
     const list = fc.sample(entries, { seed: 1, numRuns: 20 }).find(({ length }) => length > 50)!
     const part = list.slice(0, 20)
-    const { bytes } = new IndexBuilder().build(activeOf(list), part.length, BASE, endOf(part))
+    const { bytes } = build(new IndexBuilder(), activeOf(list), part.length, BASE, endOf(part))
     assert.ok(bytes.equals(buildOf(part).bytes))
   })
 
@@ -177,7 +181,33 @@ describe('the index of a bundle', () => {
     const builder = new IndexBuilder()
     for (const [number, list] of fc.sample(entries, { seed: 2, numRuns: 20 }).entries()) {
       if (number % 3 === 2) builder.discard()
-      assert.ok(builder.build(activeOf(list), list.length, BASE, endOf(list)).bytes.equals(buildOf(list).bytes))
+      assert.ok(build(builder, activeOf(list), list.length, BASE, endOf(list)).bytes.equals(buildOf(list).bytes))
+    }
+  })
+
+  it('is made in pieces, so that it is never in memory as a whole', () => {
+    const count = 100_000
+    const active = ActiveIndex.create(count)
+    const partition = active.partitionOf('acme', 'orders')
+    const [id, trace] = [new Uint32Array(4), new Uint32Array(4)]
+    for (let i = 0; i < count; i++) {
+      id[0] = Math.imul(i, 0x9e3779b1)
+      trace[3] = i
+      active.append(id, 0, trace, 0, 1, i, 64 + 8 * i, 0, partition, 1, 1)
+    }
+    active.publish(0, 0)
+    let longest = 0
+    const builder = new IndexBuilder()
+    const built = builder.build(active, count, 0, 64 + 8 * count, ({ byteLength }) => {
+      longest = Math.max(longest, byteLength)
+    })
+    assert(longest < built.bytes / 3, `${longest} of ${built.bytes} bytes`)
+    const index = openBytes(build(builder, active, count, 0, 64 + 8 * count).bytes)
+    for (let i = 0; i < count; i += 997) {
+      const entry = index.findId(Math.imul(i, 0x9e3779b1) >>> 0, 0, 0, 0)?.entry
+      assert.equal(entry, i)
+      index.seekEntry(i)
+      assert.deepEqual([index.timeLow, index.frameOffset], [i, 64 + 8 * i])
     }
   })
 
@@ -207,7 +237,7 @@ describe('the index of a bundle', () => {
       )
     }
     active.publish(0, 0)
-    const { bytes } = new IndexBuilder().build(active, count, 0, 64 + 8 * count)
+    const { bytes } = build(new IndexBuilder(), active, count, 0, 64 + 8 * count)
     const index = openBytes(bytes, BLOCK_BYTES)
     for (let i = 0; i < count; i += 97) {
       assert.equal(index.findId(Math.imul(i, 0x9e3779b1) >>> 0, 0, 0, i)?.entry, i)

@@ -1,9 +1,11 @@
 /** Random entries for an index, the index built from them, and the plain list that says what every answer must be. */
+import assert from 'node:assert/strict'
+import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
 import { IndexBuilder } from '../../../src/logstore/index/builder.ts'
-import type { BuiltIndex } from '../../../src/logstore/index/builder.ts'
+import type { IndexHeader } from '../../../src/logstore/index/index-file.ts'
 import { BundleIndex } from '../../../src/logstore/index/reader.ts'
 import type { BundleFile } from '../../../src/logstore/index/segment-files.ts'
 
@@ -78,8 +80,24 @@ export function activeOf(list: readonly Entry[], capacity = 512): ActiveIndex {
 export const BASE = 4096
 export const endOf = (list: readonly Entry[]): number => BASE + (list.at(-1)?.frameOffset ?? 64) + 8
 
-export const buildOf = (list: readonly Entry[]): BuiltIndex =>
-  new IndexBuilder().build(activeOf(list), list.length, BASE, endOf(list))
+/** A file that was built, with all of its bytes. */
+export function build(
+  builder: IndexBuilder,
+  active: ActiveIndex,
+  count: number,
+  base: number,
+  end: number,
+): { readonly bytes: Buffer; readonly header: IndexHeader } {
+  const parts: { readonly bytes: Buffer; readonly at: number }[] = []
+  const built = builder.build(active, count, base, end, (bytes, at) => parts.push({ bytes: Buffer.from(bytes), at }))
+  const bytes = Buffer.concat(parts.toSorted((a, b) => a.at - b.at).map((part) => part.bytes))
+  assert.equal(bytes.byteLength, built.bytes)
+  assert.equal(crc32(bytes), built.crc32)
+  return { bytes, header: built.header }
+}
+
+export const buildOf = (list: readonly Entry[]): ReturnType<typeof build> =>
+  build(new IndexBuilder(), activeOf(list), list.length, BASE, endOf(list))
 
 export const memorySource = (bytes: Buffer): BundleFile => ({
   size: () => bytes.byteLength,
