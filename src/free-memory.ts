@@ -22,20 +22,22 @@ type MinorCollection = (options: { readonly type: 'minor' }) => void
  * the whole heap. A cheap one walks what is new since the one before, which is little.
  */
 export class CollectedMemory {
-  /** V8 begins a full collection for every 10 MiB or so. */
-  static readonly #EVERY_BYTES = 4 * 1024 * 1024
-  readonly #collect: MinorCollection
+  readonly #everyBytes: number
+  #collect: MinorCollection | null
   #bytes = 0
 
-  constructor(collect: MinorCollection = minorCollection()) {
+  /** @param everyBytes V8 begins a full collection for every 10 MiB or so of what other threads and libraries hand over */
+  constructor(everyBytes: number = 4 * 1024 * 1024, collect: MinorCollection | null = null) {
+    this.#everyBytes = everyBytes
     this.#collect = collect
   }
 
   /** So much more was received, and is not needed for long. */
   received(bytes: number): void {
     this.#bytes += bytes
-    if (this.#bytes < CollectedMemory.#EVERY_BYTES) return
+    if (this.#bytes < this.#everyBytes) return
     this.#bytes = 0
+    this.#collect ??= minorCollection()
     this.#collect({ type: 'minor' })
   }
 }

@@ -21,7 +21,7 @@ describe('memory that is freed by hand', () => {
 describe('memory that is collected', () => {
   it('is collected for every so many bytes, not for each', () => {
     let collections = 0
-    const memory = new CollectedMemory(() => void collections++)
+    const memory = new CollectedMemory(4 * 1024 * 1024, () => void collections++)
     for (let i = 0; i < 1024; i++) memory.received(16 * 1024)
     assert.equal(collections, 4)
   })

@@ -6,7 +6,7 @@
  */
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
-import { freeMemory } from '../../free-memory.ts'
+import { CollectedMemory, freeMemory } from '../../free-memory.ts'
 import { decompressZstd } from '../../libc.ts'
 import { errorCode } from '../../log/files.ts'
 import type { BundleFile } from '../index/segment-files.ts'
@@ -77,6 +77,9 @@ export const readPiece = (from: ByteReader, at: number): Piece => ({
 const once = Buffer.allocUnsafeSlow(1024 * 1024)
 const forNow = Buffer.allocUnsafeSlow(1024 * 1024)
 
+/** A search reads many pieces and leaves each. V8 by itself collects them when there are 32 MiB of them in a thread. */
+const read = new CollectedMemory(8 * 1024 * 1024)
+
 export class PieceFile {
   readonly #source: BundleFile
   readonly #bundle: string
@@ -99,6 +102,7 @@ export class PieceFile {
   piece(piece: Piece): Buffer {
     const { bytes, rawBytes } = piece
     if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(bytes), piece)
+    read.received(rawBytes)
     return this.#decompressed(Buffer.allocUnsafeSlow(rawBytes), piece)
   }
 

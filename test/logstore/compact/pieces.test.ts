@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
-import { compressed } from '../../../src/logstore/compact/pieces.ts'
+import { PieceFile, compressed, pieceOf } from '../../../src/logstore/compact/pieces.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
+import { memorySource } from '../index/support.ts'
 
 const TEXT = Buffer.from(Array.from({ length: 40_000 }, (_, i) => `order ${i * 7919} paid;`).join(''))
 
@@ -20,4 +21,16 @@ it('what compression would make longer stands as it is', () => {
   const random = mulberry32(1)
   const raw = Buffer.from(Array.from({ length: 50_000 }, () => random() * 256))
   assert.deepEqual(compressed(raw), { bytes: raw, rawBytes: 0 })
+})
+
+it('pieces that were read and left do not gather in memory', () => {
+  const written = compressed(Buffer.alloc(1024 * 1024, TEXT))
+  const file = new PieceFile(memorySource(written.bytes), '0')
+  const before = process.memoryUsage().arrayBuffers
+  let most = 0
+  for (let i = 0; i < 100; i++) {
+    assert.equal(file.piece({ at: 0, ...pieceOf(written) }).byteLength, 1024 * 1024)
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+  }
+  assert(most < 20 * 1024 * 1024, `${most} bytes`)
 })
