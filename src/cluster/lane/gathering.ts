@@ -18,7 +18,7 @@ export interface Pause {
 /** H2 */
 const APART_MS = 2
 /** H3 */
-const RETURN_MS = 1
+const RETURN_MS = 2
 const MANY_FRAMES = 4
 const MOST = 3 / 4
 /** H4 */

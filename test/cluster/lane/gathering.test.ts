@@ -31,22 +31,22 @@ describe('what waits for the next message', () => {
     assert.equal(confirmed({ frames: 3, bytes: 3000 }).pause(8, 10), null)
   })
 
-  it('waits until most of those that were answered are back, for 1 ms at most', () => {
+  it('waits until most of those that were answered are back, for 2 ms at most', () => {
     const gathering = confirmed({ frames: 4, bytes: 4000 })
-    assert.deepEqual(gathering.pause(2999, 10.5), { bytes: 3000, ms: 0.5 })
+    assert.deepEqual(gathering.pause(2999, 10.5), { bytes: 3000, ms: 1.5 })
     assert.equal(gathering.pause(3000, 10.5), null)
-    assert.equal(gathering.pause(8, 11), null)
+    assert.equal(gathering.pause(8, 12), null)
   })
 
   it('waits for them together with those that came meanwhile', () => {
     const gathering = confirmed({ frames: 32, bytes: 4000, waitingBytes: 4000 })
-    assert.deepEqual(gathering.pause(4000, 10), { bytes: 6000, ms: 1 })
+    assert.deepEqual(gathering.pause(4000, 10), { bytes: 6000, ms: 2 })
     assert.equal(gathering.pause(6000, 10), null)
   })
 
   it('goes at once when it is long itself', () => {
     const gathering = confirmed({ frames: 1000, bytes: 1000 * KIB })
-    assert.deepEqual(gathering.pause(127 * KIB, 10), { bytes: 128 * KIB, ms: 1 })
+    assert.deepEqual(gathering.pause(127 * KIB, 10), { bytes: 128 * KIB, ms: 2 })
     assert.equal(gathering.pause(128 * KIB, 10), null)
   })
 
