@@ -22,6 +22,8 @@ export interface RowsOfBlock {
   readonly to: number
 }
 
+const NO_ROWS: readonly RowsOfBlock[] = []
+
 export class LookUps {
   readonly #file: Pick<PieceFile, 'corrupt'>
   readonly #load: LoadPiece
@@ -29,8 +31,10 @@ export class LookUps {
   readonly #ids: HashIndex | BlockHashIndex
   readonly #traces: HashIndex | BlockHashIndex
   /** What was found of the hashes that were asked for last: the same are asked again at once. */
-  #id: { readonly hash: number; readonly rows: readonly RowsOfBlock[] } = { hash: -1, rows: [] }
-  #trace: { readonly hash: number; readonly blocks: readonly number[] } = { hash: -1, blocks: [] }
+  #idHash = -1
+  #rows: readonly RowsOfBlock[] = []
+  #traceHash = -1
+  #tracedBlocks: readonly number[] = []
 
   /**
    * @param directory at what it says of both indexes
@@ -61,25 +65,30 @@ export class LookUps {
 
   /** In the order of the rows. @param hash first word of the record id */
   rowsOfId(hash: number): readonly RowsOfBlock[] {
-    if (this.#id.hash !== hash) {
-      const places = this.#ids.placesOf(hash, this.#load)
-      const rows =
-        this.#ids instanceof HashIndex
-          ? places.flatMap((run) => this.#rowsOfRun(run))
-          : places.map((block) => this.#wholeBlock(block))
-      this.#id = { hash, rows }
+    if (this.#idHash !== hash) {
+      this.#rows = this.#rowsAt(this.#ids.placesOf(hash, this.#load))
+      this.#idHash = hash
     }
-    return this.#id.rows
+    return this.#rows
   }
 
   /** Ascending. @param hash see `traceHash` */
   blocksOfTrace(hash: number): readonly number[] {
-    if (this.#trace.hash !== hash) {
+    if (this.#traceHash !== hash) {
       const blocks = this.#traces.placesOf(hash, this.#load)
-      for (const block of blocks) this.#wholeBlock(block)
-      this.#trace = { hash, blocks }
+      for (const block of blocks) this.#blockOf(block)
+      this.#tracedBlocks = blocks
+      this.#traceHash = hash
     }
-    return this.#trace.blocks
+    return this.#tracedBlocks
+  }
+
+  /** @param places of the index of record ids */
+  #rowsAt(places: readonly number[]): readonly RowsOfBlock[] {
+    if (places.length === 0) return NO_ROWS
+    return this.#ids instanceof HashIndex
+      ? places.flatMap((run) => this.#rowsOfRun(run))
+      : places.map((block) => this.#wholeBlock(block))
   }
 
   #wholeBlock(block: number): RowsOfBlock {

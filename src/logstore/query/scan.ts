@@ -307,7 +307,13 @@ function scanActiveEntries(
   }
 }
 
-/** True when the bundle's index was searched past the pruning. */
+/** False: the bundle has not the record id, or not the trace, that is looked for. */
+export function mayHold(index: BundleSearch, { id, trace }: Pick<QueryPlan, 'id' | 'trace'>): boolean {
+  if (id !== null && !index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
+  return trace === null || index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
+}
+
+/** True when the bundle's index was searched past the pruning. @param index see `mayHold` */
 export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
   const { plan } = scan
   if (scan.visible === 0) return false
@@ -323,7 +329,6 @@ export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
 
 function scanBundleId(scan: SegmentScan, index: BundleSearch, id: Uint32Array): boolean {
   const { plan } = scan
-  if (!index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
   let found = index.findId(id[0]!, id[1]!, id[2]!, id[3]!)
   const partition = found === null ? null : index.findPartition(plan.tenant, plan.dataset)
   if (partition === null) return true
@@ -351,7 +356,6 @@ function traceHasEntry(index: BundleSearch, trace: Uint32Array, entry: number): 
 
 function scanBundleTrace(scan: SegmentScan, index: BundleSearch, trace: Uint32Array): boolean {
   const { plan } = scan
-  if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
   const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   if (from === to) return true
   const partition = index.findPartition(plan.tenant, plan.dataset)

@@ -20,7 +20,7 @@ import type { OpenBundles } from './open-bundles.ts'
 import type { TimeSpan } from './page-order.ts'
 import { overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
-import { boundsOf, gatherBundleTime, postingsInRange, scanActive, scanBundle } from './scan.ts'
+import { boundsOf, gatherBundleTime, mayHold, postingsInRange, scanActive, scanBundle } from './scan.ts'
 import type { ScanBounds, SegmentIndex, SegmentScan } from './scan.ts'
 import { ActivePlaces, searchEntries, searchFrames } from './search-scan.ts'
 import type { EntryPlaces } from './search-scan.ts'
@@ -144,6 +144,7 @@ export class SegmentReader {
       return isSearched ? scan : null
     }
     return this.inBundle(source, (index) => {
+      if (!mayHold(index, plan)) return null // most bundles, of a look-up: nothing is made for them
       const scan = scanOf(boundsOf(plan, base, index, quarantined))
       const { several } = plan
       const isSearched = several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, several)

@@ -24,11 +24,10 @@ export function scanActiveOfSeveral(scan: SegmentScan, active: ActiveIndex, seve
   return true
 }
 
-/** Likewise. */
+/** Likewise. @param index see `mayHold` */
 export function scanBundleOfSeveral(scan: SegmentScan, index: BundleSearch, several: SeveralDatasets): boolean {
   const { tenant, trace, id } = scan.plan
   if (trace === null || scan.visible === 0) return false
-  if (!index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)) return false
   const { from, to } = index.traceRows(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
   if (from === to) return true
   const partitions = partitionsOf(index, tenant, several, scan.plan.expired)
