@@ -148,8 +148,16 @@ export class CompactIndex implements BundleSearch {
   }
 
   close(): void {
-    this.#cache.drop(this.#owner)
+    this.#cache.drop(this.#owner, this)
     this.#file.close()
+  }
+
+  /** See PieceCache.looks. */
+  forgetLast(): void {
+    this.#block = null
+    this.#keys = null
+    this.#chunk = null
+    this.#chunkNumber = -1
   }
 
   findPartition(tenant: string, dataset: string): CompactPartition | null {
@@ -309,13 +317,14 @@ export class CompactIndex implements BundleSearch {
       else high = middle
     }
     const block = this.blocks[low - 1]!
+    this.#cache.looks(this)
     this.#keys = this.keys(block)
     this.#block = block
     return block
   }
 
   keys({ keys, rows, minTime }: CompactBlock): BlockKeys {
-    return this.#cached(keys, () => new BlockKeys(this.#file.pieceForNow(keys), rows, minTime))
+    return this.#cachedRecords(keys, () => new BlockKeys(this.#file.pieceForNow(keys), rows, minTime))
   }
 
   /** Not kept: searches go through many. */
@@ -348,7 +357,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   records(block: CompactBlock): BlockRecords {
-    return this.#cached(block.values, () => this.readRecords(block))
+    return this.#cachedRecords(block.values, () => this.readRecords(block))
   }
 
   /** Without keeping them. */
@@ -362,7 +371,8 @@ export class CompactIndex implements BundleSearch {
     if (number !== this.#chunkNumber) {
       const { piece } = this.#chunks[number]!
       const count = Math.min(CHUNK_ENTRIES, this.entryCount - number * CHUNK_ENTRIES)
-      this.#chunk = this.#cached(piece, () => {
+      this.#cache.looks(this)
+      this.#chunk = this.#cachedRecords(piece, () => {
         const from = new ByteReader(this.#file.pieceForNow(piece))
         return {
           row: readWords(from, count),
@@ -378,6 +388,10 @@ export class CompactIndex implements BundleSearch {
 
   #cached<Made extends object>(piece: Piece, make: () => Made): Made {
     return this.#cache.get(this.#owner, piece, make)
+  }
+
+  #cachedRecords<Made extends object>(piece: Piece, make: () => Made): Made {
+    return this.#cache.getRecords(this.#owner, piece, make)
   }
 }
 

@@ -96,8 +96,9 @@ export class OpenBundles {
     this.#indexes.delete(base)
   }
 
-  /** Gives up what neither the catalog nor the segments without a sidecar name any more. */
+  /** A question begins. Gives up what neither the catalog nor the segments without a sidecar name any more. */
   keepOnly(catalog: Catalog, others: readonly { readonly base: number }[], generation: number): void {
+    this.#pieces.beginQuestion()
     for (const [base, { header }] of this.#indexes) {
       const row = catalog.find(base)
       if (row < 0 || catalog.identity(row) !== header.identity) this.forget(base)

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 
 const KIB = 1024
@@ -7,7 +9,7 @@ const pieceAt = (at: number, bytes: number) => ({ at, bytes, rawBytes: 0, crc: 0
 
 describe('what was made of pieces', () => {
   it('is kept up to the bytes that it takes in memory', () => {
-    const cache = new PieceCache(64 * KIB)
+    const cache = new PieceCache((6 / 5) * 64 * KIB) // a sixth is for records
     let owner = 0
     /** How many are found again of some that are made one after the other. */
     const kept = (count: number, stored: number, make: () => object): number => {
@@ -35,5 +37,74 @@ describe('what was made of pieces', () => {
       3,
       'about what it was made of',
     )
+  })
+
+  /** Asks for records of this length one after the other. @returns the ones that had to be made */
+  const askRecords = (cache: PieceCache, owner: number, ats: readonly number[]): number[] => {
+    const made: number[] = []
+    for (const at of ats) {
+      cache.getRecords(owner, pieceAt(at, 10), () => {
+        made.push(at)
+        return { heldBytes: 10 * KIB }
+      })
+    }
+    return made
+  }
+
+  it('is kept during a question, if it is records, and the last of it for the next one', () => {
+    const cache = new PieceCache(240 * KIB)
+    const owner = cache.newOwner()
+    const ats = [1, 2, 3, 4, 5, 6, 7, 8]
+    cache.beginQuestion()
+    assert.deepEqual(askRecords(cache, owner, ats), ats)
+    assert.deepEqual(askRecords(cache, owner, [3, 1, 8, 1]), [])
+    cache.beginQuestion()
+    assert.deepEqual(askRecords(cache, owner, [1, 8, 3]), [])
+    assert.deepEqual(askRecords(cache, owner, [2, 4]), [2, 4])
+  })
+
+  it('is kept if it is the records that were used last, however long they are', () => {
+    const cache = new PieceCache(0)
+    const owner = cache.newOwner()
+    assert.deepEqual(askRecords(cache, owner, [1, 1, 2, 3, 1]), [1, 2, 3])
+    cache.drop(owner)
+    assert.deepEqual(askRecords(cache, owner, [1]), [1])
+  })
+
+  it('is found by its file', () => {
+    const cache = new PieceCache(240 * KIB)
+    const owners = [cache.newOwner(), cache.newOwner()] as const
+    for (const owner of owners) assert.deepEqual(askRecords(cache, owner, [1, 2]), [1, 2])
+    cache.drop(owners[0])
+    assert.deepEqual(askRecords(cache, owners[1], [1, 2]), [])
+  })
+
+  it('leaves no garbage that only a full collection frees', () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as NodeJS.GCFunction // what the flag defines, in contexts made after it
+    const cache = new PieceCache(600 * KIB)
+    const owner = cache.newOwner()
+    const before = process.memoryUsage().arrayBuffers
+    for (let at = 0; at < 600; at++) {
+      cache.beginQuestion()
+      cache.getRecords(owner, pieceAt(at, 100 * KIB), () => ({ bytes: new Uint8Array(200 * KIB) }))
+      for (let left = at % 30 === 0 ? 2 : 0; left > 0; left--) collect({ type: 'minor' }) // the second one promotes what is left
+    }
+    assert(process.memoryUsage().arrayBuffers - before < 30 * 1024 * KIB)
+  })
+})
+
+describe('what files were looked at last', () => {
+  it('is kept for few of them', () => {
+    const cache = new PieceCache(0)
+    const forgotten: number[] = []
+    const lookers = Array.from({ length: 18 }, (_, number) => ({ forgetLast: () => void forgotten.push(number) }))
+    for (const looker of lookers.slice(0, 16)) cache.looks(looker)
+    cache.looks(lookers[0]!)
+    cache.drop(cache.newOwner(), lookers[5])
+    cache.looks(lookers[16]!)
+    assert.deepEqual(forgotten, [])
+    cache.looks(lookers[17]!)
+    assert.deepEqual(forgotten, [1])
   })
 })
