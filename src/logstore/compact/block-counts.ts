@@ -14,6 +14,8 @@ export const UNKNOWN = -1
 /** What says the counts in a bundle; null: the search is not for one thing. */
 export function blockCountsOf(search: Search): ((index: CompactIndex) => BlockCount) | null {
   switch (search.kind) {
+    case 'all':
+      return () => (block) => block.rows
     case 'severity': {
       const { min, max } = search
       return () => (block) => rowsBetween(block, min, max)

@@ -24,6 +24,7 @@ import { maySeverityBe } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
 import { TEXT } from './otlp-fields.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import { NO_SEVERITY, UNKNOWN_SEVERITY, severitiesOfRows } from './row-severities.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { NUMBER, WHOLE } from './text-column.ts'
 import { PAIRS } from './token-counts.ts'
@@ -246,28 +247,12 @@ class Cursor {
   }
 }
 
-const SEVERITY_PATH = `${ROOT_LOG}/16`
-
-/** Where a log has no number, its text says it: that is for the matcher. */
 function judgeOfSeverity(min: number, max: number): Judge {
-  return ({ shapes, rowShape, severities }, bundle) => {
-    const number = bundle.columns.findIndex(({ path }) => path === SEVERITY_PATH)
-    const column = severities.get(number)
-    const has = shapes.map(({ columns }) => columns.includes(number))
-    const without = shapes.map((shape) => (shape.root === ROOT_SPAN && !shape.isIrregular ? DIFFERS : LOOK))
-    const rows = new Uint8Array(rowShape.length)
-    let at = 0
-    for (let row = 0; row < rows.length; row++) {
-      const shape = rowShape[row]!
-      rows[row] = without[shape]!
-      if (!has[shape]) continue
-      const low = column!.pairs.low[at]!
-      const high = column!.pairs.high[at++]!
-      if (!isKnown(shapes[shape]!) || high !== 0 || low === 0 || low > 0x7fff_ffff) continue
-      rows[row] = low >= min && low <= max ? MATCHES : DIFFERS
-    }
-    return rows
-  }
+  return (texts, bundle) =>
+    Uint8Array.from(severitiesOfRows(texts, bundle), (severity) => {
+      if (severity === UNKNOWN_SEVERITY) return LOOK
+      return severity !== NO_SEVERITY && severity >= min && severity <= max ? MATCHES : DIFFERS
+    })
 }
 
 /** Attributes of resources and scopes, those of records that are texts or numbers, and fields that are numbers. */

@@ -10,6 +10,7 @@ import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
 import type { BlockTexts } from '../compact/block-reader.ts'
 import type { CompactBlock } from '../compact/compact-directory.ts'
 import type { CompactIndex } from '../compact/compact-index.ts'
+import { UNKNOWN_SEVERITY, severitiesOfRows } from '../compact/row-severities.ts'
 import { DIFFERS, LOOK, MATCHES } from '../compact/verdict.ts'
 import type { Verdict } from '../compact/verdict.ts'
 import type { Search } from '../search/expression.ts'
@@ -18,8 +19,6 @@ import type { RecordView } from '../search/record-view.ts'
 import { highWord, lowWord } from '../time-words.ts'
 import { isInRange, overlaps } from './plan.ts'
 import type { SegmentScan } from './scan.ts'
-
-/** Words of a time. */
 
 /** The search made ready to run on blocks. */
 export class BlockSearch {
@@ -66,16 +65,21 @@ export class BlockSearch {
     if (looks + matches === 0 || (looks === 0 && countAtOnce(scan, index, block, matches))) return
     const { plan } = scan
     const keys = index.keys(block)
+    const severities = scan.needsSeverities ? severitiesOfRows(texts, index.shapes) : null
+    const needsView = (row: number): boolean =>
+      severities === null ? scan.needsViews : severities[row] === UNKNOWN_SEVERITY
     const tell = (row: number, view: RecordView | null): void => {
       const entry = keys.entry[row]!
       const timeHigh = keys.timeHigh[row]!
       const timeLow = keys.timeLow[row]!
-      if (entry < scan.visible && isInRange(plan, timeHigh, timeLow)) scan.found(entry, timeHigh, timeLow, view)
+      if (entry < scan.visible && isInRange(plan, timeHigh, timeLow)) {
+        scan.found(entry, timeHigh, timeLow, view, severities?.[row])
+      }
     }
     let count = 0
     for (let row = 0; row < rows; row++) {
       const its = typeof verdict === 'number' ? verdict : verdict[row]!
-      if (its === LOOK || (its === MATCHES && scan.needsViews)) this.#numbers[count++] = row
+      if (its === LOOK || (its === MATCHES && needsView(row))) this.#numbers[count++] = row
       else if (its === MATCHES) tell(row, null)
     }
     if (count > 0) {
@@ -92,5 +96,6 @@ function countAtOnce(scan: SegmentScan, index: CompactIndex, block: CompactBlock
   const [maxHigh, maxLow] = [highWord(block.maxTime), lowWord(block.maxTime)]
   const isWhole =
     scan.visible === index.entryCount && isInRange(plan, minHigh, minLow) && isInRange(plan, maxHigh, maxLow)
-  return isWhole && scan.countAtOnce(count, minHigh, minLow, maxHigh, maxLow)
+  const severityRows = count === block.rows ? block.severityRows : null
+  return isWhole && scan.countAtOnce(count, minHigh, minLow, maxHigh, maxLow, severityRows)
 }

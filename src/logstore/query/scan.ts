@@ -5,6 +5,7 @@
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
 import type { ActiveIndex } from '../index/active-index.ts'
+import { UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
 import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { RecordView } from '../search/record-view.ts'
 import { isBefore } from '../time-words.ts'
@@ -64,6 +65,8 @@ export const ENTRIES_PER_CHECK = 8192
 export class SegmentScan {
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
+  /** Whether it needs the severity of the record alone, or a view where that is not known. */
+  readonly needsSeverities: boolean = false
   /** With a search: number of the partition whose records have to be searched, block by block or frame by frame; -1: the candidates have to be. */
   partitionToSearch = -1
   matched = 0
@@ -125,20 +128,36 @@ export class SegmentScan {
     else this.candidates.add(entry)
   }
 
-  /** One entry that matches. @param _view of its record, where a search looked at it; valid during the call */
-  found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
+  /**
+   * One entry that matches.
+   *
+   * @param _view     of its record, where a search looked at it; valid during the call
+   * @param _severity instead of a view, see `severitiesOfRows`
+   */
+  found(
+    entry: number,
+    timeHigh: number,
+    timeLow: number,
+    _view: RecordView | null = null,
+    _severity = UNKNOWN_SEVERITY,
+  ): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
   }
 
-  /** So many entries match, of times in [earliest, latest]. False: they have to be told one by one, as it is not their number alone that is wanted. */
+  /**
+   * So many entries match, of times in [earliest, latest]. False: they have to be told one by one, as it is not their number alone that is wanted.
+   *
+   * @param _severityRows how many of them have which severity, the others none; null: it is not known
+   */
   countAtOnce(
     count: number,
     earliestHigh: number,
     earliestLow: number,
     latestHigh: number,
     latestLow: number,
+    _severityRows: Uint32Array | null = null,
   ): boolean {
     if (this.mayShow(earliestHigh, earliestLow, latestHigh, latestLow)) return false
     this.matched += count

@@ -5,7 +5,9 @@
  * H2  where the filter is but a time range and nothing is split, indexes alone are read
  * H3  with a split, records are walked once while their values are few, else twice: the first walk finds the most frequent values, the
  *     second one counts them. The memory of both is bounded by value-counts.ts
+ * H4  severities are those that blocks and their columns say, where they are known; else records are read
  */
+import { NO_SEVERITY, UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
 import type { Deadline } from '../query/deadline.ts'
 import { boundsOf } from '../query/scan.ts'
 import { keptFrom } from '../expired.ts'
@@ -22,7 +24,7 @@ import type { TimeRange } from './time-buckets.ts'
 import { addScan, countByIndex, noCounts, timesOfActive, timesOfKept } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { ValueCounts } from './value-counts.ts'
-import { keyOfText, readerOf, toldValue } from './value-text.ts'
+import { keyOfText, nameOfSeverity, readerOf, toldValue } from './value-text.ts'
 
 type Walk = SurveyWalk<HistogramQuestion>
 
@@ -154,7 +156,8 @@ function countRecords(
 ): RecordCounts {
   const counts = { ...noCounts(buckets), ofNone: new Float64Array(buckets.count), values }
   const { ofAll, ofNone } = counts
-  const { snapshot } = task
+  const { snapshot, request } = task
+  const bySeverity = request.splitBy === 'severity'
   for (const source of buckets.count === 0 ? [] : sources) {
     deadline.check()
     const scan = reader.scan(
@@ -166,18 +169,22 @@ function countRecords(
           plan,
           deadline,
           bounds,
-          (timeHigh, timeLow, view) => {
+          (timeHigh, timeLow, view, severity) => {
             const bucket = buckets.of(timeHigh, timeLow)
             ofAll[bucket]! += 1
             if (readValue === null) return
-            const text = readValue(view!) // a split reads records, see surveyPlan
+            const text = severity === UNKNOWN_SEVERITY ? readValue(view!) : textOfSeverity(severity) // a split reads records, see surveyPlan
             if (text === null) ofNone[bucket]! += 1
             else values.add(keyOfText(text), bucket)
           },
-          readValue !== null,
-          (count, earliestHigh, earliestLow, latestHigh, latestLow) => {
+          readValue === null ? 'nothing' : bySeverity ? 'severities' : 'records',
+          (count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows) => {
             const bucket = buckets.of(earliestHigh, earliestLow)
-            if (readValue !== null || buckets.of(latestHigh, latestLow) !== bucket) return false
+            if (buckets.of(latestHigh, latestLow) !== bucket) return false
+            if (readValue !== null) {
+              if (!bySeverity || severityRows === null) return false
+              ofNone[bucket]! += count - addSeverities(values, severityRows, bucket)
+            }
             ofAll[bucket]! += count
             return true
           },
@@ -188,4 +195,17 @@ function countRecords(
     addScan(counts, scan)
   }
   return counts
+}
+
+const textOfSeverity = (severity: number): string | null => (severity === NO_SEVERITY ? null : nameOfSeverity(severity))
+
+/** @returns how many have one */
+function addSeverities(values: ValueCounts, rows: Uint32Array, bucket: number): number {
+  let all = 0
+  for (const [severity, records] of rows.entries()) {
+    if (records === 0) continue
+    values.add(keyOfText(nameOfSeverity(severity)), bucket, records)
+    all += records
+  }
+  return all
 }

@@ -1,4 +1,5 @@
 /** One segment's part of a survey: everything that matches is told, nothing comes onto a page. */
+import { UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
 import type { Deadline } from '../query/deadline.ts'
 import { PageSelection } from '../query/page-selection.ts'
 import { planQuery } from '../query/plan.ts'
@@ -9,17 +10,18 @@ import type { QueryFilter } from '../query/cursor.ts'
 import type { QueryTask, Question } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
 
-/** So many records match, of times in [earliest, latest]. False: it wants each of them. */
+/** So many records match, of times in [earliest, latest], and so many of them have each severity, if that is known. False: it wants each of them. */
 export type FoundMany = (
   count: number,
   earliestHigh: number,
   earliestLow: number,
   latestHigh: number,
   latestLow: number,
+  severityRows: Uint32Array | null,
 ) => boolean
 
-/** One record that matches. The view is there when the survey reads records, and valid during the call. */
-export type Found = (timeHigh: number, timeLow: number, view: RecordView | null) => void
+/** One record that matches. The view is there when the survey reads records, and valid during the call; if it reads severities, one of both is. */
+export type Found = (timeHigh: number, timeLow: number, view: RecordView | null, severity: number) => void
 
 const NO_PAGE = new PageSelection(1, false)
 
@@ -28,31 +30,46 @@ export class SurveyScan extends SegmentScan {
   readonly #foundMany: FoundMany
 
   override readonly needsViews: boolean
+  override readonly needsSeverities: boolean
 
-  /** @param needsViews `found` looks at the records */
+  /** @param needs what of the records `found` looks at */
   constructor(
     plan: QueryPlan,
     deadline: Deadline,
     bounds: ScanBounds,
     found: Found,
-    needsViews = true,
+    needs: 'nothing' | 'severities' | 'records' = 'records',
     foundMany: FoundMany = () => false,
   ) {
     super(plan, NO_PAGE, deadline, 0, bounds)
     this.#found = found
     this.#foundMany = foundMany
-    this.needsViews = needsViews
+    this.needsViews = needs === 'records'
+    this.needsSeverities = needs === 'severities'
   }
 
-  override countAtOnce(count: number, ...times: readonly [number, number, number, number]): boolean {
-    if (!this.#foundMany(count, ...times)) return false
+  override countAtOnce(
+    count: number,
+    earliestHigh: number,
+    earliestLow: number,
+    latestHigh: number,
+    latestLow: number,
+    severityRows: Uint32Array | null = null,
+  ): boolean {
+    if (!this.#foundMany(count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows)) return false
     this.matched += count
     return true
   }
 
-  override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {
+  override found(
+    _entry: number,
+    timeHigh: number,
+    timeLow: number,
+    view: RecordView | null = null,
+    severity = UNKNOWN_SEVERITY,
+  ): void {
     this.matched++
-    this.#found(timeHigh, timeLow, view)
+    this.#found(timeHigh, timeLow, view, severity)
   }
 }
 

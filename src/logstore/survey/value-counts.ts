@@ -43,12 +43,13 @@ export class ValueCounts {
     }
   }
 
-  add(key: string, bucket: number): void {
+  /** @param records more than one only of a value that is one of few (V1) */
+  add(key: string, bucket: number, records = 1): void {
     const known = this.#totals.get(key)
     if (known === undefined && !this.#admit(key)) return
-    this.#totals.set(key, (known ?? 0) + 1)
+    this.#totals.set(key, (known ?? 0) + records)
     const cells = this.#cells?.get(key)
-    if (cells !== undefined) cells[bucket]! += 1
+    if (cells !== undefined) cells[bucket]! += records
   }
 
   #admit(key: string): boolean {

@@ -39,7 +39,10 @@ const NUMBERS_PER_SEVERITY = 4
 /** Null of a span. */
 export function severityName(view: RecordView): string | null {
   const severity = effectiveSeverity(view)
-  if (severity === null) return null
+  return severity === null ? null : nameOfSeverity(severity)
+}
+
+export function nameOfSeverity(severity: number): string {
   return SEVERITIES[Math.floor((severity - 1) / NUMBERS_PER_SEVERITY)] ?? 'unspecified'
 }
 

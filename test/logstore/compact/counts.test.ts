@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from '../../../src/logstore/batch-frame.ts'
@@ -19,6 +19,7 @@ import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
 import { zstdDecompressSync } from 'node:zlib'
+import { parseHistogramRequest } from '../../../src/logstore/survey/request.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { testSeed } from '../../support/seed.ts'
 import { TestStore } from '../../support/stored-segments.ts'
@@ -97,6 +98,33 @@ describe('what a compacted bundle counts', () => {
         }
       }
     }
+  })
+
+  it('is what a histogram by severity counts, whole or part of a bucket, without the values of the block', (context) => {
+    const plain = TestStore.open(context)
+    const compacted = TestStore.open(context)
+    for (const store of [plain, compacted]) fill(store, mulberry32(testSeed()), 30)
+    compacted.compact()
+    const path = `${compacted.directoryOf(0)}/${STAND_IN_NAME}`
+    const file = nodeFiles.open(path, 'read')
+    const { blocks } = new CompactIndex(file, 0, new PieceCache(1 << 20))
+    file.close()
+    assert(blocks.every(({ severityRows }) => severityRows !== null))
+    const bytes = readFileSync(path)
+    for (const { values } of blocks) bytes.fill(0, values.at, values.at + values.bytes)
+    writeFileSync(path, bytes)
+    const answerOf = (store: TestStore, body: object): unknown => {
+      const request = parseHistogramRequest(Buffer.from(JSON.stringify(body)))
+      if ('message' in request) throw new Error(request.message)
+      const answer = store.askSurvey('acme', request)
+      if (answer.kind !== 'ok') throw new Error(answer.message)
+      return JSON.parse(Buffer.from(answer.body).toString())
+    }
+    for (const search of [null, '*', 'severity:>=warn', 'signal:log'])
+      for (const width of [{ buckets: 1 }, { buckets: 7 }, { interval_nano: '1000000' }]) {
+        const body = { dataset: 'orders', filter: { search }, ...width, split_by: 'severity' }
+        assert.deepEqual(answerOf(compacted, body), answerOf(plain, body))
+      }
   })
 
   it('needs no look at the block for words, attributes and severities that are frequent', (context) => {
