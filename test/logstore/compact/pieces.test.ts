@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
 import { PieceFile, compressed, pieceOf } from '../../../src/logstore/compact/pieces.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
-import { memorySource } from '../index/support.ts'
+import { memorySource } from '../../support/memory-source.ts'
 
 const TEXT = Buffer.from(Array.from({ length: 40_000 }, (_, i) => `order ${i * 7919} paid;`).join(''))
 

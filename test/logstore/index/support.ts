@@ -7,7 +7,7 @@ import { BlockCache } from '../../../src/logstore/index/block-cache.ts'
 import { IndexBuilder } from '../../../src/logstore/index/builder.ts'
 import type { IndexHeader } from '../../../src/logstore/index/index-file.ts'
 import { BundleIndex } from '../../../src/logstore/index/reader.ts'
-import type { BundleFile } from '../../../src/logstore/index/segment-files.ts'
+import { memorySource } from '../../support/memory-source.ts'
 
 export interface Entry {
   readonly id: readonly [number, number, number, number]
@@ -98,12 +98,6 @@ export function build(
 
 export const buildOf = (list: readonly Entry[]): ReturnType<typeof build> =>
   build(new IndexBuilder(), activeOf(list), list.length, BASE, endOf(list))
-
-export const memorySource = (bytes: Buffer): BundleFile => ({
-  size: () => bytes.byteLength,
-  read: (into, at) => bytes.copy(into, 0, at, at + into.byteLength),
-  close: () => {},
-})
 
 export const openBytes = (bytes: Buffer, cacheBytes = 1 << 20): BundleIndex =>
   new BundleIndex(memorySource(bytes), '0000000000000000', new BlockCache(cacheBytes))
