@@ -9,7 +9,7 @@ import type { FromLane } from '../../../src/cluster/lane/protocol.ts'
 import type { Published } from '../../../src/cluster/nats/nats-stream.ts'
 import { World, appended, openWriter } from '../../support/log-harness.ts'
 import { eventually } from '../../support/waiting.ts'
-import { TestClock } from '../nats/clock.ts'
+import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
 const LEASE_MS = 2000

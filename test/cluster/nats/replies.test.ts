@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { headers } from '@nats-io/transport-node'
 import type { Msg, MsgCallback, Subscription } from '@nats-io/transport-node'
 import { Replies } from '../../../src/cluster/nats/replies.ts'
-import { TestClock } from './clock.ts'
+import { TestClock } from '../../support/cluster-clock.ts'
 
 const NOTHING = new Uint8Array(0)
 

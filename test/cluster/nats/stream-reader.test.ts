@@ -6,7 +6,7 @@ import { headersOf } from '../../../src/cluster/headers.ts'
 import { StreamReader } from '../../../src/cluster/nats/stream-reader.ts'
 import type { ReaderParts } from '../../../src/cluster/nats/stream-reader.ts'
 import { message } from '../../support/cluster-messages.ts'
-import { TestClock } from './clock.ts'
+import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAUSE_MS = 50
 const SILENT_MS = 2500
