@@ -39,6 +39,12 @@ export const timePasses = (ms: number): Promise<void> => sleep(ms)
 /** Of a client that asks another node when the one it asked says nothing: a process that is stopped never answers. */
 export const givesUpAfter = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
+/** For tests on one thread of what waits for a ring, which by itself keeps no process. Returns what ends it. */
+export function staysAwake(): () => void {
+  const timer = setInterval(() => {}, 1000)
+  return () => clearInterval(timer)
+}
+
 /** Polls until the condition holds; fails when it does not in time. */
 export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   const startMs = performance.now()

@@ -8,15 +8,12 @@ import { OtherNodes } from '../../../src/cluster/lane/other-nodes.ts'
 import type { FromLane } from '../../../src/cluster/lane/protocol.ts'
 import type { Published } from '../../../src/cluster/nats/nats-stream.ts'
 import { World, appended, openWriter } from '../../support/log-harness.ts'
-import { eventually } from '../../support/waiting.ts'
+import { eventually, staysAwake } from '../../support/waiting.ts'
 import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
 const LEASE_MS = 2000
 const LOG_ID = 7
-
-const awake = setInterval(() => {}, 1000) // a thread that only waits for a ring would end
-after(() => clearInterval(awake))
 
 /** The lane of a node that leads, after its first frame. The test plays main, and the stream. Time stands still. */
 async function leading() {
@@ -86,6 +83,8 @@ async function turns(): Promise<void> {
 const countIn = (body: Uint8Array): number => body.byteLength / frameBytes(PAYLOAD.byteLength)
 
 describe('the lane of a leader', () => {
+  after(staysAwake())
+
   it('sends together what comes while a message is on its way', async () => {
     const { lane, running, append, published } = await leading()
     append()
