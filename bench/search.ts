@@ -1,13 +1,14 @@
 /**
  * What do searches and other questions about a whole dataset take?
  *
- *   node bench/search.ts [--records 1000000] [--rounds 5] [--beside 0] [--gap 0] [--settled] [--data-dir DIR]
+ *   node bench/search.ts [--records 1000000] [--rounds 5] [--beside 0] [--gap 0] [--settled] [--only NAME] [--data-dir DIR]
  *
  * Starts the log store on a directory of its own, fills one dataset with logs as services write them (access lines, orders, cache, errors with
  * stack traces; eight services, trace ids on 60 %), seals nothing by hand, then asks each question in turn, one at a time, and prints the
  * median and the 99th percentile of the rounds, and the processor time of the whole server that a question took. With `--beside`, the load tool sends
  * so many records a second into the same dataset meanwhile, and the processor time has them in it. With `--settled`, what was stored is compacted before it
- * asks, as in a store that runs for long. `--gap` are milliseconds between two questions. Talks to this machine only.
+ * asks, as in a store that runs for long. `--gap` are milliseconds between two questions, `--only` is a part of the names of those that are asked. Talks to
+ * this machine only.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     beside: { type: 'string', default: '0' },
     gap: { type: 'string', default: '0' },
     settled: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
     'data-dir': { type: 'string', default: tmpdir() },
   },
 })
@@ -59,6 +61,7 @@ interface Answer {
 
 /** @param body null: of a GET */
 async function measure(name: string, path: string, body: object | null): Promise<void> {
+  if (!name.includes(values.only)) return
   const samples: number[] = []
   const text = JSON.stringify({ dataset: 'load', deadline_ms: 60_000, ...body })
   const ask = () =>
