@@ -36,7 +36,8 @@ export default function run({ port, data }: LaneTask<JournalTask>): void {
       if (isStop(sent.message)) stopping = true
       else journal.drop(sent.message as JournalRequest) // the only other message main sends
     }
-    if (journal.runGroup()) continue
+    const isDropping = journal.dropStep()
+    if (journal.runGroup() || isDropping) continue
     if (stopping) break
     const mayFollowSoon = maySpin && journal.groupFrames <= GROUP_FRAMES_MAX
     const sinceMs = nowMs()

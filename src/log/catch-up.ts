@@ -12,7 +12,7 @@
  * C7  a segment gets the form that it has in the primary, when that is a whole stand-in
  */
 import { StoreError } from '../errors.ts'
-import { dropSegment } from './drop-segment.ts'
+import { dropInSteps } from './drop-segment.ts'
 import { DurableMark, readMark } from './durable-mark.ts'
 import type { CatchUpTask } from './environment.ts'
 import { TEMPORARY_SUFFIX, makeDurableInParent, withOpenFile, writeInTurns } from './files.ts'
@@ -79,7 +79,7 @@ function dropBefore(files: Files, { replica, segmentsName, logId }: CatchUpTask,
   if (dropped.length === 0 || dropped.some(reaches)) return
   const { epoch, position, begin: known } = readMark(files, replica, logId)
   if (known === null || known < begin) DurableMark.setBegin(files, replica, logId, { epoch, position, begin })
-  for (const base of dropped) dropSegment(files, segments, base, false)
+  for (const base of dropped) atOnce(dropInSteps(files, segments, base, false))
 }
 
 function copySegment(files: Files, task: CatchUpTask, base: number, end: number, rest: () => void): number {

@@ -1,19 +1,25 @@
-/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. */
+/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. In steps of some milliseconds. */
 import { errorCode } from './files.ts'
 import type { Files } from './files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, segmentName } from './segment-format.ts'
 import { keepAsSpare, removeEmptied } from './spare.ts'
 
 /** @param keepFile its blocks may become those of a later segment (spare.ts) */
-export function dropSegment(files: Files, segments: string, base: number, keepFile: boolean): void {
+export function* dropInSteps(
+  files: Files,
+  segments: string,
+  base: number,
+  keepFile: boolean,
+): Generator<void, void, undefined> {
   const name = segmentName(base)
   if (!files.exists(`${segments}/${name}`)) return
   const dropped = `${segments}/${DROPPED_PREFIX}${name}`
   files.rename(`${segments}/${name}`, dropped)
   files.syncDirectory(segments)
+  yield
   const records = `${dropped}/${RECORDS_NAME}`
   const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
-  if (!isKept && files.exists(records)) removeEmptied(files, records)
+  if (!isKept && files.exists(records)) yield* removeEmptied(files, records)
   removeUnlessWritten(files, dropped)
 }
 

@@ -19,7 +19,7 @@ import { StoreError, messageOf } from '../errors.ts'
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import { DurableMark } from './durable-mark.ts'
 import type { JournalMessage, JournalRequest, JournalTail, JournalTask } from './environment.ts'
-import { dropSegment } from './drop-segment.ts'
+import { dropInSteps } from './drop-segment.ts'
 import { errorCode, isFullDisk } from './files.ts'
 import type { Files, OpenFile, PageCache } from './files.ts'
 import {
@@ -98,6 +98,8 @@ export class Journal {
   readonly #write = new GatheredWrite()
   readonly #ahead: WriteAhead
 
+  /** Of segments that go, in this order: what is left to do. */
+  readonly #drops: Generator<void, void, undefined>[] = []
   #unsyncedBytes = false
   #spaceBytes = 0
   #spaceMs: number
@@ -207,21 +209,32 @@ export class Journal {
     return !this.#failed && this.#mark.position !== this.#shared.synced(this.#replica)
   }
 
-  /**
-   * Removes a sealed segment. Renamed first, so that half a removal is never taken for damage; and only when the mark says that the log
-   * begins behind it, so that its absence is not taken for a loss.
-   */
-  drop({ base, begin }: JournalRequest): void {
-    if (this.#failed) return
+  /** Removes a sealed segment, by and by (`dropStep`). */
+  drop(request: JournalRequest): void {
+    this.#drops.push(this.#drop(request))
+  }
+
+  /** One step of what `drop` asked for: frames that came meanwhile wait no longer than for that. False: nothing is left. */
+  dropStep(): boolean {
+    const [first] = this.#drops
+    if (first === undefined) return false
     try {
-      if (this.#mark.begin === null || this.#mark.begin < begin) {
-        this.#mark.moveBegin({ epoch: this.#shared.epoch, position: this.#shared.synced(this.#replica), begin })
-      }
-      const keepFile = this.#space.bytes >= 4 * this.#options.reserveBytes
-      dropSegment(this.#files, this.#segments, base, keepFile)
+      if (first.next().done) this.#drops.shift()
     } catch (error) {
       this.#fail(error)
     }
+    if (this.#failed) for (const each of this.#drops.splice(0)) each.return()
+    return this.#drops.length > 0
+  }
+
+  /** Renamed first, so that half a removal is never taken for damage; and only when the mark says that the log begins behind it, so that its absence is not taken for a loss. */
+  *#drop({ base, begin }: JournalRequest): Generator<void, void, undefined> {
+    if (this.#failed) return
+    if (this.#mark.begin === null || this.#mark.begin < begin) {
+      this.#mark.moveBegin({ epoch: this.#shared.epoch, position: this.#shared.synced(this.#replica), begin })
+    }
+    const keepFile = this.#space.bytes >= 4 * this.#options.reserveBytes
+    yield* dropInSteps(this.#files, this.#segments, base, keepFile)
   }
 
   /** What is in the ring was taken: syncs the rest. */

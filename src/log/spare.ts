@@ -8,7 +8,10 @@
  * K2  old bytes in a spare are never frames of the new segment: frames carry their position and the id of the log
  * K4  the space of a removed file comes back at once: readers keep files of segments open, and would hold the space until they read again
  */
+import { atOnce } from '../steps.ts'
 import type { Files } from './files.ts'
+
+const EMPTIED_BYTES = 16 << 20
 
 /** More would hold back disk space for a gain that the first ones give. */
 const SPARES_MAX = 2
@@ -40,15 +43,19 @@ export function keepAsSpare(files: Files, segments: string, from: string): boole
 /** When the disk fills up, their space is worth more than their speed. */
 export function removeSpares(files: Files, segments: string): void {
   for (let index = 0; index < SPARES_MAX; index += 1) {
-    if (files.exists(sparePath(segments, index))) removeEmptied(files, sparePath(segments, index))
+    if (files.exists(sparePath(segments, index))) atOnce(removeEmptied(files, sparePath(segments, index)))
   }
 }
 
-/** K4 */
-export function removeEmptied(files: Files, path: string): void {
+/** K4. The blocks of a step go back to the disk before it ends, which takes some milliseconds. */
+export function* removeEmptied(files: Files, path: string): Generator<void, void, undefined> {
   const file = files.open(path, 'write')
   try {
-    file.truncate(0)
+    for (let bytes = file.size(); bytes > 0;) {
+      bytes = Math.max(0, bytes - EMPTIED_BYTES)
+      file.truncate(bytes)
+      yield
+    }
   } finally {
     file.close()
   }

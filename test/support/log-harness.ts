@@ -71,7 +71,9 @@ class SteppedLane implements JournalLane {
   }
 
   post(message: JournalRequest): void {
-    if (!this.#ended) this.journal.drop(message)
+    if (this.#ended) return
+    this.journal.drop(message)
+    while (this.journal.dropStep());
   }
 
   async stop(): Promise<void> {
