@@ -43,6 +43,7 @@ const USAGE = `usage: node scripts/compare/cluster.ts [options]
   --rounds 3          of rates, and a first one that is not counted
   --duration 5s       of each load
   --gib 10            that copy begins with
+  --copy-rate 200     MiB a second that the first node of copy gives
   --second-dir DIR    where the second node of copy keeps its data (default: beside the first)
   --records 10000000  that takeover begins with
   --parts LIST        of ${PARTS.join(', ')}
@@ -52,6 +53,7 @@ const options = {
   rounds: { type: 'string', default: '3' },
   duration: { type: 'string', default: '5s' },
   gib: { type: 'string', default: '10' },
+  'copy-rate': { type: 'string', default: '200' },
   'second-dir': { type: 'string', default: tmpdir() },
   records: { type: 'string', default: '10000000' },
   parts: { type: 'string', default: PARTS.join(',') },
@@ -60,12 +62,18 @@ const options = {
 function parse() {
   try {
     const { values } = parseArgs({ options })
-    const [rounds, gib, records] = [values.rounds, values.gib, values.records].map(Number) as [number, number, number]
+    const { rounds, gib, records, copyRate } = {
+      rounds: Number(values.rounds),
+      gib: Number(values.gib),
+      records: Number(values.records),
+      copyRate: Number(values['copy-rate']),
+    }
     const parts = values.parts.split(',')
     const known: readonly string[] = PARTS
-    const isUsable = rounds >= 1 && gib > 0 && records >= 1 && parts.every((part) => known.includes(part))
+    const isUsable =
+      rounds >= 1 && gib > 0 && copyRate > 0 && records >= 1 && parts.every((part) => known.includes(part))
     const secondDir = resolve(values['second-dir'])
-    return isUsable ? { rounds, gib, records, parts, secondDir, duration: values.duration } : null
+    return isUsable ? { rounds, gib, copyRate, records, parts, secondDir, duration: values.duration } : null
   } catch {
     return null
   }
@@ -145,8 +153,11 @@ async function ratesOf(servers: readonly NatsServer[]): Promise<object[]> {
 }
 
 async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
-  const { gib, duration } = asked!
-  const first = await startObjectStore(clusterEnvironment(servers, IDS[0]))
+  const { gib, copyRate, duration } = asked!
+  const first = await startObjectStore({
+    ...clusterEnvironment(servers, IDS[0]),
+    TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: String(Math.round(copyRate * 2 ** 20)),
+  })
   await leaderAmong(() => [first])
   const objects = Math.ceil((gib * GIB) / (8 << 20))
   await loadAt(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
