@@ -15,7 +15,7 @@ import { StoreError } from '../errors.ts'
 import { dropInSteps } from './drop-segment.ts'
 import { DurableMark, readMark } from './durable-mark.ts'
 import type { CatchUpTask } from './environment.ts'
-import { TEMPORARY_SUFFIX, makeDurableInParent, withOpenFile, writeInTurns } from './files.ts'
+import { TEMPORARY_SUFFIX, makeDurableInParent, syncedInTurns, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { copyMerged, mergedNear, overlapsOther } from './merged-copy.ts'
@@ -139,7 +139,7 @@ function copyFile(
     makeDurableInParent(files, directory)
     const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
     if (files.exists(temporary)) files.removeFile(temporary)
-    const to = files.create(temporary, 'small-writes')
+    const to = syncedInTurns(files.create(temporary, 'small-writes'))
     try {
       copyBytesOf(from, to, bytes, rest)
       to.fdatasync()
@@ -158,7 +158,7 @@ function copyBytesOf(from: OpenFile, to: OpenFile, bytes: number, rest: () => vo
   for (let at = 0; at < bytes; at += piece.byteLength) {
     const part = piece.subarray(0, Math.min(piece.byteLength, bytes - at))
     if (from.read(part, at) !== part.byteLength) throw new Error('a sealed segment is shorter than it was')
-    writeInTurns(to, [part], at)
+    to.writev([part], at)
     rest()
   }
 }

@@ -112,26 +112,41 @@ export function* piecesOf(files: Files, path: string, from = 0): Generator<Buffe
 const SYNCED_BYTES = 1 << 20
 
 /**
- * Writes all parts at byte `at`, and syncs each MiB of the file as it becomes full: one sync of a long file would hold up the journal's on the same disk
- * for as long as it takes. What is behind the last full MiB is left to the caller's sync.
+ * The file, synced each time that a MiB was written: one sync of a long file at its end would hold up the journal's on the same disk for as long as it
+ * takes. What was written since is left to the caller's sync.
  */
-export function writeInTurns(file: OpenFile, parts: readonly Uint8Array[], at: number): void {
-  let waiting: Uint8Array[] = []
-  let end = at
-  for (const part of parts) {
-    for (let from = 0; from < part.byteLength;) {
-      const piece = part.subarray(from, from + SYNCED_BYTES - (end % SYNCED_BYTES))
-      waiting.push(piece)
-      from += piece.byteLength
-      end += piece.byteLength
-      if (end % SYNCED_BYTES !== 0) continue
-      file.writev(waiting, at)
-      file.fdatasync()
-      at = end
-      waiting = []
-    }
+export function syncedInTurns(file: OpenFile): OpenFile {
+  let unsynced = 0
+  const fdatasync = (): void => {
+    file.fdatasync()
+    unsynced = 0
   }
-  if (waiting.length > 0) file.writev(waiting, at)
+  return {
+    fdatasync,
+    writev(parts, at) {
+      let waiting: Uint8Array[] = []
+      let end = at
+      for (const part of parts) {
+        for (let from = 0; from < part.byteLength;) {
+          const piece = part.subarray(from, from + SYNCED_BYTES - unsynced)
+          waiting.push(piece)
+          from += piece.byteLength
+          end += piece.byteLength
+          unsynced += piece.byteLength
+          if (unsynced < SYNCED_BYTES) continue
+          file.writev(waiting, at)
+          fdatasync()
+          at = end
+          waiting = []
+        }
+      }
+      if (waiting.length > 0) file.writev(waiting, at)
+    },
+    read: (into, at) => file.read(into, at),
+    truncate: (bytes) => file.truncate(bytes),
+    size: () => file.size(),
+    close: () => file.close(),
+  }
 }
 
 /**
@@ -147,26 +162,38 @@ export function publishFile(
   parts: readonly Uint8Array[],
   check?: (path: string) => void,
 ): void {
-  // oxlint-disable-next-line require-yield
-  const write = function* (file: OpenFile): Steps<void> {
-    writeInTurns(file, parts, 0)
-  }
-  atOnce(publishInSteps(files, directory, name, write, check))
+  publishWritten(files, directory, name, (file) => file.writev(parts, 0), check)
 }
 
-/** `publishFile` of a content that takes long to write. */
-export function* publishInSteps(
+/** `publishFile` of a content that is written bit by bit. @returns what `write` returned */
+export function publishWritten<Written>(
   files: Files,
   directory: string,
   name: string,
-  write: (file: OpenFile) => Steps<void>,
+  write: (file: OpenFile) => Written,
+  check?: (path: string) => void,
+): Written {
+  // oxlint-disable-next-line require-yield
+  const steps = function* (file: OpenFile): Steps<Written> {
+    return write(file)
+  }
+  return atOnce(publishInSteps(files, directory, name, steps, check))
+}
+
+/** `publishFile` of a content that takes long to write. */
+export function* publishInSteps<Written>(
+  files: Files,
+  directory: string,
+  name: string,
+  write: (file: OpenFile) => Steps<Written>,
   check: (path: string) => void = () => {},
-): Steps<void> {
+): Steps<Written> {
   const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
   if (files.exists(temporary)) files.removeFile(temporary)
-  const file = files.create(temporary)
+  const file = syncedInTurns(files.create(temporary))
+  let written: Written
   try {
-    yield* write(file)
+    written = yield* write(file)
     file.fdatasync()
     check(temporary)
   } catch (error) {
@@ -177,6 +204,7 @@ export function* publishInSteps(
   file.close()
   files.rename(temporary, `${directory}/${name}`)
   files.syncDirectory(directory)
+  return written
 }
 
 /** What was left by a crash in the middle of `publishFile`. */

@@ -6,7 +6,7 @@
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
  * K3  a file goes only when none of its segments has moved, durably
  */
-import { parentOf, publishInSteps, writeInTurns } from './files.ts'
+import { parentOf, publishInSteps } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedIn, mergedName } from './merged.ts'
 import type { MergedRange } from './merged.ts'
@@ -28,7 +28,7 @@ export function* copyMerged(files: Files, logId: number, range: MergedRange, fro
     for (let at = 0; ;) {
       const have = source.read(piece, at)
       if (have === 0) return
-      writeInTurns(file, [piece.subarray(0, have)], at)
+      file.writev([piece.subarray(0, have)], at)
       at += have
       yield { phase: 'copying a merged bundle', done: at, total, unit: 'bytes' }
     }

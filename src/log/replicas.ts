@@ -15,7 +15,7 @@
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { makeDurableDirectory, publishInSteps, readWhole, withOpenFile, writeInTurns } from './files.ts'
+import { makeDurableDirectory, publishInSteps, readWhole, syncedInTurns, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
 import { copyMerged } from './merged-copy.ts'
@@ -303,7 +303,8 @@ class Replicas {
   /** Appends what is behind a position, footer included. */
   *#copyFrom(from: number, to: number, segment: RecoveredSegment, position: number): Steps<void> {
     const at = position - segment.base
-    const file = this.#files.open(`${this.#directoryOf(to, segment.base)}/${RECORDS_NAME}`, 'write')
+    const path = `${this.#directoryOf(to, segment.base)}/${RECORDS_NAME}`
+    const file = syncedInTurns(this.#files.open(path, 'write'))
     try {
       file.truncate(at)
       yield* this.#copyBytes(from, segment, at, file)
@@ -322,7 +323,7 @@ class Replicas {
       for (let at = offset; at < end;) {
         const bytes = file.read(piece.subarray(0, Math.min(piece.byteLength, end - at)), at)
         if (bytes === 0) return
-        writeInTurns(to, [piece.subarray(0, bytes)], at)
+        to.writev([piece.subarray(0, bytes)], at)
         at += bytes
         yield { phase: EQUALISING, done: at - offset, total: end - offset, unit: 'bytes' }
       }

@@ -9,10 +9,8 @@
 import { crc32 } from 'node:zlib'
 import { decodeCheckedJson, encodeCheckedJson } from './checked-json.ts'
 import { crcOf } from './crc-of.ts'
-import { TEMPORARY_SUFFIX, fileBytes, publishFile, publishInSteps, readWhole } from './files.ts'
+import { TEMPORARY_SUFFIX, fileBytes, publishFile, publishWritten, readWhole } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
-import { atOnce } from '../steps.ts'
-import type { Steps } from '../steps.ts'
 
 export const MANIFEST_NAME = 'manifest.json'
 
@@ -66,15 +64,10 @@ export function publishSidecars(
     files.removeFile(manifestPath)
     files.syncDirectory(segmentDirectory)
   }
-  const entries = sidecars.map(({ name, write }) => {
-    let written: Omit<ManifestEntry, 'name'> | null = null
-    // oxlint-disable-next-line require-yield
-    const steps = function* (file: OpenFile): Steps<void> {
-      written = write(file)
-    }
-    atOnce(publishInSteps(files, segmentDirectory, name, steps))
-    return { name, ...written! }
-  })
+  const entries = sidecars.map(({ name, write }) => ({
+    name,
+    ...publishWritten(files, segmentDirectory, name, write),
+  }))
   const manifest = { version: MANIFEST_VERSION, files: entries, about: about() }
   publishFile(files, segmentDirectory, MANIFEST_NAME, [encodeCheckedJson(manifest)])
   return manifest

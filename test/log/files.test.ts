@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { publishFile, readWhole, writeInTurns } from '../../src/log/files.ts'
+import { publishFile, publishWritten, readWhole, syncedInTurns } from '../../src/log/files.ts'
 import type { OpenFile } from '../../src/log/files.ts'
 import { SimFiles } from '../support/sim-files.ts'
 
@@ -46,7 +46,7 @@ describe('files of a log', () => {
       fc.property(fc.array(part, { maxLength: 4 }), fc.nat(3 * MIB), (specs, at) => {
         const parts = specs.map(({ from, count }) => bytesFrom(from, count))
         const { file, synced } = countingSyncs(withDirectory().create('/data/long'))
-        writeInTurns(file, parts, at)
+        syncedInTurns(file).writev(parts, at)
         file.fdatasync()
         const whole = Buffer.concat(parts)
         const written = Buffer.alloc(whole.byteLength)
@@ -60,6 +60,33 @@ describe('files of a log', () => {
       }),
       { numRuns: 20 },
     )
+  })
+
+  it('one that is published leaves no more to a sync either, in whatever order its sections are written', () => {
+    const files = withDirectory()
+    const syncs: number[][] = []
+    const counted = new Proxy(files, {
+      get(target, name) {
+        if (name !== 'create') return Reflect.get(target, name).bind(target) as unknown
+        return (path: string) => {
+          const { file, synced } = countingSyncs(target.create(path))
+          syncs.push(synced)
+          return file
+        }
+      },
+    })
+    const sections = [bytesFrom(1, 1.5 * MIB), bytesFrom(2, 0.7 * MIB), bytesFrom(3, 0.9 * MIB)]
+    const [first, second, third] = sections
+    const told = publishWritten(counted, '/data', 'sections', (file) => {
+      file.writev([third!], first!.byteLength + second!.byteLength)
+      file.writev([first!], 0)
+      file.writev([second!], first!.byteLength)
+      return 'written'
+    })
+    assert.equal(told, 'written')
+    assert.equal(syncs.length, 1)
+    assert.ok(syncs[0]!.every((bytes) => bytes <= MIB))
+    assert.ok(readWhole(files, '/data/sections')!.equals(Buffer.concat(sections)))
   })
 
   it('a published file of several MiB is there whole after a power cut', () => {

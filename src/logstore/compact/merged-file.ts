@@ -3,15 +3,13 @@
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import { crcOf } from '../../log/crc-of.ts'
-import { TEMPORARY_SUFFIX, publishInSteps, withOpenFile, writeInTurns } from '../../log/files.ts'
+import { TEMPORARY_SUFFIX, publishWritten, withOpenFile } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { copyMerged } from '../../log/merged-copy.ts'
 import { mergedName } from '../../log/merged.ts'
 import type { MergedRange } from '../../log/merged.ts'
 import type { SegmentFooter } from '../../log/segment-format.ts'
 import { STAND_IN_HEADER_BYTES, encodeStandIn } from '../../log/stand-in.ts'
-import { atOnce } from '../../steps.ts'
-import type { Steps } from '../../steps.ts'
 import type { Bundle } from '../index/manifest.ts'
 import type { BundleFacts } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
@@ -66,15 +64,11 @@ export function writeMerged(
     writer.writeRows()
     const content = writer.content(facts)
     let bundle: Bundle | null = null
-    let bytesAfter = 0
-    // oxlint-disable-next-line require-yield
-    const write = function* (file: OpenFile): Steps<void> {
-      bytesAfter = writeContent(file, footer, content, rest)
-    }
+    const write = (file: OpenFile): number => writeContent(file, footer, content, rest)
     const check = (path: string): void => {
       bundle = { ...readBack(files, path, base, writer), isMerged: true }
     }
-    atOnce(publishInSteps(files, directory, name, write, check))
+    const bytesAfter = publishWritten(files, directory, name, write, check)
     return { bundle: bundle!, bytesAfter }
   } finally {
     blocks.close()
@@ -89,7 +83,7 @@ function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<B
   let parts: Buffer[] = []
   let bytes = 0
   const write = (): void => {
-    writeInTurns(file, parts, at)
+    file.writev(parts, at)
     contentCrc = crcOf(parts, contentCrc)
     at += bytes
     parts = []
