@@ -6,10 +6,10 @@ import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
 import type { StreamMessage } from '../../../src/cluster/headers.ts'
 import type { NatsStreamOptions } from '../../../src/cluster/nats/nats-stream.ts'
-import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
+import { streamOptions } from './streams.ts'
 
 const { name, skip } = natsOrSkip('a stream on a real NATS server')
 
@@ -21,18 +21,7 @@ describe(name, { skip }, () => {
 
   before(async () => {
     ;[server] = (await startNatsServers(1)) as [NatsServer]
-    options = {
-      connection: { servers: [server.url] },
-      cluster: 'test',
-      service: 'broker',
-      replicas: 1,
-      keepBytes: 16 << 20,
-      keepMs: null,
-      log: null,
-      randomUint32: () => 0x01234567,
-      nowMs: () => performance.now(),
-      after: (delayMs, run) => systemClock.wait(delayMs, run),
-    }
+    options = streamOptions({ servers: [server.url] }, { replicas: 1, randomUint32: () => 0x01234567 })
     await eventually(async () => (await connect({ servers: server.url }).catch(() => null))?.close() !== undefined)
   })
   after(async () => {

@@ -6,12 +6,14 @@ import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
+import type { NatsStreamOptions } from '../../../src/cluster/nats/nats-stream.ts'
 import type { StreamMessage } from '../../../src/cluster/headers.ts'
 import { Link } from '../../support/link.ts'
 import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
+import { openedSoon, streamOptions } from './streams.ts'
 
 const { name, skip } = natsOrSkip('another server that leads the stream')
 
@@ -26,11 +28,7 @@ describe(name, { skip }, () => {
   before(async () => {
     servers = await startNatsServers(3)
     links = await Promise.all(servers.map(({ url }) => Link.to(url)))
-    await eventually(async () => {
-      const opened = await open().catch(() => null)
-      if (opened !== null) stream = opened
-      return opened !== null
-    })
+    stream = await openedSoon(open)
     beside = await connect({ servers: servers[0]!.url })
   })
   after(async () => {
@@ -40,23 +38,15 @@ describe(name, { skip }, () => {
     await Promise.all(servers.map((server) => server.kill()))
   })
 
-  const open = (): Promise<NatsStream> =>
-    NatsStream.open({
-      connection: { servers: links.map(({ address }) => address), timeout: 2000 },
-      cluster: 'test',
-      service: 'broker',
-      replicas: 3,
-      keepBytes: 16 << 20,
-      keepMs: null,
-      log: null,
-      randomUint32: () => 1,
-      nowMs: () => performance.now(),
-      after: (delayMs, run) => {
-        if (delayMs < LOOK_MS) return systemClock.wait(delayMs, run)
-        look = run
-        return () => {}
-      },
-    })
+  const open = (): Promise<NatsStream> => {
+    const after: NatsStreamOptions['after'] = (delayMs, run) => {
+      if (delayMs < LOOK_MS) return systemClock.wait(delayMs, run)
+      look = run
+      return () => {}
+    }
+    const servers = links.map(({ address }) => address)
+    return NatsStream.open(streamOptions({ servers, timeout: 2000 }, { after }))
+  }
 
   /** The number of the server; -1: none does now. */
   const leading = async (): Promise<number> => {

@@ -8,10 +8,10 @@ import { LOG_BEGIN } from '../../../src/cluster/message.ts'
 import { NatsStream } from '../../../src/cluster/nats/nats-stream.ts'
 import type { StreamMessage } from '../../../src/cluster/headers.ts'
 import { Link } from '../../support/link.ts'
-import { systemClock } from '../../../src/observability/system-clock.ts'
 import { natsOrSkip, startLinkedNatsServers } from '../../support/nats-server.ts'
 import type { LinkedServers } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
+import { openedSoon, streamOptions } from './streams.ts'
 
 const { name, skip } = natsOrSkip('a NATS server that says nothing any more')
 
@@ -23,11 +23,7 @@ describe(name, { skip }, () => {
   before(async () => {
     linked = await startLinkedNatsServers(3)
     links = await Promise.all(linked.servers.map(({ url }) => Link.to(url)))
-    await eventually(async () => {
-      const opened = await open().catch(() => null)
-      if (opened !== null) stream = opened
-      return opened !== null
-    })
+    stream = await openedSoon(open)
   })
   after(async () => {
     await stream.close()
@@ -36,27 +32,11 @@ describe(name, { skip }, () => {
   })
 
   /** By way of the first of them that answers, unless there is a reason for another one. */
-  const open = (among = links): Promise<NatsStream> =>
-    NatsStream.open({
-      connection: {
-        ...connectionOptionsOf({
-          servers: among.map(({ address }) => address),
-          credentials: { kind: 'none' },
-          natsTls: null,
-        }),
-        timeout: 2000,
-        noRandomize: true,
-      },
-      cluster: 'test',
-      service: 'broker',
-      replicas: 3,
-      keepBytes: 16 << 20,
-      keepMs: null,
-      log: null,
-      randomUint32: () => 1,
-      nowMs: () => performance.now(),
-      after: (delayMs, run) => systemClock.wait(delayMs, run),
-    })
+  const open = (among = links): Promise<NatsStream> => {
+    const servers = among.map(({ address }) => address)
+    const connection = connectionOptionsOf({ servers, credentials: { kind: 'none' }, natsTls: null })
+    return NatsStream.open(streamOptions({ ...connection, timeout: 2000, noRandomize: true }))
+  }
 
   const used = (): number => links.findIndex(({ connections }) => connections > 0)
   const isStored = async (): Promise<boolean> => {
