@@ -51,7 +51,7 @@ const VECTOR_BYTES = 16
 const PIECE_BYTES = 8 * 1024
 const PAGES = 1
 
-/** Of a run, as it stands in lower case in the bytes: little-endian. Its `bits` highest bits say which bit is set. */
+/** @param gram the four bytes of a run in lower case, little-endian @returns a hash whose highest bits say which bit is set */
 export const gramHash = (gram: number): number => Math.imul(gram, HASH_FACTOR) >>> 0
 
 const END: Local = 0 // the parameters: where the text ends, and how many bits of a hash are left out

@@ -40,7 +40,7 @@ const VECTOR_BYTES = 16
 export const SCANNED_BYTES_MAX = 16 * 1024
 export const SCANNED_TEXT_MAX = 32
 const PAGES = 1
-/** Of a letter, the bit that says its case. */
+/** The bit in which the two cases of a letter differ. */
 const CASE_BIT = 0x20
 
 // The parameters: addresses [AT, END), four bytes of the text from the lowest to the highest, their bits of case, and where in the text they stand but for the first.

@@ -21,7 +21,7 @@ interface Looker {
 
 /** Those that look at the same time: as many as are merged. */
 const LOOKERS = 16
-/** Of the whole: what records and their places may have between questions, and during one. */
+/** The part of the cache that records and their places may take between questions, and during one. */
 const RECORDS_SHARE = 1 / 6
 const RECORDS_SHARE_MAX = 1 / 2
 

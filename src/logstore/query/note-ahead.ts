@@ -4,17 +4,17 @@
  *
  * N1  one step at a time, so that questions, which the same threads answer, wait for one step at most
  */
-const FOLLOW_EVERY_MS = 200
-const FOLLOWS_FOR_MS = 60_000
-const LOOK_EVERY_MS = 1000
-/** Little is less between two looks: to note it takes half a millisecond of processor. */
-const LITTLE_BYTES = 1024 * 1024
-
 import { isRefusal } from '../tenants/caller.ts'
 import { askThread } from './query-front.ts'
 import type { AskParts } from './query-front.ts'
 import { processNowMs } from './task.ts'
 import type { NoteQuestion } from './task.ts'
+
+const FOLLOW_EVERY_MS = 200
+const FOLLOWS_FOR_MS = 60_000
+const LOOK_EVERY_MS = 1000
+/** Little is less between two looks: to note it takes half a millisecond of processor. */
+const LITTLE_BYTES = 1024 * 1024
 
 export interface NoteClock {
   /** Monotonic. */

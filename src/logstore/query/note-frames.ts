@@ -2,7 +2,7 @@
  * Notes for searches what stands in the frames that are not compacted yet (frame-grams.ts), in the order of the log. One step at a time, on whichever
  * query thread is free, from where the last one ended.
  *
- * Of a frame that cannot be read nothing is known: a search that comes to it reads it, and tells.
+ * A frame that cannot be read may hold anything: a search that comes to it reads it, and tells.
  */
 import { StoreError } from '../../errors.ts'
 import type { RecordBatch } from '../batch-frame.ts'
