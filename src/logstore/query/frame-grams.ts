@@ -162,7 +162,10 @@ export class FrameNoter {
       at = 0
     }
     if (((head - tail) | 0) === NOTES) tail = next(tail)
-    while (tail !== head && startOf(tail) < at + words && endOf(tail) > at) tail = next(tail)
+    // A note without bits goes with the place that it stands at: as the oldest it would keep those behind it from going.
+    const isIn = (sequence: number): boolean =>
+      startOf(sequence) < at + words && (endOf(sequence) > at || startOf(sequence) === at)
+    while (tail !== head && isIn(tail)) tail = next(tail)
     notes.tail = tail
     return at
   }
