@@ -9,6 +9,7 @@ import type { ValueTest } from '../search/values.ts'
 import type { BlockTexts } from './block-reader.ts'
 import { BOOLEAN, DOUBLE, SEVERITY } from './otlp-fields.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import { valuesIn } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { timeOf } from './value-columns.ts'
 import type { NumberColumn } from './value-columns.ts'
@@ -151,7 +152,7 @@ function valuesAt(texts: BlockTexts, { columns }: Shapes, path: string): Values 
   const column = columns.findIndex((each) => each.path === path)
   if (!texts.counts.has(column)) return null
   const { pairs } = columns[column]!.kind === SEVERITY ? texts.severities.get(column)! : texts.numbers(column)
-  const times = texts.shapes.map((shape) => shape.columns.reduce((sum, each) => sum + Number(each === column), 0))
+  const times = texts.shapes.map((shape) => valuesIn(shape, column))
   const of = new Int32Array(texts.rows)
   let at = 0
   for (let row = 0; row < of.length; row++) {

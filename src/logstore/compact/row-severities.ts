@@ -1,6 +1,7 @@
 /** The severities of the records of a block, as far as its columns say them: the same as `effectiveSeverity` of the record. */
 import type { BlockTexts } from './block-reader.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+import { valuesIn } from './shapes.ts'
 import type { Shapes } from './shapes.ts'
 import { isKnown } from './verdict.ts'
 
@@ -16,7 +17,7 @@ const SEVERITY_MAX = 0x7fff_ffff
 export function severitiesOfRows({ shapes, rowShape, severities }: BlockTexts, bundle: Shapes): Int32Array {
   const number = bundle.columns.findIndex(({ path }) => path === SEVERITY_PATH)
   const column = severities.get(number)
-  const has = shapes.map(({ columns }) => columns.includes(number))
+  const counts = shapes.map((shape) => valuesIn(shape, number))
   const isNumber = shapes.map(isKnown)
   const without = shapes.map((shape) =>
     shape.root === ROOT_SPAN && !shape.isIrregular ? NO_SEVERITY : UNKNOWN_SEVERITY,
@@ -26,9 +27,11 @@ export function severitiesOfRows({ shapes, rowShape, severities }: BlockTexts, b
   for (let row = 0; row < rows.length; row++) {
     const shape = rowShape[row]!
     rows[row] = without[shape]!
-    if (!has[shape]) continue
+    const count = counts[shape]!
+    if (count === 0) continue
     const low = column!.pairs.low[at]!
-    const high = column!.pairs.high[at++]!
+    const high = column!.pairs.high[at]!
+    at += count
     if (isNumber[shape] && high === 0 && low > 0 && low <= SEVERITY_MAX) rows[row] = low
   }
   return rows

@@ -53,6 +53,10 @@ export interface Shape {
   readonly isIrregular: boolean
 }
 
+/** How many values each record of the shape has in the column: more than one in a list, or where a field comes again that should not. */
+export const valuesIn = ({ columns }: Shape, column: number): number =>
+  columns.reduce((sum, each) => sum + Number(each === column), 0)
+
 /** More of them than a service has: what comes then has no shape. */
 const SHAPES_MAX = 4096
 const COLUMNS_MAX = 16_384

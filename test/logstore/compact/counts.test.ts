@@ -147,6 +147,30 @@ describe('what a compacted bundle counts', () => {
   })
 })
 
+describe('severities of a block', () => {
+  /** A field of bytes, fewer than 128. */
+  const field = (number: number, bytes: Buffer): Buffer =>
+    Buffer.concat([Buffer.of((number << 3) | 2, bytes.byteLength), bytes])
+  const severities = (...numbers: readonly number[]): Buffer =>
+    Buffer.concat(numbers.map((number) => Buffer.of(2 << 3, number)))
+
+  it('are those of their own rows behind a record that says its severity twice, of which the last counts', (context) => {
+    const store = TestStore.open(context)
+    const logs = [[9], [9, 17], [13], [21], []].map((numbers) => field(2, severities(...numbers)))
+    const body = field(1, field(2, Buffer.concat(logs)))
+    store.addBody('acme', body, SIGNAL_LOG, FORMAT_PROTOBUF, ['orders'])
+    store.seal()
+    store.publish()
+    store.compact()
+    const matched = (search: string) => store.query('acme', { dataset: 'orders', filter: { search } }).matched_records
+    const names = ['info', 'warn', 'error', 'fatal', '>=warn']
+    assert.deepEqual(
+      names.map((name) => matched(`severity:${name}`)),
+      [1, 1, 1, 1, 3],
+    )
+  })
+})
+
 describe('a bit that flipped in what a bundle counts', () => {
   it('is a refusal or changes no answer', (context) => {
     const store = TestStore.open(context)
