@@ -128,7 +128,7 @@ function linesOfPlain(files: Files, { base, end, recordsPath }: ReturnType<typeo
   const { index, count } = records
   const { source, starts, ends } = records.read(Uint32Array.from({ length: count }, (_, entry) => entry))
   file.close()
-  return Array.from({ length: count }, (_, entry) => {
+  const lines = Array.from({ length: count }, (_, entry) => {
     const id = index.idWords.slice(4 * entry, 4 * entry + 4)
     const place = placeOf(base + index.frameOffset[entry]!, index.recordNumber[entry]!)
     return lineOf(
@@ -138,6 +138,8 @@ function linesOfPlain(files: Files, { base, end, recordsPath }: ReturnType<typeo
       source.subarray(starts[entry], ends[entry]),
     )
   })
+  records.free()
+  return lines
 }
 
 export function stores(

@@ -56,7 +56,8 @@ export function readSegmentRecords(file: OpenFile, logId: number, base: number, 
   const footer = readFooter(file)
   const isOurs = footer !== null && footer.base === base && footer.end === end && footer.logId === logId
   if (!isOurs || end - base + SEGMENT_FOOTER_BYTES !== file.size()) return null
-  const loader = new Loader(file, segmentName(base))
+  // A record takes at least a byte, and memory for all that a segment may have costs more than reading a small one.
+  const loader = new Loader(file, segmentName(base), Math.min(end - base, SEGMENT_ENTRIES_MAX))
   let isWhole = true
   scanFrames(file, logId, base, SEGMENT_HEADER_BYTES, end - base, {
     frame(view, offset) {
@@ -78,20 +79,25 @@ class Loader {
   #source = Buffer.allocUnsafeSlow(1 << 16)
   /** Checksums of records whose ids are explicit. */
   readonly #checksums = new Map<number, number>()
-  readonly #active = new EntryColumns(SEGMENT_ENTRIES_MAX)
+  readonly #active: EntryColumns
   readonly #indexer = new FrameIndexer()
   /** By entry: begins, ends, groups. */
-  readonly #places = new Uint32Array(3 * SEGMENT_ENTRIES_MAX)
-  readonly #start = this.#places.subarray(0, SEGMENT_ENTRIES_MAX)
-  readonly #end = this.#places.subarray(SEGMENT_ENTRIES_MAX, 2 * SEGMENT_ENTRIES_MAX)
-  readonly #group = this.#places.subarray(2 * SEGMENT_ENTRIES_MAX)
+  readonly #places: Uint32Array<ArrayBuffer>
+  readonly #start: Uint32Array
+  readonly #end: Uint32Array
+  readonly #group: Uint32Array
   readonly #groups = new GroupTable()
   readonly #explicitIds = new Map<number, Uint32Array>()
 
-  /** @param name of the segment, for messages */
-  constructor(file: OpenFile, name: string) {
+  /** @param name of the segment, for messages; @param capacity it has no more entries */
+  constructor(file: OpenFile, name: string, capacity: number) {
     this.#file = file
     this.#name = name
+    this.#active = new EntryColumns(capacity)
+    this.#places = new Uint32Array(3 * capacity)
+    this.#start = this.#places.subarray(0, capacity)
+    this.#end = this.#places.subarray(capacity, 2 * capacity)
+    this.#group = this.#places.subarray(2 * capacity)
   }
 
   result() {

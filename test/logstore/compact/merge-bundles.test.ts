@@ -41,8 +41,7 @@ describe('merging bundles', () => {
     }
     for (const how of ['kill', 'crash'] as const) {
       for (let after = 0, isOver = false; !isOver; after += 1, points++) {
-        const files = new SimFiles({ seed: seed + after })
-        copyInto(files, plain, compacted)
+        const files = before.clone(seed + after)
         try {
           everything(dyingFiles(files, after))
           isOver = true
