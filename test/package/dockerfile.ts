@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, isAbsolute, join, relative } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 import { said } from './program.ts'
 
 export interface Instruction {
@@ -53,7 +53,7 @@ export interface ImageBuild {
   /** Of RUN steps. */
   readonly env: NodeJS.ProcessEnv
   /** Does a RUN step in another way: true when it did. */
-  readonly instead: (command: string, workdir: string) => boolean
+  readonly instead: (command: string, workdir: string) => Promise<boolean>
 }
 
 /** @returns the last stage */
@@ -89,15 +89,17 @@ export async function buildImage({ context, directory, env, instead }: ImageBuil
         break
       case 'COPY': {
         const [, from, rest = ''] = /^(?:--from=(\S+) )?(.*)$/.exec(text) ?? []
-        const source =
-          from === undefined ? { root: context, has: included } : { root: stages.get(from)!.root, has: () => true }
         const paths = rest.split(' ')
         const target = paths.pop()!
-        for (const path of paths) copy(source, path, join(isAbsolute(target) ? stage.root : workdir, target))
+        const into = join(isAbsolute(target) ? stage.root : workdir, target)
+        for (const path of paths) {
+          if (from === undefined) copy(context, included, path, into)
+          else await linkTree(join(stages.get(from)!.root, path), into)
+        }
         break
       }
       case 'RUN': {
-        if (instead(text, workdir)) break
+        if (await instead(text, workdir)) break
         const command = text.replaceAll(/(?<=^| )\/(?=\w)/g, `${stage.root}/`) // F2
         await said({ command: 'sh', args: ['-ec', command], cwd: workdir, env })
         break
@@ -134,13 +136,13 @@ export async function buildImage({ context, directory, env, instead }: ImageBuil
   return stage
 }
 
-interface Source {
-  readonly root: string
-  readonly has: (path: string) => boolean
+/** The content of a directory, in no time: both have the same files, which nobody writes. @param to is new, or a directory in which none of the files is */
+export async function linkTree(from: string, to: string): Promise<void> {
+  await said({ command: 'cp', args: ['-alT', from, to], cwd: dirname(from) })
 }
 
 /** As COPY does: of a directory its content, of a file the file itself. */
-function copy({ root, has }: Source, path: string, target: string): void {
+function copy(root: string, has: (path: string) => boolean, path: string, target: string): void {
   const from = join(root, path)
   if (!statSync(from).isDirectory()) {
     assert.ok(has(path), `${path} is left out by .dockerignore`)

@@ -16,7 +16,7 @@ import { PERMISSIONS } from '../../src/broker/grants.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { copiedCheckout, linkDependencies, npmEnvironment, npmInstall, npmNodes } from './checkout.ts'
-import { buildImage, instructionsOf } from './dockerfile.ts'
+import { buildImage, instructionsOf, linkTree } from './dockerfile.ts'
 import type { Image } from './dockerfile.ts'
 import { TYPED, importsOf, specifiersIn, usedClient } from './library.ts'
 import { StartedProgram, run, said, useServices } from './program.ts'
@@ -27,8 +27,6 @@ const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as 
 const MAJORS = [22, 24, 26]
 /** Of the addons for Node 24 and newer. */
 const GLIBC_OF_NEWER_ADDONS = 2.38
-
-const COPIED = { recursive: true, verbatimSymlinks: true }
 
 const directory = temporaryDirectory()
 chmodSync(directory, 0o755) // the image's user reads in it
@@ -72,7 +70,7 @@ describe('what others install', () => {
     projectMissing = await npmInstall(projectOf(22), [tarball])
     for (const major of projectMissing === null && nodesMissing === null ? MAJORS.slice(1) : []) {
       // All files are the same but those of the addon: npm adds that of the Node it runs on, and writes down what it did.
-      await said({ command: 'cp', args: ['-al', projectOf(22), projectOf(major)], cwd: directory })
+      await linkTree(projectOf(22), projectOf(major))
       for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json']) {
         rmSync(join(projectOf(major), name))
         cpSync(join(projectOf(22), name), join(projectOf(major), name))
@@ -90,7 +88,7 @@ describe('what others install', () => {
 
   /**
    * As `docker build` does. In the build stage, which is left behind, the dependencies are those of the tests.
-   * What `npm ci --omit=dev` brings is copied from the self-contained directory, which got it from the same command, and what `npm run build` makes from
+   * What `npm ci --omit=dev` brings is taken from the self-contained directory, which got it from the same command, and what `npm run build` makes from
    * the checkout.
    */
   const builtImage = (checkout: string): Promise<Image> =>
@@ -98,11 +96,11 @@ describe('what others install', () => {
       context: checkout,
       directory,
       env: npmEnvironment(),
-      instead(command, workdir) {
+      async instead(command, workdir) {
         if (command === 'npm ci --omit=dev')
-          cpSync(join(unpacked, 'lib/trilog/node_modules'), join(workdir, 'node_modules'), COPIED)
+          await linkTree(join(unpacked, 'lib/trilog/node_modules'), join(workdir, 'node_modules'))
         else if (command === 'npm ci') linkDependencies(workdir)
-        else if (command === 'npm run build') cpSync(join(checkout, 'dist'), join(workdir, 'dist'), COPIED)
+        else if (command === 'npm run build') await linkTree(join(checkout, 'dist'), join(workdir, 'dist'))
         else return false
         return true
       },
@@ -233,6 +231,7 @@ describe('what others install', () => {
           command: process.execPath,
           args: [join(root, 'node_modules/typescript/bin/tsc'), '--checkers', '1'],
           cwd,
+          env: { GOGC: '400' }, // as in `npm run typecheck`
         })
       })
     }
