@@ -33,6 +33,23 @@ import type { Piece } from './pieces.ts'
 import { Shapes } from './shapes.ts'
 import { TokenCounts } from './token-counts.ts'
 
+/** Those of so many blocks in a row stand in a row, and are read and kept together. */
+const FILTERS = 16
+
+class Filters {
+  readonly words: readonly Uint32Array[]
+  /** In memory. */
+  readonly heldBytes: number
+
+  constructor(pieces: readonly Buffer[]) {
+    this.words = pieces.map(wordsOf)
+    this.heldBytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  }
+}
+
+const wordsOf = ({ buffer, byteOffset, byteLength }: Buffer): Uint32Array =>
+  new Uint32Array(buffer, byteOffset, byteLength / 4)
+
 /** Where some thousand entries in a row are. */
 export interface Chunk {
   readonly row: Uint32Array
@@ -65,6 +82,7 @@ export class CompactIndex implements BundleSearch {
   readonly #byName: ReadonlyMap<string, CompactPartition>
   readonly #chunks: readonly ChunkPlace[]
   readonly #lookUps: LookUps
+  readonly #isFar: boolean
   /** Null: of an older version, which has none that are exact. */
   readonly #counts: TokenCounts | null
 
@@ -91,6 +109,9 @@ export class CompactIndex implements BundleSearch {
   #keys: BlockKeys | null = null
   #chunk: Chunk | null = null
   #chunkNumber = -1
+  /** The filters that were asked last. */
+  #filters: readonly Uint32Array[] = []
+  #filtersNumber = -1
 
   /** @param isFar its reads take long, as those of a bucket */
   constructor(source: BundleFile, base: number, cache: PieceCache, isFar = false) {
@@ -98,6 +119,7 @@ export class CompactIndex implements BundleSearch {
     this.#file = file
     this.#cache = cache
     this.#owner = cache.newOwner()
+    this.#isFar = isFar
     const begin = file.read(0, Math.min(COMPACT_BEGIN_BYTES, file.size()))
     const standIn = decodeStandInHeader(begin)
     const headBytes = begin.subarray(STAND_IN_HEADER_BYTES)
@@ -158,6 +180,8 @@ export class CompactIndex implements BundleSearch {
     this.#keys = null
     this.#chunk = null
     this.#chunkNumber = -1
+    this.#filters = []
+    this.#filtersNumber = -1
   }
 
   findPartition(tenant: string, dataset: string): CompactPartition | null {
@@ -337,12 +361,22 @@ export class CompactIndex implements BundleSearch {
   }
 
   /** Null: it may hold any word. */
-  filter({ filter }: CompactBlock): Uint32Array | null {
+  filter({ filter, number }: CompactBlock): Uint32Array | null {
     if (filter.bytes === 0) return null
-    return this.#cached(filter, () => {
-      const bytes = this.#file.piece(filter)
-      return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4)
-    })
+    if (this.#isFar) return this.#cached(filter, () => wordsOf(this.#file.piece(filter)))
+    const run = Math.floor(number / FILTERS)
+    if (run !== this.#filtersNumber) {
+      this.#cache.looks(this)
+      this.#filters = this.#filtersOf(run)
+      this.#filtersNumber = run
+    }
+    return this.#filters[number % FILTERS]!
+  }
+
+  #filtersOf(run: number): readonly Uint32Array[] {
+    const pieces = this.blocks.slice(run * FILTERS, (run + 1) * FILTERS).map(({ filter }) => filter)
+    const place = { ...pieces[0]!, bytes: 0 } // what is held is counted as it is
+    return this.#cached(place, () => new Filters(this.#file.piecesInRow(pieces))).words
   }
 
   /** In the order of time. */

@@ -2,6 +2,9 @@
  * What was made of verified pieces, least recently used first out, bounded in bytes. One per thread, shared by all files it reads. What was handed
  * out stays valid after it left the cache.
  *
+ * A search goes through all bundles, and the next one again. If each piece that it makes took the place of the one that was used longest ago, that would be the one it
+ * comes to next, and of more pieces than have room it would find none. So when the cache is full most of what is made is not kept.
+ *
  * Records and their places are kept while one question is answered, and the last of them for the next one: a look-up meets others than the one before. V8 promotes
  * what stays longer to where only a full collection frees it, and begins one for every 64 MB of such memory.
  */
@@ -75,8 +78,12 @@ export class PieceCache {
   }
 }
 
+/** One of so many is kept when there is no room, and takes the place of what was used longest ago. So what is asked for again and again comes in. */
+const KEPT_OF_FULL = 8
+
 class Shelf {
   readonly #bytesMax: number
+  #refused = 0
   /** In order of use: a Map iterates in order of insertion, and a hit inserts again. */
   readonly #kept = new Map<string, Kept>()
   #bytes = 0
@@ -95,6 +102,7 @@ class Shelf {
     }
     const made = make()
     const bytes = bytesOf(made, piece)
+    if (this.#bytes + bytes > this.#bytesMax && ++this.#refused % KEPT_OF_FULL !== 0) return made
     this.#kept.set(key, { owner, made, bytes })
     this.#bytes += bytes
     for (const [oldest, { bytes: freed }] of this.#kept) {

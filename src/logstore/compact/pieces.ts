@@ -99,11 +99,23 @@ export class PieceFile {
   }
 
   /** P1 */
-  piece(piece: Piece): Buffer {
+  piece(piece: Piece): Buffer<ArrayBuffer> {
     const { bytes, rawBytes } = piece
     if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(bytes), piece)
     read.received(rawBytes)
     return this.#decompressed(Buffer.allocUnsafeSlow(rawBytes), piece)
+  }
+
+  /** As `piece`, of pieces that stand one behind the other: if they are not compressed they are read at once, and are views of one memory. */
+  piecesInRow(pieces: readonly Piece[]): Buffer<ArrayBuffer>[] {
+    if (pieces.some(({ rawBytes }) => rawBytes > 0)) return pieces.map((piece) => this.piece(piece))
+    const start = pieces[0]!.at
+    const bytes = pieces.reduce((sum, piece) => sum + piece.bytes, 0)
+    const all = this.read(start, bytes)
+    return pieces.map((piece) => {
+      const from = piece.at - start
+      return this.#intact(all.subarray(from, from + piece.bytes), piece)
+    })
   }
 
   /** As `piece`; valid until the next call of this or of `pieceOnce`, of any file. For what is made into something else at once. */
@@ -113,7 +125,7 @@ export class PieceFile {
     return rawBytes > forNow.byteLength ? this.piece(piece) : this.#decompressed(forNow.subarray(0, rawBytes), piece)
   }
 
-  #decompressed(into: Buffer, piece: Piece): Buffer {
+  #decompressed(into: Buffer<ArrayBuffer>, piece: Piece): Buffer<ArrayBuffer> {
     const { at, rawBytes } = piece
     const stored = this.pieceOnce(piece)
     if (decompressZstd(stored, into) === rawBytes) return into
@@ -128,22 +140,25 @@ export class PieceFile {
    * The bytes of a piece as they stand (P1); valid until the next call, of any file. Memory of its own for each takes longer than to read one, and V8 collects
    * all of the heap for every few MB of such memory.
    */
-  pieceOnce(piece: Piece): Buffer {
+  pieceOnce(piece: Piece): Buffer<ArrayBuffer> {
     const isLong = piece.bytes > once.byteLength
     return this.#verified(isLong ? Buffer.allocUnsafeSlow(piece.bytes) : once.subarray(0, piece.bytes), piece)
   }
 
-  #verified(into: Buffer, { at, crc }: Piece): Buffer {
-    const stored = this.#fill(into, at)
+  #verified(into: Buffer<ArrayBuffer>, piece: Piece): Buffer<ArrayBuffer> {
+    return this.#intact(this.#fill(into, piece.at), piece)
+  }
+
+  #intact(stored: Buffer<ArrayBuffer>, { at, crc }: Piece): Buffer<ArrayBuffer> {
     if (crc32(stored) !== crc) throw this.corrupt(`the piece at byte ${at} is damaged: checksum mismatch`)
     return stored
   }
 
-  read(at: number, bytes: number): Buffer {
+  read(at: number, bytes: number): Buffer<ArrayBuffer> {
     return this.#fill(Buffer.allocUnsafeSlow(bytes), at)
   }
 
-  #fill(into: Buffer, at: number): Buffer {
+  #fill(into: Buffer<ArrayBuffer>, at: number): Buffer<ArrayBuffer> {
     let filled: number
     try {
       filled = this.#source.read(into, at)

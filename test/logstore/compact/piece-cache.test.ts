@@ -9,17 +9,15 @@ const pieceAt = (at: number, bytes: number) => ({ at, bytes, rawBytes: 0, crc: 0
 
 describe('what was made of pieces', () => {
   it('is kept up to the bytes that it takes in memory', () => {
-    const cache = new PieceCache((6 / 5) * 64 * KIB) // a sixth is for records
-    let owner = 0
     /** How many are found again of some that are made one after the other. */
     const kept = (count: number, stored: number, make: () => object): number => {
-      owner = cache.newOwner()
+      const cache = new PieceCache((6 / 5) * 64 * KIB) // a sixth is for records
+      const owner = cache.newOwner()
       let made = 0
       const ask = (at: number) => cache.get(owner, pieceAt(at, stored), () => (made++, make()))
       for (let at = 0; at < count; at++) ask(at)
       assert.equal(made, count)
       for (let at = count - 1; at >= 0; at--) ask(at)
-      cache.drop(owner)
       return 2 * count - made
     }
     assert.equal(
@@ -37,6 +35,22 @@ describe('what was made of pieces', () => {
       3,
       'about what it was made of',
     )
+  })
+
+  it('is found mostly by rounds through a little more than has room, and comes in when it is asked for again and again', () => {
+    const cache = new PieceCache((6 / 5) * 100 * 11 * KIB)
+    const owner = cache.newOwner()
+    let made = 0
+    const ask = (at: number) => cache.get(owner, pieceAt(at, 10 * KIB), () => (made++, new Uint32Array((10 * KIB) / 4)))
+    for (let round = 0; round < 10; round++) {
+      made = 0
+      for (let at = 0; at < 120; at++) ask(at)
+    }
+    assert(made < 40, `${made} of 120 were made again`)
+    for (let times = 0; times < 8; times++) ask(1000)
+    made = 0
+    ask(1000)
+    assert.equal(made, 0)
   })
 
   /** Asks for records of this length one after the other. @returns the ones that had to be made */
