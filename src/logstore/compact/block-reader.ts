@@ -2,6 +2,7 @@
  * Reads blocks, see block-writer.ts. A block is read in parts: its keys say where and when its rows are; its texts and numbers tell most searches which of
  * them match; with its values the records are there again, see block-records.ts.
  */
+import { freeMemory } from '../../free-memory.ts'
 import { FORMAT_JSON } from '../batch-frame.ts'
 import { ByteReader } from './byte-reader.ts'
 import type { Group } from './block-writer.ts'
@@ -45,8 +46,8 @@ export class BlockKeys {
 /** Parts of a block that are read only when they are needed. */
 export interface MoreParts {
   keys(): BlockKeys
-  numbers(): Buffer
-  values(): Buffer
+  numbers(): Buffer<ArrayBuffer>
+  values(): Buffer<ArrayBuffer>
 }
 
 /** What stands in the values of a block beside texts. */
@@ -71,11 +72,14 @@ export class BlockTexts {
   readonly severities = new Map<number, NumberColumn>()
   readonly #bundle: Shapes
   readonly #more: MoreParts
+  /** The parts that were read, each in memory of its own. */
+  readonly #parts: Buffer<ArrayBuffer>[]
   #values: BlockValues | null = null
   #numbers: ByteReader | null = null
   readonly #numbersAt = new Map<number, number>()
 
-  constructor(part: Buffer, rows: number, bundle: Shapes, more: MoreParts) {
+  constructor(part: Buffer<ArrayBuffer>, rows: number, bundle: Shapes, more: MoreParts) {
+    this.#parts = [part]
     this.#bundle = bundle
     this.#more = more
     const from = new ByteReader(part)
@@ -105,7 +109,17 @@ export class BlockTexts {
 
   /** From then on the columns of texts have their values. */
   values(): BlockValues {
-    return (this.#values ??= this.#readValues(new ByteReader(this.#more.values())))
+    return (this.#values ??= this.#readValues(new ByteReader(this.#kept(this.#more.values()))))
+  }
+
+  /** Frees its memory: nothing that it gave, or that was made of it, is used any more. */
+  free(): void {
+    this.#parts.forEach(freeMemory)
+  }
+
+  #kept(part: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
+    this.#parts.push(part)
+    return part
   }
 
   #readValues(from: ByteReader): BlockValues {
@@ -119,7 +133,7 @@ export class BlockTexts {
   }
 
   #findNumbers(): ByteReader {
-    const from = new ByteReader(this.#more.numbers())
+    const from = new ByteReader(this.#kept(this.#more.numbers()))
     for (const [column, count] of this.counts) {
       const { kind } = this.#bundle.columns[column]!
       if (!isNumber(kind) || kind === SEVERITY) continue

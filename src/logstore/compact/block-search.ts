@@ -11,7 +11,8 @@ import type { NameCondition, Search, TextCondition, ValueCondition } from '../se
 import { resolveName } from '../search/names.ts'
 import type { FieldName } from '../search/names.ts'
 import { ProtobufView } from '../search/protobuf-view.ts'
-import { TextTest } from '../search/text-test.ts'
+import { ByteFinder } from '../search/byte-finder.ts'
+import { TextTest, needleOf } from '../search/text-test.ts'
 import { valueTest } from '../search/values.ts'
 import { fold, isAscii } from '../search/words.ts'
 import type { ValueTest } from '../search/values.ts'
@@ -111,6 +112,9 @@ function judgeOfText(condition: TextCondition): Judge {
   const isAboutNumbers = words.some(hasDigit)
   const plain = words.find((word) => !hasDigit(word) && !(prefix && word === words.at(-1)))
   const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
+  // Without it no form passes but one of a whole text: what a form lacks are words with digits.
+  const needle = needleOf(words.filter((word) => !hasDigit(word) && !(prefix && word === words.at(-1))))
+  const finder = needle === null ? null : new ByteFinder(needle)
   const variable = words.find((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))
   const inValue: ValueTestInBytes = (bytes, end) => test.inBytes(bytes, 0, end)
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
@@ -125,7 +129,7 @@ function judgeOfText(condition: TextCondition): Judge {
     byColumns(
       texts,
       (shape) => (isKnown(shape) ? [...shape.columns].filter((column) => shapes.columns[column]!.isSearched) : null),
-      (column) => judgeTexts(texts, column, ofForm, inValue, variable),
+      (column) => judgeTexts(texts, column, ofForm, inValue, finder, variable),
     )
 }
 
@@ -141,6 +145,7 @@ type ValueTestInBytes = (bytes: Buffer, end: number) => boolean
 /**
  * Where a form leaves it open, the values say it.
  *
+ * @param needle   stands in every form that passes, but for those of whole texts; null: nothing of the kind is known
  * @param variable a word with a digit in it that every value that passes has; without one, all values are looked at
  */
 function judgeTexts(
@@ -148,21 +153,23 @@ function judgeTexts(
   number: number,
   ofForm: (form: Form) => number,
   inValue: ValueTestInBytes,
+  needle: ByteFinder | null,
   variable?: string,
 ): JudgedColumn {
   const column = texts.texts.get(number)!
-  const { choices } = column
-  const forms = Array.from({ length: column.formCount }, (_, form) => column.form(form))
-  const ofForms = Uint8Array.from(forms, ofForm)
+  const { choices, formCount } = column
+  const ofForms = new Uint8Array(formCount) // DIFFERS
+  const mayPassForms = needle === null ? ofForms.keys() : column.formsThatMayHold(needle)
+  for (const form of mayPassForms) ofForms[form] = ofForm(column.form(form))
   if (!ofForms.includes(LOOK)) return { verdicts: ofForms, choices }
   texts.values()
-  const mayPass = forms.map((form, at) =>
-    variable !== undefined && ofForms[at] === LOOK && hasItsDigitsApart(form)
-      ? column.valuesWithWord(at, variable)
+  const mayPass = Array.from(ofForms, (verdict, form) =>
+    variable !== undefined && verdict === LOOK && hasItsDigitsApart(column.form(form))
+      ? column.valuesWithWord(form, variable)
       : null,
   )
   const verdicts = new Uint8Array(choices.length)
-  const next = new Uint32Array(forms.length)
+  const next = new Uint32Array(formCount)
   for (let i = 0; i < verdicts.length; i++) {
     const form = choices[i]!
     const at = next[form]!++
@@ -291,7 +298,7 @@ function judgeOfName({ name, value }: NameCondition): Judge {
       },
       (column) => {
         const { kind } = shapes.columns[column]!
-        if (kind === TEXT) return judgeTexts(texts, column, ofForm, inValue)
+        if (kind === TEXT) return judgeTexts(texts, column, ofForm, inValue, null)
         return { verdicts: judgeNumbers(texts.numbers(column), kind, test), choices: null }
       },
     )

@@ -43,10 +43,10 @@ export interface Group {
 export const TRACE_PATHS: readonly string[] = [`${ROOT_LOG}/74`, `${ROOT_SPAN}/10`]
 
 export interface BlockParts {
-  readonly keys: Buffer
-  readonly texts: Buffer
-  readonly numbers: Buffer
-  readonly values: Buffer
+  readonly keys: Buffer<ArrayBuffer>
+  readonly texts: Buffer<ArrayBuffer>
+  readonly numbers: Buffer<ArrayBuffer>
+  readonly values: Buffer<ArrayBuffer>
   /** See `severityBit`. */
   readonly severities: number
   /** By severity: how many rows have it. Null: of a row it is not known. */

@@ -2,7 +2,7 @@
 import { varintBytes } from './byte-reader.ts'
 
 export class ByteWriter {
-  bytes: Buffer
+  bytes: Buffer<ArrayBuffer>
   at = 0
 
   constructor(capacity = 64 * 1024) {
@@ -14,7 +14,7 @@ export class ByteWriter {
   }
 
   /** What was written since `reset`; valid until the next write. */
-  written(): Buffer {
+  written(): Buffer<ArrayBuffer> {
     return this.bytes.subarray(0, this.at)
   }
 

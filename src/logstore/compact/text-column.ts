@@ -15,6 +15,7 @@
 import { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import { LOWER } from '../search/byte-finder.ts'
+import type { ByteFinder } from '../search/byte-finder.ts'
 import { readChoices, readEnds, readNumbers, skipNumbers, sumNumbers } from './number-columns.ts'
 
 export const NUMBER = 1
@@ -142,6 +143,38 @@ export class TextColumn {
   form(number: number): Form {
     const [start, end] = [this.#formPlaces[2 * number]!, this.#formPlaces[2 * number + 1]!]
     return (this.#forms[number] ??= new Form(this.#head.subarray(start, end)))
+  }
+
+  /** Those in whose bytes a text stands, and those with a whole text, which may hold anything. They are found without a look at each of thousands. */
+  formsThatMayHold(text: ByteFinder): number[] {
+    if (this.formCount === 0) return []
+    const places = this.#formPlaces
+    const head = this.#head
+    const [start, end] = [places[0]!, places.at(-1)!]
+    const found = new Set<number>()
+    const findAll = (next: (from: number) => number): void => {
+      for (let at = next(start); at >= 0 && at < end;) {
+        const form = this.#formAt(at)
+        const isInside = at < places[2 * form + 1]! // else it is of the length of the next one
+        if (isInside) found.add(form)
+        at = next(isInside ? places[2 * form + 1]! : at + 1)
+      }
+    }
+    findAll((from) => text.next(head, from, end))
+    findAll((from) => head.indexOf(WHOLE, from))
+    return [...found]
+  }
+
+  /** The last form that begins there or before. */
+  #formAt(at: number): number {
+    let low = 0
+    let high = this.formCount
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#formPlaces[2 * middle]! <= at) low = middle + 1
+      else high = middle
+    }
+    return low - 1
   }
 
   /** Before the first of the calls below. */

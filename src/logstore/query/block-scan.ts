@@ -49,7 +49,8 @@ export class BlockSearch {
       if (!this.#mayMatch(index.filter(block), block)) continue
       const texts = index.texts(block)
       const verdict = this.#judge(texts, index.shapes)
-      if (verdict !== DIFFERS) this.#tell(scan, index, block, texts, verdict)
+      if (verdict === DIFFERS) texts.free()
+      else this.#tell(scan, index, block, texts, verdict)
     }
   }
 

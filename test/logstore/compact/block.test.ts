@@ -23,6 +23,7 @@ import { Shapes } from '../../../src/logstore/compact/shapes.ts'
 import { TextColumn } from '../../../src/logstore/compact/text-column.ts'
 import { TextColumnWriter } from '../../../src/logstore/compact/text-column-writer.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
+import { ByteFinder } from '../../../src/logstore/search/byte-finder.ts'
 import { codePoint } from '../../support/code-point.ts'
 
 const OWNER = { tenant: 'acme', dataset: 'orders' }
@@ -296,6 +297,32 @@ describe('columns', () => {
     const head = new ByteWriter()
     writer.writeHead(head)
     assert.equal(new TextColumn(new ByteReader(head.written()), 50).formCount, 1)
+  })
+
+  it('of texts name the forms in which a text stands, and those of whole texts, without a look at the others', () => {
+    const texts = Array.from({ length: 300 }, (_, i) => [
+      `order ${i} of ${'abcdefgh'[i % 8]} was Paid`,
+      `unpaid ${'abcdefgh'[i % 8]}`,
+      'abc', // its length is the placeholder of a whole text
+      'x'.repeat(200),
+      `text ${i % 7 === 0 ? '\u0003' : 'paid'} ${i % 2}`,
+    ]).flat()
+    const source = Buffer.from(texts.join(''))
+    const writer = new TextColumnWriter(source)
+    let at = 0
+    for (const text of texts) writer.add(at, (at += Buffer.byteLength(text)))
+    const head = new ByteWriter()
+    writer.writeHead(head)
+    const column = new TextColumn(new ByteReader(head.written()), texts.length)
+    assert(column.formCount > 16)
+    for (const needle of ['paid', 'order', 'x', 'c', 'nothing']) {
+      const wanted = Array.from({ length: column.formCount }, (_, form) => form).filter((form) => {
+        const { bytes, kinds } = column.form(form)
+        return kinds.includes(3) || bytes.toString('latin1').toLowerCase().includes(needle)
+      })
+      const found = column.formsThatMayHold(new ByteFinder(needle)).sort((a, b) => a - b)
+      assert.deepEqual(found, wanted, needle)
+    }
   })
 
   it('of numbers give each back', () => {
