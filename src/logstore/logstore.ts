@@ -64,7 +64,7 @@ import { PolicyHolder } from './tenants/policy-holder.ts'
 import { createFrameGrams } from './query/frame-grams.ts'
 import { NoteAhead, noteStep } from './query/note-ahead.ts'
 import { QueryFront } from './query/query-front.ts'
-import { TURNS_OF_TENANTS } from './query/task.ts'
+import { TURNS_OF_TENANTS, isNote } from './query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { openReads } from './reads/open-reads.ts'
 import type { ReadFronts } from './reads/read-routes.ts'
@@ -308,6 +308,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
         workerData,
         resourceLimits: THREAD_HEAP,
         turns: TURNS_OF_TENANTS,
+        isAside: isNote,
       }),
   )
   const counters = new QueryCounters()

@@ -13,7 +13,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { StoreError, messageOf } from '../errors.ts'
-import { Piscina } from './piscina.ts'
+import { Piscina, aside, balancer } from './piscina.ts'
 import type { Pool } from './piscina.ts'
 import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 import { Turns } from './turns.ts'
@@ -31,6 +31,8 @@ export interface JobPoolOptions<Task> {
   /** Cloned once per thread; the module reads it as `workerData` of Piscina. */
   readonly workerData?: unknown
   readonly resourceLimits?: ResourceLimits
+  /** Which tasks need nothing that others leave in the memory of a thread: they stay away from the thread that those take first. Absent: none. */
+  readonly isAside?: (task: Task) => boolean
   /** Absent: all tasks are of one tenant. */
   readonly turns?: {
     readonly tenantOf: (task: Task) => string
@@ -91,7 +93,7 @@ export class JobPool<Task, Result> {
       const beginning = this.#threads?.beginning
       if (beginning) await Promise.race([beginning, limits.over])
       if (this.#isEnding) throw this.#shuttingDown() // Piscina would start another thread for it
-      return await this.#pool.run(task, {
+      return await this.#pool.run(this.#options.isAside?.(task) === true ? aside(task) : task, {
         signal: limits.signal,
         // Piscina's list is mutable and narrower by name only.
         ...(options.transfer && { transferList: [...options.transfer] as ArrayBuffer[] }),
@@ -144,6 +146,7 @@ export class JobPool<Task, Result> {
       maxThreads: threads,
       idleTimeout: Infinity,
       workerData,
+      loadBalancer: balancer,
       ...POOL_OPTIONS,
       ...(resourceLimits && { resourceLimits }),
     })

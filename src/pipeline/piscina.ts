@@ -5,7 +5,29 @@ const piscina = requirePackage('piscina') as typeof Piscinas
 
 export const { Piscina, workerData } = piscina
 export type Pool<Task = unknown, Result = unknown> = Piscinas.Piscina<Task, Result>
+type PoolThread = Parameters<
+  NonNullable<NonNullable<ConstructorParameters<typeof Piscinas.Piscina>[0]>['loadBalancer']>
+>[1][number]
 export type HandedOver = ReturnType<typeof Piscinas.move>
+
+/** The same task, which goes aside, see `balancer`. Symbols are not cloned. */
+export const aside = <Task>(task: Task): Task => Object.assign({}, task, { [piscina.queueOptionsSymbol]: ASIDE })
+
+const ASIDE = {}
+
+/**
+ * Takes the thread that began first of those that are free, and for a task that goes aside the one that began last. So as long as one task comes after the other, it
+ * finds what the one before has left in the memory of its thread.
+ */
+export function balancer(task: Piscinas.PiscinaTask, threads: readonly PoolThread[]): PoolThread | null {
+  const isAside = task[piscina.queueOptionsSymbol] === ASIDE
+  let best: PoolThread | null = null
+  for (const thread of threads) {
+    if (thread.currentUsage > 0) continue
+    if (best === null || thread.id > best.id === isAside) best = thread
+  }
+  return best
+}
 
 /** What a task returns when memory goes with its result, which is not copied. */
 export const handOver = (result: object, memory: readonly ArrayBuffer[]): HandedOver =>

@@ -110,6 +110,29 @@ describe('a job pool', () => {
       }))
   }
 
+  it('has one task after the other on the same thread, and what goes aside on another one', async () => {
+    const pool = new JobPool<TestJob & { readonly isAside?: boolean }, string>({
+      name: 'test',
+      filename,
+      threads: 2,
+      threadsAtStart: 2,
+      queueMax: 1,
+      isAside: ({ isAside }) => isAside === true,
+    })
+    const gate = new Int32Array(new SharedArrayBuffer(8))
+    const ask = (isAside = false): Promise<string> => pool.run({ how: 'tell thread', isAside })
+    const aside = await ask(true)
+    const usual = await ask()
+    assert.notEqual(usual, aside)
+    const held = pool.run({ how: 'wait', gate, isAside: true })
+    assert.deepEqual([await ask(), await ask()], [usual, usual])
+    assert.equal(await ask(true), usual, 'where else is busy')
+    open(gate)
+    await held
+    assert.deepEqual([await ask(), await ask(true)], [usual, aside])
+    await pool.close({ withinMs: 1000 })
+  })
+
   it('gives tenants their turns, also when one of them has filled the queue', async () => {
     const pool = new JobPool<TestJob & { readonly tenant: string }, string>({
       name: 'test',

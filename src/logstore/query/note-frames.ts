@@ -12,15 +12,12 @@ import { ActivePlaces } from './search-scan.ts'
 import type { EntryPlaces } from './search-scan.ts'
 import { SegmentReader } from './segment-reader.ts'
 import type { SegmentReaderParts, Source } from './segment-reader.ts'
-import type { NoteQuestion, QueryAnswer, QueryTask, Question } from './task.ts'
+import type { NoteQuestion, QueryAnswer, QueryTask } from './task.ts'
 
 /** A question waits for so long at most, and a frame. */
 const STEP_MS = 10
 const NO_FILTER = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
 const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
-
-export const isNote = (task: QueryTask<Question>): task is QueryTask<NoteQuestion> =>
-  'kind' in task.request && task.request.kind === 'note'
 
 export interface NoteEngineParts extends SegmentReaderParts {
   readonly nowMs: () => number

@@ -25,6 +25,9 @@ export interface NoteQuestion extends Question {
   readonly kind: 'note'
 }
 
+export const isNote = (task: QueryTask<Question>): task is QueryTask<NoteQuestion> =>
+  'kind' in task.request && task.request.kind === 'note'
+
 export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly tenant: string
   readonly request: Asked

@@ -1,8 +1,9 @@
 /** A job for the tests: ends in the way its task says, and tells whether its gate opened. */
+import { threadId } from 'node:worker_threads'
 import { StoreError } from '../../../src/errors.ts'
 
 export interface TestJob {
-  readonly how: 'return' | 'throw' | 'exit' | 'spin' | 'wait'
+  readonly how: 'return' | 'throw' | 'exit' | 'spin' | 'wait' | 'tell thread'
   /** 'wait' sleeps until word 0 is not 0; word 1 counts the tasks that began. */
   readonly gate?: Int32Array
 }
@@ -16,5 +17,6 @@ export default function job({ how, gate }: TestJob): string {
   if (how === 'exit') process.exit(9)
   if (how === 'spin') for (;;);
   if (how === 'wait') Atomics.wait(gate!, 0, 0)
+  if (how === 'tell thread') return String(threadId)
   return 'done'
 }
