@@ -8,10 +8,13 @@ import { nodeFiles } from '../src/log/node-files.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
 import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/compactor.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
+import { RemovedFiles } from '../src/logstore/compact/removed-files.ts'
 import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
 import { giveWay } from '../src/pipeline/niceness.ts'
 
 const RESTS = 0.5
+/** A thread that ends closes them. */
+const removed = new RemovedFiles(nodeFiles)
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 let givesWay = false
@@ -44,8 +47,9 @@ function runJob(job: BackgroundJob): BackgroundResult {
     return 'bundle' in job ? trimBundle(nodeFiles, job, restOrStop) : mergeBundles(nodeFiles, job, restOrStop)
   }
   const isLate = new Int32Array(job.isLate)
-  return compactSegment(nodeFiles, job, () => {
+  const restUnlessLate = (): void => {
     if (Atomics.load(isLate, 0) === 0) rest()
     else startMs = performance.now()
-  })
+  }
+  return compactSegment(nodeFiles, job, restUnlessLate, removed)
 }

@@ -30,6 +30,7 @@ import type { Group } from './block-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { compactContent } from './compact-writer.ts'
 import { PieceCache } from './piece-cache.ts'
+import { RemovedFiles } from './removed-files.ts'
 import { readSegmentRecords } from './segment-records.ts'
 import type { SegmentRecords } from './segment-records.ts'
 
@@ -65,13 +66,23 @@ export type CompactResult =
 
 const CHECK_CACHE_BYTES = 8 * 1024 * 1024
 
-/** @param rest called every now and then, so that the processor is left to others @throws what the file system throws */
-export function compactSegment(files: Files, task: CompactTask, rest: () => void): CompactResult {
+/**
+ * @param rest    called every now and then, so that the processor is left to others
+ * @param removed of this thread
+ * @throws what the file system throws
+ */
+export function compactSegment(
+  files: Files,
+  task: CompactTask,
+  rest: () => void,
+  removed: RemovedFiles = new RemovedFiles(files),
+): CompactResult {
   const { logId, base, directories } = task
   if (task.kind === 'write') return write(files, task, rest)
   makeEqual(files, task)
+  removed.freeEarlier()
   for (const directory of directories) {
-    clearBesideStandIn(files, directory, logId, base)
+    clearBesideStandIn(files, directory, logId, base, (path) => removed.remove(path))
     removeUnusedMerged(files, directory, logId, base)
   }
   return { kind: 'cleared' }

@@ -12,6 +12,7 @@ import { adoptCompacted } from '../../../src/logstore/compact/adopt.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { compactSegment } from '../../../src/logstore/compact/compact-segment.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
+import { RemovedFiles } from '../../../src/logstore/compact/removed-files.ts'
 import { readSegmentRecords } from '../../../src/logstore/compact/segment-records.ts'
 import { filledStore } from '../../support/bundle-ledger.ts'
 import { Stopped, dyingFiles } from '../../support/dying-files.ts'
@@ -139,6 +140,35 @@ describe('compacting a segment', () => {
       }
     }
     assert(points > 3, `${points} points`)
+  })
+
+  it('frees the files that it removed when the next one is cleared: others may have them open until then', (context) => {
+    const store = bundleOf(context)
+    const directory = store.directoryOf(0)
+    const others = nodeFiles.list(directory)!.map((name) => `${directory}/${name}`)
+    const open: string[] = []
+    const files: Files = {
+      ...nodeFiles,
+      open(path, ...more) {
+        const file = nodeFiles.open(path, ...more)
+        const close = file.close.bind(file)
+        open.push(path)
+        file.close = () => {
+          open.splice(open.indexOf(path), 1)
+          close()
+        }
+        return file
+      },
+    }
+    const removed = new RemovedFiles(files)
+    const task = { ...taskOf(store), directories: [directory] }
+    const run = (kind: 'write' | 'clear') => compactSegment(files, { ...task, kind }, () => {}, removed)
+    run('write')
+    run('clear')
+    assert.deepEqual(open, others)
+    assert.deepEqual(nodeFiles.list(directory), [STAND_IN_NAME])
+    run('clear')
+    assert.deepEqual([...open], [])
   })
 
   it('keeps nothing of what it took for it, before any collection', (context) => {
