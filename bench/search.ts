@@ -7,7 +7,7 @@
  * stack traces; eight services, trace ids on 60 %), seals nothing by hand, then asks each question in turn, one at a time, and prints the
  * median and the 99th percentile of the rounds, and the processor time of the whole server that a question took. With `--beside`, the load tool sends
  * so many records a second into the same dataset meanwhile, and the processor time has them in it. With `--settled`, what was stored is compacted before it
- * asks, as in a store that runs for long. `--gap` are milliseconds between two questions, `--only` is a part of the names of those that are asked. Talks to
+ * asks, as in a store that runs for long. With 20 rounds or more, it says which were the slowest. `--gap` are milliseconds between two questions, `--only` is a part of the names of those that are asked. Talks to
  * this machine only.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -39,6 +39,9 @@ const besideArgs = ['--rate', values.beside, '--duration', '1h', '--connections'
 const WARM_UP_MS = 5000
 /** Until segments are sealed and compacted while others come. */
 const SETTLED_WARM_UP_MS = 30_000
+/** Of many rounds the slowest are told. */
+const ROUNDS_TO_NAME = 20
+const SLOWEST = 5
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const headers = { 'x-logstore-tenant': 'local', authorization: 'Bearer local-dev-token' }
 const directory = mkdtempSync(join(values['data-dir'], 'trilog-search-'))
@@ -85,6 +88,11 @@ async function measure(name: string, path: string, body: object | null): Promise
   console.log(
     `${name.padEnd(34)} ${matched} ${median} ms ${p99} ms at p99 ${processor.toFixed(0).padStart(7)} ms of processor`,
   )
+  if (ROUNDS >= ROUNDS_TO_NAME) {
+    const slowest = samples.map((ms, round) => ({ ms, round })).sort((a, b) => b.ms - a.ms)
+    const named = slowest.slice(0, SLOWEST).map(({ ms, round }) => `${ms.toFixed(1)} ms in round ${round + 1}`)
+    console.log(`  the slowest: ${named.join(', ')}`)
+  }
 }
 
 try {
