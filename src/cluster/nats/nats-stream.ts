@@ -6,7 +6,8 @@
  * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
  *     about the stream
  * J4  it is spoken to by way of the server that leads it, when that one is among those that settings name. Who leads is asked every NEAR_MS. When it is
- *     another one, what comes is sent there as soon as there is a connection, and the one before stays until what was asked by it is answered
+ *     another one, what comes is sent there as soon as the stream answers by way of it, and the connection before stays until what was asked by it is
+ *     answered. Where the stream does not, nothing changes
  */
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -242,7 +243,7 @@ export class NatsStream {
   async #lookNear(): Promise<void> {
     const info = await this.#line.manager.streams.info(this.name).catch(() => null)
     const isFar = info !== null && this.#isFar(info)
-    const hasMoved = isFar && !this.#isClosed && (await this.#moveTo(info.cluster!.leader!).catch(() => false))
+    const hasMoved = isFar && !this.#isClosed && (await this.#moveTo(info.cluster!.leader!))
     this.#lookSoon(isFar && !hasMoved ? NEAR_AGAIN_MS : NEAR_MS)
   }
 
@@ -251,22 +252,34 @@ export class NatsStream {
     return leader !== undefined && leader !== '' && leader !== this.#line.connection.info?.server_name
   }
 
-  /** @returns whether the stream is spoken to by way of the server of that name from here on */
+  /** @returns whether the stream is spoken to by way of the server of that name from here on. If not, all is as before */
   async #moveTo(name: string): Promise<boolean> {
-    const connection = await connectToNamed(this.#options.connection, name)
-    if (connection === null) return false
-    const line = await lineOf(connection, this.#options)
-    if (this.#isClosed || bodyBytesMaxOf(connection) < this.bodyBytesMax) {
-      await closeLine(line)
-      return false
-    }
+    const line = await this.#lineTo(name)
+    if (line === null) return false
     this.#retired.add(this.#line)
     this.#line = line
-    void this.#endReadersOf(connection)
-    this.#hearNodesBy(line)
+    void this.#endReadersOf(line.connection)
     this.#endReaders()
     this.#closeRetired()
     return true
+  }
+
+  /** Null: that server cannot be reached, or the stream does not answer by way of it. */
+  async #lineTo(name: string): Promise<Line | null> {
+    const connection = await connectToNamed(this.#options.connection, name)
+    if (connection === null) return null
+    try {
+      const line = await lineOf(connection, this.#options)
+      await line.manager.streams.info(this.name)
+      if (!this.#isClosed && bodyBytesMaxOf(connection) >= this.bodyBytesMax) {
+        this.#hearNodesBy(line)
+        return line
+      }
+    } catch {
+      // It may be cut off from the other servers, or on its way to end.
+    }
+    await connection.close()
+    return null
   }
 
   /** Those that nothing is expected of any more. */

@@ -1,5 +1,8 @@
 /** Another NATS server comes to lead a stream: it is spoken to by way of that one from then on. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
@@ -10,7 +13,7 @@ import type { NatsStreamOptions } from '../../../src/cluster/nats/nats-stream.ts
 import type { StreamMessage } from '../../../src/cluster/headers.ts'
 import { Link } from '../../support/link.ts'
 import { systemClock } from '../../../src/observability/system-clock.ts'
-import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
+import { NATS_VERSION, natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually } from '../../support/waiting.ts'
 import { openedSoon, streamOptions } from './streams.ts'
@@ -101,7 +104,53 @@ describe(name, { skip }, () => {
     stop()
     assert.deepEqual([heard, delivered, ended], [['here I am'], [last, last], 1])
   })
+
+  it('is not gone over to while the stream does not answer by way of it', async () => {
+    let first = -1
+    await eventually(async () => (first = await leading().catch(() => -1)) >= 0)
+    const link = await Link.to(servers[(first + 1) % servers.length]!.url)
+    const { server, refused } = await withoutStreams(`nats-${first + 1}`)
+    const { port } = server.address() as AddressInfo
+    const addresses = [link.address, `127.0.0.1:${port}`]
+    const opened = await NatsStream.open(streamOptions({ servers: addresses, timeout: 2000, noRandomize: true }))
+    try {
+      assert.equal(refused(), 1)
+      await eventually(() => link.connections === 1) // the look for the leader by name made another one
+      const { last } = await opened.ends()
+      assert.deepEqual(await opened.publish(last, BEAT), { kind: 'stored', sequence: last + 1 })
+    } finally {
+      await opened.close()
+      await link.close()
+      server.close()
+    }
+  })
 })
+
+/** A server of that name that no request for a stream gets through to. @returns how often it said so, too */
+async function withoutStreams(
+  serverName: string,
+): Promise<{ readonly server: Server; readonly refused: () => number }> {
+  const info = { server_id: 'X', server_name: serverName, version: NATS_VERSION, proto: 1, headers: true }
+  let refused = 0
+  const server = createServer((socket) => {
+    socket.write(`INFO ${JSON.stringify({ ...info, jetstream: true, max_payload: 1 << 20 })}\r\n`)
+    let inbox = ''
+    socket.on('data', (bytes) => {
+      for (const line of bytes.toString('latin1').split('\r\n')) {
+        const [word, subject = '', third = ''] = line.split(' ')
+        if (word === 'PING') socket.write('PONG\r\n')
+        if (word === 'SUB') inbox = third
+        if (word !== 'PUB' || !subject.startsWith('$JS.API.STREAM.INFO.')) continue
+        refused += 1
+        socket.write(`HMSG ${third} ${inbox} 16 16\r\nNATS/1.0 503\r\n\r\n\r\n`)
+      }
+    })
+    socket.on('error', () => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, refused: () => refused }
+}
 
 /** Of what belongs to a connection, only the look for who leads waits so long. */
 const LOOK_MS = 10_000
