@@ -181,6 +181,11 @@ export class SpscRing {
     return at + HEADER_BYTES
   }
 
+  /** What `release` would give back, as `usedBytes` counts it. */
+  get takenBytes(): number {
+    return (this.#taken - Atomics.load(this.#control, HEAD)) >>> 0
+  }
+
   /** Gives back everything `next` has returned so far (R3); wakes the producer when it waits for space. */
   release(): void {
     Atomics.store(this.#control, HEAD, this.#taken)

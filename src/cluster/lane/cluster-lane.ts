@@ -201,16 +201,14 @@ export class ClusterLane {
     const { bodyBytesMax } = this.#parts.stream
     const frames = this.#frames.take(generation, bodyBytesMax)
     const ring = this.#ring.bytes.buffer
-    const begin = this.#offeredEnd
     for (const message of messagesOf(frames, this.#offeredEnd, bodyBytesMax)) {
       const body = message.body.buffer === ring ? Buffer.from(message.body) : message.body
       this.#session.offer({ ...message, body })
     }
     this.#offeredEnd = frames.at(-1)?.end ?? this.#offeredEnd
     this.#shared.publishLaneTaken(this.#offeredEnd.position)
+    if (frames.length > 0) this.#gathering.offered(frames.length, this.#ring.takenBytes, this.#parts.clock.nowMs())
     this.#frames.release()
-    if (frames.length > 0)
-      this.#gathering.offered(frames.length, this.#offeredEnd.position - begin.position, this.#parts.clock.nowMs())
     return true
   }
 

@@ -7,6 +7,8 @@
  * H3  clients that were answered soon ask again. So after many frames were confirmed, the next message waits until most of these clients are back,
  *     RETURN_MS at most
  * H4  so many bytes that the message itself matters little go at once
+ *
+ * Bytes are those of the ring. Of a frame whose long part stands in the arena, they are few: then frames are still counted alike, before and after.
  */
 export interface Pause {
   /** It ends when so many bytes wait, */
@@ -35,6 +37,7 @@ export class Gathering {
   #awaitedBytes = 0
   #confirmedMs = -Infinity
 
+  /** @param bytes that it took in the ring */
   offered(frames: number, bytes: number, nowMs: number): void {
     this.isFlying = true
     this.#frames += frames

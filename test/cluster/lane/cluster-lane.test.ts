@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { crc32 } from 'node:zlib'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import { ClusterLane } from '../../../src/cluster/lane/cluster-lane.ts'
@@ -12,6 +13,9 @@ import { eventually, staysAwake } from '../../support/waiting.ts'
 import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
+/** The long part of frames that have one in the arena. */
+const EXTERNAL_BYTES = 4096
+const ARENA = new SharedArrayBuffer(EXTERNAL_BYTES)
 const LEASE_MS = 2000
 const LOG_ID = 7
 
@@ -24,6 +28,7 @@ async function leading() {
   const published: { readonly frames: number; readonly confirm: () => void }[] = []
   const told: FromLane[] = []
   let sequence = 0
+  let resignations = 0
   const lane = new ClusterLane(
     {
       data: {
@@ -32,7 +37,7 @@ async function leading() {
         url: null,
         peerUrl: null,
         directory: log.directory,
-        arena: null,
+        arena: ARENA,
         measures: LaneMeasures.create().shared,
         settings: { keepBytes: 1 << 30 },
       },
@@ -44,8 +49,9 @@ async function leading() {
       stream: {
         logId: LOG_ID,
         bodyBytesMax: 1 << 20,
-        publish: (_expectedLast, { body }) => {
+        publish: (_expectedLast, { kind, body }) => {
           sequence += 1
+          if (kind === 'resign') resignations += 1
           const { promise, resolve } = Promise.withResolvers<Published>()
           const stored = { kind: 'stored', sequence } as const
           if (body === null) resolve(stored)
@@ -67,11 +73,15 @@ async function leading() {
   const running = lane.run()
   const writer = openWriter(log)
   const append = (): void => void appended(writer, PAYLOAD)
+  const appendLong = (): void => {
+    assert.equal(writer.tryBegin(1, 0, 0, EXTERNAL_BYTES, 'sync', 'admit'), 'ok')
+    writer.publish(crc32(Buffer.from(ARENA)))
+  }
   append()
   await eventually(() => published.length === 1)
   published[0]!.confirm()
   await turns()
-  return { lane, running, append, published }
+  return { lane, running, append, appendLong, published, resigned: () => resignations }
 }
 
 /** The lane has done what there was to do. */
@@ -118,6 +128,40 @@ describe('the lane of a leader', () => {
       published.map(({ frames }) => frames),
       [1, 8, 12],
     )
+    lane.close()
+    await running
+  })
+
+  it('knows that they are back when what they send is long', async () => {
+    const { lane, running, appendLong, published } = await leading()
+    for (let frame = 0; frame < 8; frame += 1) appendLong()
+    await eventually(() => published.length === 2)
+    published[1]!.confirm()
+    await turns()
+    for (let frame = 0; frame < 5; frame += 1) appendLong()
+    await turns()
+    assert.equal(published.length, 2)
+    appendLong()
+    await eventually(() => published.length === 3)
+    lane.close()
+    await running
+  })
+
+  it('hands over what it gathers before it resigns', async () => {
+    const { lane, running, append, published, resigned } = await leading()
+    append()
+    await eventually(() => published.length === 2)
+    append()
+    append()
+    await turns()
+    lane.heard({ kind: 'hand over', successor: 'b' })
+    await turns()
+    assert.deepEqual([published.length, resigned()], [2, 0])
+    published[1]!.confirm()
+    await eventually(() => published.length === 3)
+    assert.deepEqual([published[2]!.frames, resigned()], [2, 0])
+    published[2]!.confirm()
+    await eventually(() => resigned() === 1)
     lane.close()
     await running
   })
