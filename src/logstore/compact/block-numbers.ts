@@ -26,19 +26,19 @@ function wholeOf(high: number, low: number): number | bigint {
   return Number.isSafeInteger(about) ? about : (BigInt(high) << 32n) + BigInt(low)
 }
 
+/** The value of an attribute of two words. @param kind of its column */
+export function numberOf(kind: number, high: number, low: number): number | bigint | boolean {
+  if (kind === BOOLEAN) return (high | low) !== 0
+  if (kind !== DOUBLE) return wholeOf(high | 0, low)
+  wordsOfDouble[0] = low
+  wordsOfDouble[1] = high
+  return double[0]!
+}
+
 /** By value of a column of numbers of attributes. @param kind of the column */
 export function judgeNumbers({ pairs: { high, low, count } }: NumberColumn, kind: number, test: ValueTest): Uint8Array {
   const verdicts = new Uint8Array(count)
-  for (let i = 0; i < count; i++) {
-    let value: number | bigint | boolean
-    if (kind === BOOLEAN) value = (high[i]! | low[i]!) !== 0
-    else if (kind === DOUBLE) {
-      wordsOfDouble[0] = low[i]!
-      wordsOfDouble[1] = high[i]!
-      value = double[0]!
-    } else value = wholeOf(high[i]! | 0, low[i]!)
-    verdicts[i] = test(value) ? MATCHES : DIFFERS
-  }
+  for (let i = 0; i < count; i++) verdicts[i] = test(numberOf(kind, high[i]!, low[i]!)) ? MATCHES : DIFFERS
   return verdicts
 }
 
@@ -57,7 +57,7 @@ const pathsIn = (root: number, message: string, field: number): FieldPaths => ({
 })
 
 /** Null: the field is no small number. */
-function pathsOf(field: FieldName): readonly FieldPaths[] | null {
+export function pathsOf(field: FieldName): readonly FieldPaths[] | null {
   const paths: FieldPaths[] = []
   const [ofLog, ofSpan, ofStatus] = [LOG_FIELDS[field], SPAN_FIELDS[field], STATUS_FIELDS[field]]
   if (ofLog?.[2] === 'number') paths.push(pathsIn(ROOT_LOG, `${ROOT_LOG}`, ofLog[0]))
@@ -67,7 +67,7 @@ function pathsOf(field: FieldName): readonly FieldPaths[] | null {
 }
 
 const SPAN_STATUS_TAG = 8 * 15 + 2
-const STATUS_PATH = `${ROOT_SPAN}/${SPAN_STATUS_TAG}`
+export const STATUS_PATH = `${ROOT_SPAN}/${SPAN_STATUS_TAG}`
 
 /** Null: what the field says is not among the numbers. */
 export function judgeOfField(

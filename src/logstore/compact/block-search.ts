@@ -10,7 +10,6 @@ import { SIGNAL_LOG } from '../batch-frame.ts'
 import type { NameCondition, Search, TextCondition, ValueCondition } from '../search/expression.ts'
 import { resolveName } from '../search/names.ts'
 import type { FieldName } from '../search/names.ts'
-import { ProtobufView } from '../search/protobuf-view.ts'
 import { ByteFinder } from '../search/byte-finder.ts'
 import { TextTest, needleOf } from '../search/text-test.ts'
 import { valueTest } from '../search/values.ts'
@@ -23,8 +22,8 @@ import { judgeNumbers, judgeOfField } from './block-numbers.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { maySeverityBe } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
+import { viewOfGroup } from './group-view.ts'
 import { TEXT } from './otlp-fields.ts'
-import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import { NO_SEVERITY, UNKNOWN_SEVERITY, severitiesOfRows } from './row-severities.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { NUMBER, WHOLE } from './text-column.ts'
@@ -316,18 +315,13 @@ function mayFormPass(value: ValueCondition, pieces: readonly Buffer[]): boolean 
 }
 
 function ofGroup(
-  { root, signal, resource, scope }: Group,
+  group: Group,
   places: readonly ('resource' | 'scope' | 'record')[],
   key: string,
   test: ValueTest,
 ): number {
-  if (root !== ROOT_LOG && root !== ROOT_SPAN) return LOOK
-  const view = new ProtobufView()
-  const body = Buffer.concat([resource, scope])
-  const scopeStart = resource.byteLength
-  const none = { group: 0, recordStart: 0, recordEnd: 0 }
-  const place = { ...none, resourceStart: 0, resourceEnd: scopeStart, scopeStart, scopeEnd: body.byteLength }
-  view.seek(body, signal, place, 0)
+  const view = viewOfGroup(group)
+  if (view === null) return LOOK
   return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : DIFFERS
 }
 

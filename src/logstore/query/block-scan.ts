@@ -7,16 +7,16 @@
 import { UNKNOWN, blockCountsOf } from '../compact/block-counts.ts'
 import { filterTestOf, judgeOf } from '../compact/block-search.ts'
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
-import type { BlockTexts } from '../compact/block-reader.ts'
+import type { BlockKeys, BlockTexts } from '../compact/block-reader.ts'
 import type { CompactBlock } from '../compact/compact-directory.ts'
 import type { CompactIndex } from '../compact/compact-index.ts'
-import { UNKNOWN_SEVERITY, severitiesOfRows } from '../compact/row-severities.ts'
+import { UNKNOWN_VALUE } from '../compact/row-values.ts'
 import { DIFFERS, LOOK, MATCHES } from '../compact/verdict.ts'
 import type { Verdict } from '../compact/verdict.ts'
 import type { Search } from '../search/expression.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
-import type { RecordView } from '../search/record-view.ts'
 import { highWord, lowWord } from '../time-words.ts'
+import { MatchedRows, firstRowAt } from './matched-rows.ts'
 import { isInRange, overlaps } from './plan.ts'
 import type { SegmentScan } from './scan.ts'
 
@@ -64,39 +64,57 @@ export class BlockSearch {
       else if (its === LOOK) looks++
     }
     if (looks + matches === 0 || (looks === 0 && countAtOnce(scan, index, block, matches))) return
-    const { plan } = scan
-    const keys = index.keys(block)
-    const severities = scan.needsSeverities ? severitiesOfRows(texts, index.shapes) : null
-    const needsView = (row: number): boolean =>
-      severities === null ? scan.needsViews : severities[row] === UNKNOWN_SEVERITY
-    const tell = (row: number, view: RecordView | null): void => {
-      const entry = keys.entry[row]!
-      const timeHigh = keys.timeHigh[row]!
-      const timeLow = keys.timeLow[row]!
-      if (entry < scan.visible && isInRange(plan, timeHigh, timeLow)) {
-        scan.found(entry, timeHigh, timeLow, view, severities?.[row])
-      }
+    const keys = () => index.keys(block)
+    const [from, to] = isInRangeWhole(scan, block) ? [0, rows] : rowsInRange(scan, keys())
+    let seen = verdict
+    if (scan.visible < index.entryCount) {
+      const { entry } = keys()
+      seen = byRow(verdict, rows).map((its, row) => (entry[row]! < scan.visible ? its : DIFFERS))
     }
+    const values = scan.rowValues?.(texts, index.shapes, seen) ?? null
+    const choices = values?.choices ?? null
     let count = 0
-    for (let row = 0; row < rows; row++) {
-      const its = typeof verdict === 'number' ? verdict : verdict[row]!
-      if (its === LOOK || (its === MATCHES && needsView(row))) this.#numbers[count++] = row
-      else if (its === MATCHES) tell(row, null)
+    let told = 0
+    for (let row = from; row < to; row++) {
+      const its = typeof seen === 'number' ? seen : seen[row]!
+      const needsView = its === MATCHES && (scan.needsViews || (choices !== null && choices[row] === UNKNOWN_VALUE))
+      if (needsView || its === LOOK) this.#numbers[count++] = row
+      else if (its === MATCHES) told++
     }
     if (count > 0) {
       const numbers = this.#numbers
-      this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => tell(numbers[at]!, view))
+      const { timeHigh, timeLow, entry } = keys()
+      seen = byRow(seen, rows)
+      for (let i = 0; i < count; i++) seen[numbers[i]!] = DIFFERS // they are told here
+      this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => {
+        const row = numbers[at]!
+        scan.found(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
+      })
     }
+    if (told > 0) scan.foundRows(new MatchedRows(block, from, to, seen, values, keys))
   }
+}
+
+/** The verdicts of rows, in an array that may be changed. */
+const byRow = (verdict: Verdict, rows: number): Uint8Array =>
+  typeof verdict === 'number' ? new Uint8Array(rows).fill(verdict) : verdict
+
+function isInRangeWhole({ plan }: SegmentScan, { minTime, maxTime }: CompactBlock): boolean {
+  return isInRange(plan, highWord(minTime), lowWord(minTime)) && isInRange(plan, highWord(maxTime), lowWord(maxTime))
+}
+
+/** Rows [from, to) are in the time range. */
+function rowsInRange({ plan }: SegmentScan, keys: BlockKeys): [from: number, to: number] {
+  const rows = keys.timeHigh.length
+  const from = firstRowAt(keys, plan.fromHigh, plan.fromLow, 0, rows)
+  return [from, firstRowAt(keys, plan.toHigh, plan.toLow, from, rows)]
 }
 
 /** False: it has to be looked which of the rows of the block match. */
 function countAtOnce(scan: SegmentScan, index: CompactIndex, block: CompactBlock, count: number): boolean {
-  const { plan } = scan
   const [minHigh, minLow] = [highWord(block.minTime), lowWord(block.minTime)]
   const [maxHigh, maxLow] = [highWord(block.maxTime), lowWord(block.maxTime)]
-  const isWhole =
-    scan.visible === index.entryCount && isInRange(plan, minHigh, minLow) && isInRange(plan, maxHigh, maxLow)
+  const isWhole = scan.visible === index.entryCount && isInRangeWhole(scan, block)
   const severityRows = count === block.rows ? block.severityRows : null
   return isWhole && scan.countAtOnce(count, minHigh, minLow, maxHigh, maxLow, severityRows)
 }

@@ -5,12 +5,13 @@
  * never shown), entries beyond the snapshot (they do not exist for this query), and all others.
  */
 import type { ActiveIndex } from '../index/active-index.ts'
-import { UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
+import type { RowValuesReader } from '../compact/row-values.ts'
 import type { BundleSearch, Partition } from '../index/reader.ts'
 import type { RecordView } from '../search/record-view.ts'
 import { isBefore } from '../time-words.ts'
 import type { Deadline } from './deadline.ts'
 import { EntryList } from './entry-list.ts'
+import type { MatchedRows } from './matched-rows.ts'
 import type { PageSelection } from './page-selection.ts'
 import { isInRange, overlaps } from './plan.ts'
 import type { QueryPlan } from './plan.ts'
@@ -65,8 +66,8 @@ export const ENTRIES_PER_CHECK = 8192
 export class SegmentScan {
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
-  /** Whether it needs the severity of the record alone, or a view where that is not known. */
-  readonly needsSeverities: boolean = false
+  /** What it needs of the records of a compacted block, which its columns say, or a view where they do not; null: nothing. */
+  readonly rowValues: RowValuesReader | null = null
   /** With a search: number of the partition whose records have to be searched, block by block or frame by frame; -1: the candidates have to be. */
   partitionToSearch = -1
   matched = 0
@@ -128,22 +129,18 @@ export class SegmentScan {
     else this.candidates.add(entry)
   }
 
-  /**
-   * One entry that matches.
-   *
-   * @param _view     of its record, where a search looked at it; valid during the call
-   * @param _severity instead of a view, see `severitiesOfRows`
-   */
-  found(
-    entry: number,
-    timeHigh: number,
-    timeLow: number,
-    _view: RecordView | null = null,
-    _severity = UNKNOWN_SEVERITY,
-  ): void {
+  /** One entry that matches. @param _view of its record, where a search looked at it; valid during the call */
+  found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
+  }
+
+  /** Rows of a compacted block that match and whose records were not looked at. */
+  foundRows(rows: MatchedRows): void {
+    const { timeHigh, timeLow, entry } = rows.keys()
+    for (let row = rows.from; row < rows.to; row++)
+      if (rows.matches(row)) this.found(entry[row]!, timeHigh[row]!, timeLow[row]!)
   }
 
   /**

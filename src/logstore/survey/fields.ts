@@ -27,7 +27,7 @@ import { SurveyScan, surveyPlan } from './survey-scan.ts'
 import { TimeBuckets } from './time-buckets.ts'
 import { countByIndex } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
-import { fieldText, keyOfText, severityName, textOfValue, toldValue } from './value-text.ts'
+import { fieldText, keyOfText, severityName, textOfValue, toldValue } from '../search/value-text.ts'
 
 /** Neighbours that are looked at together, at most. */
 const RUN_MAX = 16

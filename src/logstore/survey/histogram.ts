@@ -5,10 +5,11 @@
  * H2  where the filter is but a time range and nothing is split, indexes alone are read
  * H3  with a split, records are walked once while their values are few, else twice: the first walk finds the most frequent values, the
  *     second one counts them. The memory of both is bounded by value-counts.ts
- * H4  severities are those that blocks and their columns say, where they are known; else records are read
+ * H4  in compacted blocks values are those that the columns say, where they are known; else records are read
  */
-import { NO_SEVERITY, UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
+import { UNKNOWN_VALUE, rowValuesOf } from '../compact/row-values.ts'
 import type { Deadline } from '../query/deadline.ts'
+import type { MatchedRows } from '../query/matched-rows.ts'
 import { boundsOf } from '../query/scan.ts'
 import { keptFrom } from '../expired.ts'
 import { placesOf, refused, usedIndexes } from '../query/segment-reader.ts'
@@ -19,12 +20,13 @@ import { BUCKETS_MAX } from './question.ts'
 import type { HistogramQuestion, SurveyTask } from './question.ts'
 import { answerBody } from './answer-body.ts'
 import { SurveyScan, isOfTimeOnly, surveyPlan } from './survey-scan.ts'
+import type { BlockCounter, Found } from './survey-scan.ts'
 import { TimeBuckets, rangeUnion } from './time-buckets.ts'
 import type { TimeRange } from './time-buckets.ts'
 import { addScan, countByIndex, noCounts, timesOfActive, timesOfKept } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { ValueCounts } from './value-counts.ts'
-import { keyOfText, nameOfSeverity, readerOf, toldValue } from './value-text.ts'
+import { keyOfText, nameOfSeverity, readerOf, toldValue } from '../search/value-text.ts'
 
 type Walk = SurveyWalk<HistogramQuestion>
 
@@ -157,39 +159,18 @@ function countRecords(
   const counts = { ...noCounts(buckets), ofNone: new Float64Array(buckets.count), values }
   const { ofAll, ofNone } = counts
   const { snapshot, request } = task
-  const bySeverity = request.splitBy === 'severity'
+  const found: Found = (timeHigh, timeLow, view) => {
+    const bucket = buckets.of(timeHigh, timeLow)
+    ofAll[bucket]! += 1
+    if (readValue === null) return
+    const text = readValue(view!) // a split reads records, see surveyPlan
+    if (text === null) ofNone[bucket]! += 1
+    else values.add(keyOfText(text), bucket)
+  }
+  const blocks = blockCounter(counts, buckets, request.splitBy)
   for (const source of buckets.count === 0 ? [] : sources) {
     deadline.check()
-    const scan = reader.scan(
-      source,
-      plan,
-      snapshot,
-      (bounds) =>
-        new SurveyScan(
-          plan,
-          deadline,
-          bounds,
-          (timeHigh, timeLow, view, severity) => {
-            const bucket = buckets.of(timeHigh, timeLow)
-            ofAll[bucket]! += 1
-            if (readValue === null) return
-            const text = severity === UNKNOWN_SEVERITY ? readValue(view!) : textOfSeverity(severity) // a split reads records, see surveyPlan
-            if (text === null) ofNone[bucket]! += 1
-            else values.add(keyOfText(text), bucket)
-          },
-          readValue === null ? 'nothing' : bySeverity ? 'severities' : 'records',
-          (count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows) => {
-            const bucket = buckets.of(earliestHigh, earliestLow)
-            if (buckets.of(latestHigh, latestLow) !== bucket) return false
-            if (readValue !== null) {
-              if (!bySeverity || severityRows === null) return false
-              ofNone[bucket]! += count - addSeverities(values, severityRows, bucket)
-            }
-            ofAll[bucket]! += count
-            return true
-          },
-        ),
-    )
+    const scan = reader.scan(source, plan, snapshot, (bounds) => new SurveyScan(plan, deadline, bounds, found, blocks))
     if (scan === null) continue
     if (matcher !== null) reader.search(scan, source, matcher, snapshot)
     addScan(counts, scan)
@@ -197,7 +178,66 @@ function countRecords(
   return counts
 }
 
-const textOfSeverity = (severity: number): string | null => (severity === NO_SEVERITY ? null : nameOfSeverity(severity))
+/** H4. Null: no column says what it is split by. */
+function blockCounter(
+  { ofAll, ofNone, values }: RecordCounts,
+  buckets: TimeBuckets,
+  splitBy: string | null,
+): BlockCounter | null {
+  const rowValues = splitBy === null ? null : rowValuesOf(splitBy)
+  if (splitBy !== null && rowValues === null) return null
+  const add = (text: string | null, bucket: number, records: number): void => {
+    if (text === null) ofNone[bucket]! += records
+    else values.add(keyOfText(text), bucket, records)
+  }
+  const tally = new Uint32Array(UNKNOWN_VALUE)
+  const countIn = (rows: MatchedRows, from: number, to: number, bucket: number): number => {
+    const count = rows.count(from, to)
+    ofAll[bucket]! += count
+    if (rows.values === null || count === 0) return count
+    const { texts, choices } = rows.values
+    if (choices === null) {
+      add(texts[0]!, bucket, count)
+      return count
+    }
+    const met: number[] = []
+    for (let row = from; row < to; row++) {
+      if (!rows.matches(row)) continue
+      const choice = choices[row]!
+      if (tally[choice]!++ === 0) met.push(choice)
+    }
+    for (const choice of met) {
+      add(texts[choice]!, bucket, tally[choice]!)
+      tally[choice] = 0
+    }
+    return count
+  }
+  return {
+    rowValues,
+    countAtOnce(count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows) {
+      const bucket = buckets.of(earliestHigh, earliestLow)
+      if (buckets.of(latestHigh, latestLow) !== bucket) return false
+      if (splitBy !== null) {
+        if (splitBy !== 'severity' || severityRows === null) return false
+        ofNone[bucket]! += count - addSeverities(values, severityRows, bucket)
+      }
+      ofAll[bucket]! += count
+      return true
+    },
+    countRows(rows) {
+      let counted = 0
+      for (let row = rows.from; row < rows.to;) {
+        const bucket = buckets.of(...rows.timeOf(row))
+        const high = buckets.beginHigh(bucket + 1)
+        const low = buckets.beginLow(bucket + 1)
+        const end = rows.endsBefore(high, low) ? rows.to : rows.rowAt(high, low, row)
+        counted += countIn(rows, row, end, bucket)
+        row = end
+      }
+      return counted
+    },
+  }
+}
 
 /** @returns how many have one */
 function addSeverities(values: ValueCounts, rows: Uint32Array, bucket: number): number {

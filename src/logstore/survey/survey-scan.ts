@@ -1,6 +1,8 @@
 /** One segment's part of a survey: everything that matches is told, nothing comes onto a page. */
-import { UNKNOWN_SEVERITY } from '../compact/row-severities.ts'
+import assert from 'node:assert/strict'
+import type { RowValuesReader } from '../compact/row-values.ts'
 import type { Deadline } from '../query/deadline.ts'
+import type { MatchedRows } from '../query/matched-rows.ts'
 import { PageSelection } from '../query/page-selection.ts'
 import { planQuery } from '../query/plan.ts'
 import type { QueryPlan } from '../query/plan.ts'
@@ -10,42 +12,50 @@ import type { QueryFilter } from '../query/cursor.ts'
 import type { QueryTask, Question } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
 
-/** So many records match, of times in [earliest, latest], and so many of them have each severity, if that is known. False: it wants each of them. */
-export type FoundMany = (
-  count: number,
-  earliestHigh: number,
-  earliestLow: number,
-  latestHigh: number,
-  latestLow: number,
-  severityRows: Uint32Array | null,
-) => boolean
+/** One record that matches. The view is there when the survey reads records, or when columns do not say what it needs; it is valid during the call. */
+export type Found = (timeHigh: number, timeLow: number, view: RecordView | null) => void
 
-/** One record that matches. The view is there when the survey reads records, and valid during the call; if it reads severities, one of both is. */
-export type Found = (timeHigh: number, timeLow: number, view: RecordView | null, severity: number) => void
+/** How a survey counts records of compacted blocks that it does not look at. */
+export interface BlockCounter {
+  /** What it needs to know of each row; null: nothing. */
+  readonly rowValues: RowValuesReader | null
+  /**
+   * So many records match, of times in [earliest, latest], and so many of them have each severity, if that is known. False: it wants each of them.
+   */
+  countAtOnce(
+    count: number,
+    earliestHigh: number,
+    earliestLow: number,
+    latestHigh: number,
+    latestLow: number,
+    severityRows: Uint32Array | null,
+  ): boolean
+  /** @returns how many match */
+  countRows(rows: MatchedRows): number
+}
 
 const NO_PAGE = new PageSelection(1, false)
 
 export class SurveyScan extends SegmentScan {
   readonly #found: Found
-  readonly #foundMany: FoundMany
+  readonly #blocks: BlockCounter | null
 
   override readonly needsViews: boolean
-  override readonly needsSeverities: boolean
+  override readonly rowValues: RowValuesReader | null
 
-  /** @param needs what of the records `found` looks at */
+  /** @param blocks null: each record is looked at */
   constructor(
     plan: QueryPlan,
     deadline: Deadline,
     bounds: ScanBounds,
     found: Found,
-    needs: 'nothing' | 'severities' | 'records' = 'records',
-    foundMany: FoundMany = () => false,
+    blocks: BlockCounter | null = null,
   ) {
     super(plan, NO_PAGE, deadline, 0, bounds)
     this.#found = found
-    this.#foundMany = foundMany
-    this.needsViews = needs === 'records'
-    this.needsSeverities = needs === 'severities'
+    this.#blocks = blocks
+    this.needsViews = blocks === null
+    this.rowValues = blocks?.rowValues ?? null
   }
 
   override countAtOnce(
@@ -56,20 +66,20 @@ export class SurveyScan extends SegmentScan {
     latestLow: number,
     severityRows: Uint32Array | null = null,
   ): boolean {
-    if (!this.#foundMany(count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows)) return false
-    this.matched += count
-    return true
+    const isCounted =
+      this.#blocks?.countAtOnce(count, earliestHigh, earliestLow, latestHigh, latestLow, severityRows) ?? false
+    if (isCounted) this.matched += count
+    return isCounted
   }
 
-  override found(
-    _entry: number,
-    timeHigh: number,
-    timeLow: number,
-    view: RecordView | null = null,
-    severity = UNKNOWN_SEVERITY,
-  ): void {
+  override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {
     this.matched++
-    this.#found(timeHigh, timeLow, view, severity)
+    this.#found(timeHigh, timeLow, view)
+  }
+
+  override foundRows(rows: MatchedRows): void {
+    assert(this.#blocks !== null) // else it has looked at all of them
+    this.matched += this.#blocks.countRows(rows)
   }
 }
 

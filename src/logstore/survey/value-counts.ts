@@ -43,13 +43,14 @@ export class ValueCounts {
     }
   }
 
-  /** @param records more than one only of a value that is one of few (V1) */
   add(key: string, bucket: number, records = 1): void {
+    let left = records
     const known = this.#totals.get(key)
-    if (known === undefined && !this.#admit(key)) return
-    this.#totals.set(key, (known ?? 0) + records)
+    // Each record that finds no room takes one of every value with it.
+    if (known === undefined) while (!this.#admit(key)) if (--left === 0 || this.#isClosed) return
+    this.#totals.set(key, (known ?? 0) + left)
     const cells = this.#cells?.get(key)
-    if (cells !== undefined) cells[bucket]! += records
+    if (cells !== undefined) cells[bucket]! += left
   }
 
   #admit(key: string): boolean {

@@ -1,11 +1,11 @@
 /** Values as surveys tell them: texts, equal when the values are, and not longer than a person reads. */
 import { hash } from 'node:crypto'
-import { effectiveSeverity } from '../search/matcher.ts'
-import { enumName, fieldOf, resolveName } from '../search/names.ts'
-import type { AttributePlace, FieldName } from '../search/names.ts'
-import type { RecordView } from '../search/record-view.ts'
-import { KeyValues } from '../search/values.ts'
-import type { Value } from '../search/values.ts'
+import { effectiveSeverity } from './matcher.ts'
+import { enumName, fieldOf, resolveName } from './names.ts'
+import type { AttributePlace, FieldName } from './names.ts'
+import type { RecordView } from './record-view.ts'
+import { KeyValues } from './values.ts'
+import type { Value } from './values.ts'
 
 /** Characters of a value that are told. */
 const TOLD_LENGTH_MAX = 256
@@ -47,10 +47,11 @@ export function nameOfSeverity(severity: number): string {
 }
 
 /** The value of a field, enums by their names; null when the record has none. */
-export function fieldText(view: RecordView, field: FieldName): string | null {
-  const value = view.field(field)
-  return (typeof value === 'number' ? enumName(field, value) : null) ?? textOfValue(value)
-}
+export const fieldText = (view: RecordView, field: FieldName): string | null => textOfField(field, view.field(field))
+
+/** As `fieldText`, of what a view gives. */
+export const textOfField = (field: FieldName, value: Value): string | null =>
+  (typeof value === 'number' ? enumName(field, value) : null) ?? textOfValue(value)
 
 /** Reads what a name of the search grammar stands for. An attribute is that of the record, else of its scope, else of its resource. */
 export function readerOf(name: string): (view: RecordView) => string | null {
@@ -73,18 +74,22 @@ function attributeReader(places: readonly AttributePlace[], key: string): (view:
   const shared = places.filter((place) => place !== 'record')
   let group = -1
   let ofGroup: string | null = null
-  const read = (view: RecordView, place: AttributePlace): string | null =>
-    firstText((take) => view.hasAttribute(place, key, take))
   return (view) => {
-    const own = inRecord ? read(view, 'record') : null
+    const own = inRecord ? attributeText(view, ['record'], key) : null
     if (own !== null || shared.length === 0) return own
     if (view.group !== group) {
       group = view.group
-      ofGroup = null
-      for (const place of shared) ofGroup ??= read(view, place)
+      ofGroup = attributeText(view, shared, key)
     }
     return ofGroup
   }
+}
+
+/** The value of an attribute in the first of these places that has it. */
+export function attributeText(view: RecordView, places: readonly AttributePlace[], key: string): string | null {
+  let text: string | null = null
+  for (const place of places) text ??= firstText((take) => view.hasAttribute(place, key, take))
+  return text
 }
 
 /** The first value that `show` gives to `take` and that is a text. */

@@ -1,0 +1,16 @@
+import { ProtobufView } from '../search/protobuf-view.ts'
+import type { RecordView } from '../search/record-view.ts'
+import type { Group } from './block-writer.ts'
+import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
+
+/** What a group says of its resource and scope, as a view of a record that has nothing else; null: it stands in JSON. */
+export function viewOfGroup({ root, signal, resource, scope }: Group): RecordView | null {
+  if (root !== ROOT_LOG && root !== ROOT_SPAN) return null
+  const view = new ProtobufView()
+  const body = Buffer.concat([resource, scope])
+  const scopeStart = resource.byteLength
+  const none = { group: 0, recordStart: 0, recordEnd: 0 }
+  const place = { ...none, resourceStart: 0, resourceEnd: scopeStart, scopeStart, scopeEnd: body.byteLength }
+  view.seek(body, signal, place, 0)
+  return view
+}
