@@ -7,6 +7,6 @@ test('whatever is asked, lost, delayed or broken in whatever order, the broker i
   const first = seedOf(context)
   await simulate(
     WORKLOADS.broker,
-    Array.from({ length: modelRuns(200) }, (_, i) => first + i),
+    Array.from({ length: modelRuns(100) }, (_, i) => first + i),
   )
 })

@@ -7,6 +7,6 @@ test('whatever is put, lost, moved or broken in whatever order, the object store
   const first = seedOf(context)
   await simulate(
     WORKLOADS.objectstore,
-    Array.from({ length: modelRuns(160) }, (_, i) => first + i),
+    Array.from({ length: modelRuns(80) }, (_, i) => first + i),
   )
 })
