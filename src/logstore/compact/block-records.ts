@@ -5,6 +5,7 @@
  * R1  bytes that were handed out stay as they are: records are put behind those that were made before, or into other memory
  */
 import assert from 'node:assert/strict'
+import { freeMemory } from '../../free-memory.ts'
 import type { RecordBatch, RecordPlace, StoredRecord } from '../batch-frame.ts'
 import { FORMAT_JSON, noPlace } from '../batch-frame.ts'
 import type { BlockKeys, BlockTexts, BlockValues } from './block-reader.ts'
@@ -100,6 +101,11 @@ export class BlockRecords implements RecordBatch {
 
   get body(): Buffer {
     return this.#into.written()
+  }
+
+  /** The memory of all records that were made. Nothing is asked for any more. */
+  free(): void {
+    freeMemory(this.#into.bytes)
   }
 
   get mayHaveEscapes(): boolean {

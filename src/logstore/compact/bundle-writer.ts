@@ -1,6 +1,6 @@
 /**
  * Makes the content of a compacted bundle, see compact-format.ts, of records that come in the order of its rows: by partition, then by time, then by
- * entry. What is kept in memory until the end follows from their number; the blocks go to a store as they become full.
+ * entry. What grows with their number goes to a scratch; what is known of each block stays in memory until the end.
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -15,52 +15,29 @@ import { HashPairs, traceHash, writeHashIndex } from './hash-index.ts'
 import { ROWS_OF_RUN } from './look-ups.ts'
 import { writeNumbers } from './number-columns.ts'
 import { asItIs, compressed, pieceOf, writePiece } from './pieces.ts'
-import type { PieceFacts, WrittenPiece } from './pieces.ts'
+import type { PieceFacts } from './pieces.ts'
+import type { ByteList, RowsByEntry, Scratch } from './scratch.ts'
 import { Shapes } from './shapes.ts'
-import { SEVERITIES, writeTokenCounts } from './token-counts.ts'
+import { ListedTokens, SEVERITIES, writeTokenCounts } from './token-counts.ts'
 
 /** More do not fit the 16 bits of their numbers. */
 export const BLOCKS_MAX = 0xffff
 /** Blocks that are listed of all tokens together: usual logs have some hundreds a block. What is not listed is looked for in its block. */
 const LISTED_MAX = 1 << 20
 
-/** Where the finished blocks of a bundle are until their place in its file is known. */
-export interface BlockStore {
-  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void
-  /** In the order of the blocks. */
-  filters(): Iterable<Buffer<ArrayBuffer>>
-  columns(): Iterable<Buffer<ArrayBuffer>>
-}
-
-/** For bundles that are small enough. */
-export class BlocksInMemory implements BlockStore {
-  readonly #filters: Buffer<ArrayBuffer>[] = []
-  readonly #columns: Buffer<ArrayBuffer>[] = []
-
-  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void {
-    this.#filters.push(filter)
-    this.#columns.push(...columns)
-  }
-
-  filters(): Iterable<Buffer<ArrayBuffer>> {
-    return this.#filters
-  }
-
-  columns(): Iterable<Buffer<ArrayBuffer>> {
-    return this.#columns
-  }
-}
-
-interface Place {
+interface Time {
   readonly timeHigh: number
   readonly timeLow: number
+}
+
+interface Place extends Time {
   readonly entry: number
 }
 
 interface WrittenBlock {
   readonly rows: number
   readonly first: Place
-  readonly last: Place
+  readonly last: Time
   readonly severities: number
   readonly severityRows: Uint32Array | null
   /** WORDS and PAIRS. */
@@ -80,7 +57,7 @@ interface WrittenPartition {
   readonly blocks: WrittenBlock[]
 }
 
-/** One row; the arrays are read at the places that are named. */
+/** One row, until `add` returns; the arrays are read at the places that are named. */
 export interface Row extends Place {
   /** Where the record begins in what the block began with. */
   readonly start: number
@@ -109,15 +86,16 @@ export type PlacesOf = (
 ) => { readonly frameOffset: ArrayLike<number>; readonly recordNumber: ArrayLike<number> }
 
 export class BundleWriter {
-  readonly #store: BlockStore
+  readonly #filters: ByteList
+  readonly #columns: ByteList
+  readonly #lookUps: ByteList
+  readonly #chunks: ByteList
   readonly #shapes = new Shapes()
   readonly #blocks: BlockWriter
   readonly #tokens: BlockTokens
-  /** Blocks and rows of the frequent tokens, see `writeTokenCounts`. */
-  readonly #tokenCounts = new Map<string, number[]>()
-  #listed = 0
-  /** By entry. */
-  readonly #rowOf: Uint32Array
+  readonly #listed = new ListedTokens()
+  readonly #entries: number
+  readonly #rowOf: RowsByEntry
   readonly #ids: HashPairs
   readonly #traces: HashPairs
   /** Hashes of traces that the block has already. */
@@ -126,17 +104,22 @@ export class BundleWriter {
   #rows = 0
   #blockCount = 0
   #first: Place | null = null
-  #last: Place | null = null
+  #lastTimeHigh = 0
+  #lastTimeLow = 0
   #minTime: bigint | null = null
   #maxTime = 0n
 
-  constructor(entries: number, store: BlockStore) {
-    this.#store = store
+  constructor(entries: number, scratch: Scratch) {
+    this.#filters = scratch.list()
+    this.#columns = scratch.list()
+    this.#lookUps = scratch.list()
+    this.#chunks = scratch.list()
     this.#tokens = new BlockTokens(this.#shapes)
     this.#blocks = new BlockWriter(this.#shapes, this.#tokens)
-    this.#rowOf = new Uint32Array(entries)
-    this.#ids = new HashPairs(entries)
-    this.#traces = new HashPairs(0)
+    this.#entries = entries
+    this.#rowOf = scratch.rows(entries)
+    this.#ids = new HashPairs(scratch, entries)
+    this.#traces = new HashPairs(scratch, 0)
   }
 
   beginPartition(tenant: string, dataset: string): void {
@@ -154,9 +137,10 @@ export class BundleWriter {
     this.#blocks.add(start, end, group, timeHigh, timeLow, entry, trace, traceAt, explicitId)
     this.#tokens.addRecord(this.#blocks.cutter, this.#blocks.shape, group, group.format === FORMAT_JSON)
     this.#first ??= { timeHigh, timeLow, entry }
-    this.#last = added
+    this.#lastTimeHigh = timeHigh
+    this.#lastTimeLow = timeLow
     const row = this.#rows++
-    this.#rowOf[entry] = row
+    this.#rowOf.set(entry, row)
     const partition = this.#partitions.at(-1)!
     partition.records++
     partition.bytes += end - start
@@ -178,18 +162,18 @@ export class BundleWriter {
     const rows = this.#blocks.rows
     const { keys, texts, numbers, values, severities, severityRows } = this.#blocks.finish()
     const { filter, counted, listed } = this.#tokens.finish()
-    for (const [token, rowsOfToken] of listed) this.#list(token, rowsOfToken)
+    for (const [token, rowsOfToken] of listed) {
+      if (this.#listed.count < LISTED_MAX) this.#listed.add(token, this.#blockCount, rowsOfToken)
+    }
     const columns = [keys, texts, numbers, values].map(compressed)
     const written = asItIs(filter)
-    this.#store.add(
-      written.bytes,
-      columns.map(({ bytes }) => bytes),
-    )
+    this.#filters.add(written.bytes)
+    this.#columns.add(...columns.map(({ bytes }) => bytes))
     const [keysPiece, textsPiece, numbersPiece, valuesPiece] = columns.map(pieceOf)
     this.#partitions.at(-1)!.blocks.push({
       rows,
       first: this.#first!,
-      last: this.#last!,
+      last: { timeHigh: this.#lastTimeHigh, timeLow: this.#lastTimeLow },
       severities,
       severityRows,
       counted,
@@ -199,19 +183,12 @@ export class BundleWriter {
       values: valuesPiece!,
       filter: pieceOf(written),
     })
-    this.#noteTimes(timeOf(this.#first!), timeOf(this.#last!))
+    const { first, last } = this.#partitions.at(-1)!.blocks.at(-1)!
+    this.#noteTimes(timeOf(first), timeOf(last))
     this.#first = null
     this.#tracesOfBlock.clear()
     this.#blockCount++
     assert(this.#blockCount <= BLOCKS_MAX)
-  }
-
-  #list(token: string, rows: number): void {
-    if (this.#listed >= LISTED_MAX) return
-    this.#listed++
-    const counts = this.#tokenCounts.get(token)
-    if (counts === undefined) this.#tokenCounts.set(token, [this.#blockCount, rows])
-    else counts.push(this.#blockCount, rows)
   }
 
   #noteTimes(first: bigint, last: bigint): void {
@@ -221,18 +198,15 @@ export class BundleWriter {
 
   /** The content, part after part. Called once, after the last block. */
   *finish(facts: BundleFacts, placesOf: PlacesOf): Iterable<Buffer<ArrayBuffer>> {
-    assert.equal(this.#rows, this.#rowOf.length)
+    assert.equal(this.#rows, this.#entries)
     const directory = new ByteWriter()
     this.#shapes.write(directory)
     this.#describePartitions(directory)
-    const chunks = this.#writeChunks(directory, placesOf)
-    const lookUps = [...writeHashIndex(directory, this.#ids), ...writeHashIndex(directory, this.#traces)].map(
-      ({ bytes }) => bytes,
-    )
-    const counts = writeTokenCounts(directory, this.#tokenCounts)
+    this.#writeChunks(directory, placesOf)
+    writeHashIndex(directory, this.#ids, this.#lookUps)
+    writeHashIndex(directory, this.#traces, this.#lookUps)
+    const counts = writeTokenCounts(directory, this.#listed)
     const directoryBytes = Buffer.from(directory.written())
-    const openBytes =
-      COMPACT_BEGIN_BYTES + directoryBytes.byteLength + lookUps.reduce((sum, { byteLength }) => sum + byteLength, 0)
     yield encodeCompactHead({
       ...facts,
       directoryBytes: directoryBytes.byteLength,
@@ -240,14 +214,14 @@ export class BundleWriter {
       records: this.#rows,
       minTime: this.#minTime ?? 0n,
       maxTime: this.#maxTime,
-      openBytes,
+      openBytes: COMPACT_BEGIN_BYTES + directoryBytes.byteLength + this.#lookUps.bytes,
     })
     yield directoryBytes
-    yield* lookUps
+    yield* this.#lookUps
     for (const { bytes } of counts) yield bytes
-    yield* this.#store.filters()
-    for (const { bytes } of chunks) yield bytes
-    yield* this.#store.columns()
+    yield* this.#filters
+    yield* this.#chunks
+    yield* this.#columns
   }
 
   #describePartitions(into: ByteWriter): void {
@@ -274,17 +248,16 @@ export class BundleWriter {
   }
 
   /** By entry: its row, and where its record stood in the segment. */
-  #writeChunks(directory: ByteWriter, placesOf: PlacesOf): WrittenPiece[] {
-    const count = this.#rowOf.length
-    const pieces: WrittenPiece[] = []
+  #writeChunks(directory: ByteWriter, placesOf: PlacesOf): void {
     const into = new ByteWriter()
     const numbers = new Float64Array(CHUNK_ENTRIES)
-    directory.varint(Math.ceil(count / CHUNK_ENTRIES))
-    for (let from = 0; from < count; from += CHUNK_ENTRIES) {
-      const to = Math.min(count, from + CHUNK_ENTRIES)
+    directory.varint(Math.ceil(this.#entries / CHUNK_ENTRIES))
+    let from = 0
+    for (const rows of this.#rowOf.chunks(CHUNK_ENTRIES)) {
+      const to = from + rows.length
       const { frameOffset, recordNumber } = placesOf(from, to)
       into.reset()
-      for (const column of [this.#rowOf.subarray(from, to), frameOffset, recordNumber]) {
+      for (const column of [rows, frameOffset, recordNumber]) {
         numbers.set(column)
         writeNumbers(into, numbers, to - from)
       }
@@ -292,9 +265,9 @@ export class BundleWriter {
       directory.u32(frameOffset[0]!)
       directory.varint(recordNumber[0]!)
       writePiece(directory, pieceOf(piece))
-      pieces.push(piece)
+      this.#chunks.add(piece.bytes)
+      from = to
     }
-    return pieces
   }
 }
 
@@ -305,4 +278,4 @@ export const isBlockFull = (rows: number, bytes: number): boolean => rows === BL
 export const blocksAtMost = (partitions: number, records: number, bytes: number): number =>
   partitions + records / BLOCK_ROWS_MAX + bytes / BLOCK_BYTES_MAX
 
-const timeOf = ({ timeHigh, timeLow }: Place): bigint => (BigInt(timeHigh) << 32n) | BigInt(timeLow)
+const timeOf = ({ timeHigh, timeLow }: Time): bigint => (BigInt(timeHigh) << 32n) | BigInt(timeLow)

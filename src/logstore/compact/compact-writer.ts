@@ -1,6 +1,7 @@
 /** Makes the content of `compact.bin`, see compact-format.ts, of the records of a segment. */
 import { EntrySorter } from '../index/radix-sort.ts'
-import { BLOCKS_MAX, BlocksInMemory, BundleWriter, blocksAtMost, isBlockFull } from './bundle-writer.ts'
+import { BLOCKS_MAX, BundleWriter, blocksAtMost, isBlockFull } from './bundle-writer.ts'
+import { MemoryScratch } from './scratch.ts'
 import type { SegmentRecords } from './segment-records.ts'
 
 /**
@@ -15,7 +16,7 @@ export function compactContent(
 ): readonly Buffer<ArrayBuffer>[] | null {
   const { index, count } = records
   if (blocksAtMost(index.partitionCount, count, records.bytes) > BLOCKS_MAX) return null
-  const writer = new BundleWriter(count, new BlocksInMemory())
+  const writer = new BundleWriter(count, new MemoryScratch())
   writeRows(writer, records, rest)
   const facts = { receivedUntil: BigInt(index.receivedUntil), originalBytes, level: 0 }
   const { frameOffset, recordNumber } = index

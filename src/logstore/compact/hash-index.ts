@@ -16,12 +16,14 @@ import assert from 'node:assert/strict'
 import type { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { asItIs, pieceOf, readPiece, writePiece } from './pieces.ts'
-import type { Piece, WrittenPiece } from './pieces.ts'
+import type { Piece } from './pieces.ts'
+import type { ByteList, NumberList, Scratch } from './scratch.ts'
 
 const PAIRS_PER_PIECE = 1024
 const BITS_OVER = 11
 /** Places are smaller; a pair of a hash and a place is a whole number below 2^53. */
 const PLACES = 2 ** 20
+const HASHES = 2 ** 32
 
 /** Hash of a trace id, which clients choose: every bit of it counts. Source: MurmurHash3's finalizer, word by word. */
 export function traceHash(w0: number, w1: number, w2: number, w3: number): number {
@@ -38,71 +40,71 @@ const bitsOf = (value: number): number => 32 - Math.clz32(value)
 
 /** Pairs of a hash of 32 bits and a place, as one number each, so that sorting needs no comparison function. */
 export class HashPairs {
-  #keys: Float64Array
-  #count = 0
+  readonly #numbers: NumberList
+  #greatestPlace = 0
 
   /** @param expected so many, or some more */
-  constructor(expected: number) {
-    this.#keys = new Float64Array(Math.max(1024, expected))
+  constructor(scratch: Scratch, expected: number) {
+    this.#numbers = scratch.numbers(HASHES * PLACES, expected)
   }
 
   add(hash: number, place: number): void {
-    if (this.#count === this.#keys.length) {
-      const longer = new Float64Array(2 * this.#count)
-      longer.set(this.#keys)
-      this.#keys = longer
-    }
     assert(place < PLACES)
-    this.#keys[this.#count++] = hash * PLACES + place
+    if (place > this.#greatestPlace) this.#greatestPlace = place
+    this.#numbers.add(hash * PLACES + place)
   }
 
-  /** Sorted, each once, with the highest bits of the hashes alone. They are these very numbers, so this is called once. */
-  shortened(): ShortPairs {
-    const keys = this.#keys.subarray(0, this.#count)
-    const bitsOfCount = bitsOf(Math.max(keys.length - 1, 0))
+  get bits(): { readonly bits: number; readonly lowBits: number; readonly placeBits: number } {
+    const bitsOfCount = bitsOf(Math.max(this.#numbers.count - 1, 0))
     const bits = Math.min(32, bitsOfCount + BITS_OVER)
-    const scale = 2 ** (32 - bits) * PLACES
-    let greatest = 0
-    for (let i = 0; i < keys.length; i++) {
-      const place = keys[i]! % PLACES
-      if (place > greatest) greatest = place
-      keys[i] = Math.floor(keys[i]! / scale) * PLACES + place
-    }
-    keys.sort()
+    return { bits, lowBits: bits - bitsOfCount, placeBits: bitsOf(this.#greatestPlace) }
+  }
+
+  /** PAIRS_PER_PIECE after each other, sorted, each once, with the highest bits of the hashes alone; valid until the next ones. Called once. */
+  *pieces(): Iterable<Float64Array> {
+    const scale = 2 ** (32 - this.bits.bits) * PLACES
+    const piece = new Float64Array(PAIRS_PER_PIECE)
     let count = 0
-    for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) keys[count++] = keys[i]!
-    return { keys: keys.subarray(0, count), bits, lowBits: bits - bitsOfCount, placeBits: bitsOf(greatest) }
+    let before = -1
+    for (const keys of this.#numbers.ranges()) {
+      for (let i = 0; i < keys.length; i++) keys[i] = Math.floor(keys[i]! / scale) * PLACES + (keys[i]! % PLACES)
+      keys.sort()
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i]!
+        if (key === before) continue
+        before = key
+        piece[count++] = key
+        if (count < PAIRS_PER_PIECE) continue
+        yield piece
+        count = 0
+      }
+    }
+    if (count > 0) yield piece.subarray(0, count)
   }
 }
 
-interface ShortPairs {
-  readonly keys: Float64Array
-  readonly bits: number
-  readonly lowBits: number
-  readonly placeBits: number
-}
-
-/** @returns the pieces; their directory goes into `directory` */
-export function writeHashIndex(directory: ByteWriter, hashes: HashPairs): WrittenPiece[] {
-  const { keys, bits, lowBits, placeBits } = hashes.shortened()
+/** @param pieces get the pieces; their directory goes into `directory` */
+export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, pieces: ByteList): void {
+  const { bits, lowBits, placeBits } = hashes.bits
   directory.byte(bits)
   directory.byte(lowBits)
   directory.byte(placeBits)
-  directory.varint(Math.ceil(keys.length / PAIRS_PER_PIECE))
-  const pieces: WrittenPiece[] = []
+  const described = new ByteWriter()
   const into = new ByteWriter()
-  for (let from = 0; from < keys.length; from += PAIRS_PER_PIECE) {
-    const some = keys.subarray(from, from + PAIRS_PER_PIECE)
+  let count = 0
+  for (const keys of hashes.pieces()) {
     into.reset()
-    writeHighBits(into, some, lowBits)
-    writeFields(into, some, lowBits, placeBits)
+    writeHighBits(into, keys, lowBits)
+    writeFields(into, keys, lowBits, placeBits)
     const piece = asItIs(into.written())
-    directory.varint(some.length)
-    directory.u32(Math.floor(some[0]! / PLACES))
-    writePiece(directory, pieceOf(piece))
-    pieces.push(piece)
+    described.varint(keys.length)
+    described.u32(Math.floor(keys[0]! / PLACES))
+    writePiece(described, pieceOf(piece))
+    pieces.add(piece.bytes)
+    count++
   }
-  return pieces
+  directory.varint(count)
+  directory.copy(described.written())
 }
 
 function writeHighBits(into: ByteWriter, keys: Float64Array, lowBits: number): void {

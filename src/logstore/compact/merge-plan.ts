@@ -13,7 +13,7 @@ import type { RetentionLimits } from '../limits.ts'
 
 export const RUN_LENGTH = 8
 export const RUN_LENGTH_MIN = 4
-/** The tables of a merge take some 20 bytes of memory an entry. */
+/** As many as a table of 32 bits for each of them takes 16 MiB: a trim of the merged bundle has two (trim-run.ts). */
 export const MERGED_ENTRIES_MAX = 1 << 22
 const SHARE_OF_RETENTION = 8
 

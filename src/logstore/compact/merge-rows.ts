@@ -1,9 +1,11 @@
 /**
  * The records of neighbouring bundles in the order of the one that they become: by partition, then by time, then by entry. Of each bundle one block is
- * decoded at a time.
+ * decoded at a time, from its first row on: what comes later is told by the directory. So of bundles that follow each other in time, one has a block.
  *
  * M1  entries are numbered through the run, and frame offsets count from its base: what a place in one of the bundles meant, it means in the merged one
  */
+import assert from 'node:assert/strict'
+import { highWord, lowWord } from '../time-words.ts'
 import type { BlockRecords } from './block-records.ts'
 import type { BlockKeys } from './block-reader.ts'
 import type { Group } from './block-writer.ts'
@@ -42,11 +44,19 @@ export class MergeRun implements RowRun {
   readonly #hasRows: (block: CompactBlock) => boolean
   #groups = new GroupTable()
 
-  /** @param bundles neighbours, ascending @param hasRows false: no row of the block is asked for */
-  constructor(bundles: readonly CompactIndex[], hasRows: (block: CompactBlock) => boolean = () => true) {
+  /**
+   * @param bundles neighbours, ascending
+   * @param base    that frame offsets count from
+   * @param hasRows false: no row of the block is asked for
+   */
+  constructor(
+    bundles: readonly CompactIndex[],
+    base = bundles[0]!.header.base,
+    hasRows: (block: CompactBlock) => boolean = () => true,
+  ) {
     this.#bundles = bundles
     this.#hasRows = hasRows
-    this.base = bundles[0]!.header.base
+    this.base = base
     let entries = 0
     this.#firstEntry = bundles.map(({ entryCount }) => {
       entries += entryCount
@@ -76,6 +86,7 @@ export class MergeRun implements RowRun {
     while (cursors.length > 0) {
       let least = cursors[0]!
       for (let i = 1; i < cursors.length; i++) if (cursors[i]!.isBefore(least)) least = cursors[i]!
+      least.open()
       yield least
       least.advance()
       if (!least.isAtRow) cursors.splice(cursors.indexOf(least), 1)
@@ -85,7 +96,8 @@ export class MergeRun implements RowRun {
   #cursor(bundle: number, partition: number): MergeCursor {
     const index = this.#bundles[bundle]!
     const blocks = index.blocksOf(partition).filter(this.#hasRows)
-    return new MergeCursor(index, blocks, this.#firstEntry[bundle]!, (group) => this.#sameGroup(group))
+    const shift = index.header.base - this.base
+    return new MergeCursor(index, blocks, this.#firstEntry[bundle]!, shift, (group) => this.#sameGroup(group))
   }
 
   #sameGroup(group: Group): Group {
@@ -110,19 +122,27 @@ export class MergeRun implements RowRun {
   }
 }
 
+/** A block in which all records are made; they are freed when the cursor leaves it. */
+interface OpenBlock {
+  readonly keys: BlockKeys
+  readonly records: BlockRecords
+  readonly body: Buffer
+  /** Four words of each row. */
+  readonly ids: Uint32Array
+  readonly traces: Uint32Array
+  readonly groups: readonly Group[]
+}
+
 /** Goes through the rows of one partition of one bundle. */
 export class MergeCursor {
   readonly #index: CompactIndex
   readonly #blocks: readonly CompactBlock[]
   readonly #firstEntry: number
+  readonly #shift: number
   readonly #sameGroup: (group: Group) => Group
   #next = 0
-  #keys: BlockKeys | null = null
   #rows = 0
-  #groups: readonly Group[] = []
-  #ids: Uint32Array = new Uint32Array(0)
-  /** All records of the block are made. */
-  records!: BlockRecords
+  #opened: OpenBlock | null = null
   /** In the block. */
   row = 0
   isAtRow = false
@@ -131,26 +151,39 @@ export class MergeCursor {
   /** In the run. */
   entry = 0
 
+  /** @param shift from frame offsets of the bundle to those of the run */
   constructor(
     index: CompactIndex,
     blocks: readonly CompactBlock[],
     firstEntry: number,
+    shift: number,
     sameGroup: (group: Group) => Group,
   ) {
     this.#index = index
     this.#blocks = blocks
     this.#firstEntry = firstEntry
+    this.#shift = shift
     this.#sameGroup = sameGroup
     this.#beginBlock()
   }
 
-  get group(): Group {
-    return this.#groups[this.records.rowGroup[this.row]!]!
+  /** The block of the row; it is there when the row is given. */
+  get block(): OpenBlock {
+    assert(this.#opened !== null)
+    return this.#opened
   }
 
-  /** Four words of each row of the block. */
-  get ids(): Uint32Array {
-    return this.#ids
+  get group(): Group {
+    const { groups, records } = this.block
+    return groups[records.rowGroup[this.row]!]!
+  }
+
+  /** Writes frame offset and number of the record there. @param into words */
+  placeInto(into: Uint32Array, at: number): void {
+    const local = this.block.keys.entry[this.row]!
+    const { frameOffset, recordNumber } = this.#index.chunkAt(Math.floor(local / CHUNK_ENTRIES))
+    into[at] = frameOffset[local % CHUNK_ENTRIES]! + this.#shift
+    into[at + 1] = recordNumber[local % CHUNK_ENTRIES]!
   }
 
   isBefore(other: MergeCursor): boolean {
@@ -161,25 +194,38 @@ export class MergeCursor {
 
   advance(): void {
     this.row++
-    if (this.row < this.#rows) this.#takeKeys()
+    if (this.row < this.#rows) this.#takeKeys(this.block.keys)
     else this.#beginBlock()
   }
 
+  /** The directory has the keys of the first row of a block. */
   #beginBlock(): void {
-    const block = this.#blocks[this.#next++]
+    this.#opened?.records.free()
+    this.#opened = null
+    const block = this.#blocks[this.#next]
     this.isAtRow = block !== undefined
     if (block === undefined) return
-    this.#keys = this.#index.keys(block)
-    this.records = this.#index.readRecords(block)
-    this.#ids = this.records.ids.all() // makes all records, too
-    this.#groups = this.records.groups.map(this.#sameGroup)
+    this.timeHigh = highWord(block.minTime)
+    this.timeLow = lowWord(block.minTime)
+    this.entry = block.firstEntry + this.#firstEntry
     this.#rows = block.rows
     this.row = 0
-    this.#takeKeys()
   }
 
-  #takeKeys(): void {
-    const keys = this.#keys!
+  /** Before a row is looked at. */
+  open(): void {
+    if (this.#opened !== null) return
+    const block = this.#blocks[this.#next++]!
+    const keys = this.#index.keys(block)
+    const records = this.#index.readRecords(block)
+    const ids = records.ids.all() // makes all records, too
+    const traces = records.traces()
+    const groups = records.groups.map(this.#sameGroup)
+    this.#opened = { keys, records, body: records.body, ids, traces, groups }
+    this.#takeKeys(keys)
+  }
+
+  #takeKeys(keys: BlockKeys): void {
     this.timeHigh = keys.timeHigh[this.row]!
     this.timeLow = keys.timeLow[this.row]!
     this.entry = keys.entry[this.row]! + this.#firstEntry

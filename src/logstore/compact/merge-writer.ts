@@ -1,77 +1,88 @@
 /**
  * Writes the content of a merged bundle, see compact-format.ts, of a run of bundles, and reads it back. In memory are a block and the tables of
- * `BundleWriter`; finished blocks wait in a file beside.
+ * `BundleWriter`; what grows with the records waits in a scratch.
  *
- * V1  what is compared is what a reader makes of the file with what a reader makes of the run: each record with its place, time, id and trace, what it
- *     belongs to, and all of its bytes, by a checksum for each block of the merged bundle
+ * V1  what is compared is what a reader makes of the file with what a reader makes of the run: each record with its place, time and trace, what it
+ *     belongs to, its id where that does not follow from those, and all of its bytes, by a checksum for each block of the merged bundle
  */
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
-import type { OpenFile } from '../../log/files.ts'
 import { segmentName } from '../../log/segment-format.ts'
+import { encodePartitionName } from '../index/index-file.ts'
+import { BLOCK_ROWS_MAX } from './block-writer.ts'
 import type { Group } from './block-writer.ts'
 import { BundleWriter, isBlockFull } from './bundle-writer.ts'
-import type { BlockStore } from './bundle-writer.ts'
-import { CHUNK_ENTRIES } from './compact-format.ts'
+import type { CompactBlock } from './compact-directory.ts'
 import type { CompactIndex } from './compact-index.ts'
 import type { MergeCursor, MergedPartition, RowRun } from './merge-rows.ts'
+import type { Scratch } from './scratch.ts'
 
-/** A store of blocks in a file. */
-export class BlocksInFile implements BlockStore {
-  readonly #file: OpenFile
-  readonly #filterBytes: number[] = []
-  readonly #columnBytes: number[] = []
-  #at = 0
+/** Words of a row that are compared, and where they stand. */
+const ROW_WORDS = 15
+const TIME = 0
+const ENTRY = 2
+const PLACE = 3
+const GROUP = 5
+const BYTES = 6
+const TRACE = 7
+const EXPLICIT_ID = 11
 
-  constructor(file: OpenFile) {
-    this.#file = file
+/** Rows of one block, in memory that is used again. */
+class GatheredRows {
+  readonly #words = new Uint32Array(ROW_WORDS * BLOCK_ROWS_MAX)
+  readonly #groupCrcs = new WeakMap<Group, number>()
+  #lastGroup: Group | null = null
+  #lastGroupCrc = 0
+  count = 0
+
+  /** The next row. @returns where its words are, of which the place is to be written */
+  add(timeHigh: number, timeLow: number, entry: number, group: Group, bytes: number): number {
+    const words = this.#words
+    const at = ROW_WORDS * this.count++
+    words[at + TIME] = timeHigh
+    words[at + TIME + 1] = timeLow
+    words[at + ENTRY] = entry
+    if (group !== this.#lastGroup) {
+      this.#lastGroup = group
+      this.#lastGroupCrc = this.#crcOf(group)
+    }
+    words[at + GROUP] = this.#lastGroupCrc
+    words[at + BYTES] = bytes
+    return at
   }
 
-  add(filter: Buffer<ArrayBuffer>, columns: readonly Buffer<ArrayBuffer>[]): void {
-    const parts = [filter, ...columns].filter(({ byteLength }) => byteLength > 0)
-    this.#file.writev(parts, this.#at)
-    const bytes = columns.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    this.#filterBytes.push(filter.byteLength)
-    this.#columnBytes.push(bytes)
-    this.#at += filter.byteLength + bytes
+  get words(): Uint32Array {
+    return this.#words
   }
 
-  *filters(): Iterable<Buffer<ArrayBuffer>> {
-    for (const { at, filterBytes } of this.#places()) yield this.#read(at, filterBytes)
-  }
-
-  *columns(): Iterable<Buffer<ArrayBuffer>> {
-    for (const { at, filterBytes, columnBytes } of this.#places()) yield this.#read(at + filterBytes, columnBytes)
-  }
-
-  *#places() {
-    let at = 0
-    for (const [block, filterBytes] of this.#filterBytes.entries()) {
-      const columnBytes = this.#columnBytes[block]!
-      yield { at, filterBytes, columnBytes }
-      at += filterBytes + columnBytes
+  setTraceAndId(at: number, traces: Uint32Array, row: number, explicitId: Uint32Array | null): void {
+    const words = this.#words
+    for (let word = 0; word < 4; word++) {
+      words[at + TRACE + word] = traces[4 * row + word]!
+      words[at + EXPLICIT_ID + word] = explicitId === null ? 0 : explicitId[word]!
     }
   }
 
-  #read(at: number, bytes: number): Buffer<ArrayBuffer> {
-    const into = Buffer.allocUnsafe(bytes)
-    if (bytes > 0 && this.#file.read(into, at) !== bytes)
-      throw new Error('a file of blocks is shorter than it was written')
-    return into
+  /** A checksum of the rows, of all bytes of their records one behind the other, and of what they stand in. */
+  finish(records: Buffer, partition: Buffer): number {
+    const words = Buffer.from(this.#words.buffer, 0, this.count * ROW_WORDS * Uint32Array.BYTES_PER_ELEMENT)
+    this.count = 0
+    return crc32(records, crc32(words, crc32(partition)))
   }
-}
 
-/** What is known of a row before it is written. */
-interface GatheredRow {
-  readonly start: number
-  readonly end: number
-  readonly group: Group
-  readonly timeHigh: number
-  readonly timeLow: number
-  readonly entry: number
-  readonly trace: Uint32Array
-  readonly idWord: number
-  readonly explicitId: Uint32Array | null
+  #crcOf(group: Group): number {
+    const known = this.#groupCrcs.get(group)
+    if (known !== undefined) return known
+    const { signal, format, source, resource, scope, resourceSchemaUrl, scopeSchemaUrl } = group
+    let crc = crc32(Buffer.of(signal, format, source))
+    for (const part of [resource, scope, resourceSchemaUrl, scopeSchemaUrl]) {
+      const length = Buffer.alloc(4)
+      length.writeUInt32LE(part.byteLength)
+      crc = crc32(part, crc32(length, crc))
+    }
+    this.#groupCrcs.set(group, crc)
+    return crc
+  }
 }
 
 export class MergeWriter {
@@ -80,17 +91,19 @@ export class MergeWriter {
   readonly #rest: () => void
   /** By block (V1). */
   readonly #checksums: number[] = []
+  /** Records of the block, one behind the other. */
   #source = Buffer.allocUnsafeSlow(1 << 16)
   #bytes = 0
-  #rows: GatheredRow[] = []
-  readonly #digest = new RowDigest()
-  #chunk: ReturnType<RowRun['placesOf']> | null = null
-  #chunkNumber = -1
+  readonly #rows = new GatheredRows()
+  /** By row of the block, beside what #rows has of it. */
+  readonly #groups: Group[] = []
+  readonly #idWords = new Uint32Array(BLOCK_ROWS_MAX)
+  readonly #explicitIds = new Map<number, Uint32Array>()
 
   /** @param rest called after each block; what it throws ends the merge */
-  constructor(run: RowRun, store: BlockStore, rest: () => void) {
+  constructor(run: RowRun, scratch: Scratch, rest: () => void) {
     this.#run = run
-    this.#writer = new BundleWriter(run.entries, store)
+    this.#writer = new BundleWriter(run.entries, scratch)
     this.#rest = rest
   }
 
@@ -107,49 +120,56 @@ export class MergeWriter {
   }
 
   #writePartition(partition: MergedPartition): void {
+    const name = encodePartitionName(partition.tenant, partition.dataset)
     for (const cursor of this.#run.rowsOf(partition)) {
       this.#gather(cursor)
-      if (isBlockFull(this.#rows.length, this.#bytes)) this.#endBlock()
+      if (isBlockFull(this.#rows.count, this.#bytes)) this.#endBlock(name)
     }
-    if (this.#rows.length > 0) this.#endBlock()
+    if (this.#rows.count > 0) this.#endBlock(name)
   }
 
-  #gather({ records, row, ids, group, timeHigh, timeLow, entry }: MergeCursor): void {
+  #gather(cursor: MergeCursor): void {
+    const { row, group, timeHigh, timeLow, entry, block } = cursor
+    const { records, body, ids, traces } = block
     const { recordStart, recordEnd } = records.placeOf(row)
     const start = this.#bytes
-    const end = start + recordEnd - recordStart
-    this.#reserve(end)
-    records.body.copy(this.#source, start, recordStart, recordEnd)
-    this.#bytes = end
-    const trace = records.traceOf(row).slice()
+    this.#bytes += recordEnd - recordStart
+    this.#reserve(this.#bytes)
+    body.copy(this.#source, start, recordStart, recordEnd)
+    const number = this.#rows.count
+    const at = this.#rows.add(timeHigh, timeLow, entry, group, recordEnd - recordStart)
+    cursor.placeInto(this.#rows.words, at + PLACE)
     const explicitId = records.explicitIdOf(row)
-    this.#rows.push({ start, end, group, timeHigh, timeLow, entry, trace, idWord: ids[4 * row]!, explicitId })
-    const { frameOffset, recordNumber } = this.#placeOf(entry)
-    this.#digest.add(
-      { timeHigh, timeLow, entry, frameOffset, recordNumber, group },
-      ids.subarray(4 * row, 4 * row + 4),
-      trace,
-      this.#source.subarray(start, end),
-    )
+    if (explicitId !== null) this.#explicitIds.set(number, explicitId)
+    this.#rows.setTraceAndId(at, traces, row, explicitId)
+    this.#groups.push(group)
+    this.#idWords[number] = ids[4 * row]!
   }
 
-  #placeOf(entry: number) {
-    const number = Math.floor(entry / CHUNK_ENTRIES)
-    if (number !== this.#chunkNumber) {
-      const from = number * CHUNK_ENTRIES
-      this.#chunk = this.#run.placesOf(from, Math.min(this.#run.entries, from + CHUNK_ENTRIES))
-      this.#chunkNumber = number
-    }
-    const at = entry % CHUNK_ENTRIES
-    return { frameOffset: this.#chunk!.frameOffset[at]!, recordNumber: this.#chunk!.recordNumber[at]! }
-  }
-
-  #endBlock(): void {
+  #endBlock(partition: Buffer): void {
+    const { words, count } = this.#rows
     this.#writer.beginBlock(this.#source)
-    for (const row of this.#rows) this.#writer.add({ ...row, traceAt: 0 })
+    let start = 0
+    for (let row = 0, at = 0; row < count; row++, at += ROW_WORDS) {
+      const end = start + words[at + BYTES]!
+      this.#writer.add({
+        start,
+        end,
+        group: this.#groups[row]!,
+        timeHigh: words[at + TIME]!,
+        timeLow: words[at + TIME + 1]!,
+        entry: words[at + ENTRY]!,
+        trace: words,
+        traceAt: at + TRACE,
+        idWord: this.#idWords[row]!,
+        explicitId: this.#explicitIds.get(row) ?? null,
+      })
+      start = end
+    }
     this.#writer.endBlock()
-    this.#checksums.push(this.#digest.finish())
-    this.#rows = []
+    this.#checksums.push(this.#rows.finish(this.#source.subarray(0, this.#bytes), partition))
+    this.#groups.length = 0
+    this.#explicitIds.clear()
     this.#bytes = 0
     this.#rest()
   }
@@ -165,80 +185,38 @@ export class MergeWriter {
   check(merged: CompactIndex): void {
     if (merged.entryCount !== this.#run.entries || merged.blocks.length !== this.#checksums.length)
       throw differs(merged, 'it has another number of records')
-    const digest = new RowDigest()
-    for (const block of merged.blocks) {
-      const keys = merged.keys(block)
-      const records = merged.readRecords(block)
-      const ids = records.ids.all()
-      for (let row = 0; row < block.rows; row++) {
-        const entry = keys.entry[row]!
-        merged.seekEntry(entry)
-        if (merged.unit !== block.number || merged.number !== row) throw differs(merged, `entry ${entry} is elsewhere`)
-        const { frameOffset, recordNumber } = merged
-        const [timeHigh, timeLow] = [keys.timeHigh[row]!, keys.timeLow[row]!]
-        const group = records.groups[records.rowGroup[row]!]!
-        digest.add(
-          { timeHigh, timeLow, entry, frameOffset, recordNumber, group },
-          ids.subarray(4 * row, 4 * row + 4),
-          records.traceOf(row),
-          records.record(row).record,
-        )
+    for (const { tenant, dataset, partition } of merged.partitions()) {
+      const name = encodePartitionName(tenant, dataset)
+      for (const block of merged.blocksOf(partition.number)) {
+        if (this.#checksumOf(merged, block, name) !== this.#checksums[block.number])
+          throw differs(merged, `block ${block.number} is another one`)
+        this.#rest()
       }
-      if (digest.finish() !== this.#checksums[block.number])
-        throw differs(merged, `block ${block.number} is another one`)
-      this.#rest()
     }
   }
-}
 
-interface DigestedPlace {
-  readonly timeHigh: number
-  readonly timeLow: number
-  readonly entry: number
-  readonly frameOffset: number
-  readonly recordNumber: number
-  readonly group: Group
-}
-
-/** A checksum over rows, one after the other. */
-class RowDigest {
-  readonly #words = new Uint32Array(15)
-  readonly #bytes = Buffer.from(this.#words.buffer)
-  readonly #groups = new WeakMap<Group, number>()
-  #crc = 0
-
-  add(place: DigestedPlace, id: Uint32Array, trace: Uint32Array, record: Uint8Array): void {
-    const words = this.#words
-    words[0] = place.timeHigh
-    words[1] = place.timeLow
-    words[2] = place.entry
-    words[3] = place.frameOffset
-    words[4] = place.recordNumber
-    words[5] = this.#crcOf(place.group)
-    words[6] = record.byteLength
-    words.set(id, 7)
-    words.set(trace, 11)
-    this.#crc = crc32(record, crc32(this.#bytes, this.#crc))
-  }
-
-  finish(): number {
-    const crc = this.#crc
-    this.#crc = 0
-    return crc
-  }
-
-  #crcOf(group: Group): number {
-    const known = this.#groups.get(group)
-    if (known !== undefined) return known
-    const { signal, format, source, resource, scope, resourceSchemaUrl, scopeSchemaUrl } = group
-    let crc = crc32(Buffer.of(signal, format, source))
-    for (const part of [resource, scope, resourceSchemaUrl, scopeSchemaUrl]) {
-      const length = Buffer.alloc(4)
-      length.writeUInt32LE(part.byteLength)
-      crc = crc32(part, crc32(length, crc))
+  #checksumOf(merged: CompactIndex, block: CompactBlock, partition: Buffer): number {
+    const keys = merged.keys(block)
+    const records = merged.readRecords(block)
+    const traces = records.traces() // makes all records, one behind the other
+    const rows = this.#rows
+    let [start, end] = [0, 0]
+    for (let row = 0; row < block.rows; row++) {
+      const entry = keys.entry[row]!
+      merged.seekEntry(entry)
+      if (merged.unit !== block.number || merged.number !== row) throw differs(merged, `entry ${entry} is elsewhere`)
+      const { recordStart, recordEnd } = records.placeOf(row)
+      if (row === 0) start = recordStart
+      end = recordEnd
+      const group = records.groups[records.rowGroup[row]!]!
+      const at = rows.add(keys.timeHigh[row]!, keys.timeLow[row]!, entry, group, recordEnd - recordStart)
+      rows.words[at + PLACE] = merged.frameOffset
+      rows.words[at + PLACE + 1] = merged.recordNumber
+      rows.setTraceAndId(at, traces, row, records.explicitIdOf(row))
     }
-    this.#groups.set(group, crc)
-    return crc
+    const checksum = rows.finish(records.body.subarray(start, end), partition)
+    records.free()
+    return checksum
   }
 }
 

@@ -15,8 +15,9 @@ import type { BundleFacts } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { bundleOfCompact } from './compact-segment.ts'
 import type { RowRun } from './merge-rows.ts'
-import { BlocksInFile, MergeWriter } from './merge-writer.ts'
+import { MergeWriter } from './merge-writer.ts'
 import { PieceCache } from './piece-cache.ts'
+import { ScratchFile } from './scratch-file.ts'
 
 export const MERGE_CACHE_BYTES = 16 * 1024 * 1024
 const PIECE_BYTES = 1 << 20
@@ -56,11 +57,11 @@ export function writeMerged(
 ): WrittenMerged {
   const { base, end } = footer
   const name = mergedName(end)
-  const blocksPath = `${directory}/${name}.blocks${TEMPORARY_SUFFIX}`
-  if (files.exists(blocksPath)) files.removeFile(blocksPath)
-  const blocks = files.create(blocksPath)
+  const scratchPath = `${directory}/${name}.scratch${TEMPORARY_SUFFIX}`
+  if (files.exists(scratchPath)) files.removeFile(scratchPath)
+  const scratch = files.create(scratchPath)
   try {
-    const writer = new MergeWriter(run, new BlocksInFile(blocks), rest)
+    const writer = new MergeWriter(run, new ScratchFile(scratch), rest)
     writer.writeRows()
     const content = writer.content(facts)
     let bundle: Bundle | null = null
@@ -71,8 +72,8 @@ export function writeMerged(
     const bytesAfter = publishWritten(files, directory, name, write, check)
     return { bundle: bundle!, bytesAfter }
   } finally {
-    blocks.close()
-    files.removeFile(blocksPath)
+    scratch.close()
+    files.removeFile(scratchPath)
   }
 }
 

@@ -10,6 +10,7 @@
  * K1  what is listed of a block is exact: so many of its rows match the search for that one token, as the matcher of records says
  * K2  tokens that are not listed may stand in the block; the filter says whether
  */
+import assert from 'node:assert/strict'
 import { isAscii } from '../search/words.ts'
 import type { ByteReader } from './byte-reader.ts'
 import { ByteReader as Reader } from './byte-reader.ts'
@@ -29,11 +30,56 @@ const BETWEEN = '\0'
 export const isPairKey = (key: string): boolean => isAscii(key) && !key.includes(BETWEEN)
 export const pairToken = (key: string, value: string): string => `${PAIR}${key}${BETWEEN}${value}`
 
-/** By token: block and rows, block and rows … with ascending blocks. */
-export type CountsByToken = ReadonlyMap<string, readonly number[]>
+/** Rows of a token in a block, and where the listing of that token before it is. */
+const LISTING_WORDS = 2
+/** A block has fewer rows than fit the bits beside the number of a block. */
+const ROWS_BITS = 16
+const NONE = 0
+
+/** What is listed, in 8 bytes a listing: a merged bundle has a million of them, and most of its tokens are in nearly each block. */
+export class ListedTokens {
+  /** By token: where its last listing is. */
+  readonly #last = new Map<string, number>()
+  /** From LISTING_WORDS on. */
+  #listings = new Uint32Array(1024)
+  #end = LISTING_WORDS
+
+  get count(): number {
+    return this.#end / LISTING_WORDS - 1
+  }
+
+  /** @param block ascending for each token */
+  add(token: string, block: number, rows: number): void {
+    assert(rows < 2 ** ROWS_BITS)
+    if (this.#end === this.#listings.length) {
+      const longer = new Uint32Array(2 * this.#end)
+      longer.set(this.#listings)
+      this.#listings = longer
+    }
+    const at = this.#end
+    this.#listings[at] = block * 2 ** ROWS_BITS + rows
+    this.#listings[at + 1] = this.#last.get(token) ?? NONE
+    this.#last.set(token, at)
+    this.#end += LISTING_WORDS
+  }
+
+  tokens(): string[] {
+    return [...this.#last.keys()]
+  }
+
+  /** Of a token: block and rows, block and rows … with ascending blocks. */
+  of(token: string): number[] {
+    const listed: number[] = []
+    for (let at = this.#last.get(token) ?? NONE; at !== NONE; at = this.#listings[at + 1]!) {
+      const listing = this.#listings[at]!
+      listed.push(listing % 2 ** ROWS_BITS, Math.floor(listing / 2 ** ROWS_BITS))
+    }
+    return listed.reverse()
+  }
+}
 
 /** @returns the pieces; their directory goes into `directory` */
-export function writeTokenCounts(directory: ByteWriter, counts: CountsByToken): WrittenPiece[] {
+export function writeTokenCounts(directory: ByteWriter, counts: ListedTokens): WrittenPiece[] {
   const pieces: WrittenPiece[] = []
   const firsts: Buffer[] = []
   const into = new ByteWriter(2 * PIECE_BYTES)
@@ -42,12 +88,12 @@ export function writeTokenCounts(directory: ByteWriter, counts: CountsByToken): 
     if (into.at > 0) pieces.push(compressed(into.written()))
     into.reset()
   }
-  for (const token of [...counts.keys()].sort()) {
+  for (const token of counts.tokens().sort()) {
     if (into.at >= PIECE_BYTES) end()
     const bytes = Buffer.from(token, 'latin1')
     if (into.at === 0) firsts.push(bytes)
     list.reset()
-    const blocks = counts.get(token)!
+    const blocks = counts.of(token)
     let before = 0
     for (let i = 0; i < blocks.length; i += 2) {
       list.varint(blocks[i]! - before)

@@ -23,7 +23,6 @@ import { STAND_IN_NAME, encodeStandInHeader, publishStandIn, readStandIn } from 
 import type { StandIn } from '../../log/stand-in.ts'
 import { expiredBy } from '../expired.ts'
 import type { Bundle } from '../index/manifest.ts'
-import { BlocksInMemory } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { footerOf } from './merge-bundles.ts'
 import { MergeWriter } from './merge-writer.ts'
@@ -32,6 +31,7 @@ import type { EndedEarly } from './merged-file.ts'
 import { PieceCache } from './piece-cache.ts'
 import { trimDueAt } from './trim-due.ts'
 import type { RetentionByTenant } from './trim-due.ts'
+import { MemoryScratch } from './scratch.ts'
 import { TrimmedRun } from './trim-run.ts'
 import type { ExpiredByTenant } from './trim-run.ts'
 
@@ -141,7 +141,7 @@ function trimApart(
     const footer = footerOf(files, `${segmentsDirectories[0]!}/${segmentName(base)}`, logId, base, end)
     if (footer === null) return { kind: 'left', reason: `the segment at ${base} is not whole` }
     const run = new TrimmedRun(index, segment, expired)
-    const writer = new MergeWriter(run, new BlocksInMemory(), rest)
+    const writer = new MergeWriter(run, new MemoryScratch(), rest)
     writer.writeRows()
     const share = (end - base) / (bundle.end - bundle.base)
     const originalBytes = Math.round(index.originalBytes * share)

@@ -61,7 +61,7 @@ export class TrimmedRun implements RowRun {
     this.#newEntry = newEntry
     this.#oldEntry = oldEntry.subarray(0, entries)
     this.#isKept = (tenant, dataset) => partitions.has(nameOf(tenant, dataset))
-    this.#rows = new MergeRun([index], ({ number }) => rowsKept[number]! > 0)
+    this.#rows = new MergeRun([index], range.base, ({ number }) => rowsKept[number]! > 0)
   }
 
   partitions(): readonly MergedPartition[] {

@@ -10,7 +10,7 @@ import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import type { Piece } from '../../../src/logstore/compact/pieces.ts'
-import { TokenCounts, writeTokenCounts } from '../../../src/logstore/compact/token-counts.ts'
+import { ListedTokens, TokenCounts, writeTokenCounts } from '../../../src/logstore/compact/token-counts.ts'
 import { TokenTable } from '../../../src/logstore/compact/token-table.ts'
 import { keyHashOf, pairHash, wordHash } from '../../../src/logstore/compact/token-filter.ts'
 import { ColumnTokens } from '../../../src/logstore/compact/column-tokens.ts'
@@ -213,9 +213,9 @@ describe('counts of tokens', () => {
           Object.entries(byToken).map(([key, blocks]) => [key, blocks.toSorted((a, b) => a - b)]),
         )
         const directory = new ByteWriter()
-        const listed = new Map(
-          [...expected].map(([key, blocks]) => [key, blocks.flatMap((block) => [block, block + 2])]),
-        )
+        const listed = new ListedTokens()
+        for (let block = 0; block < 300; block++)
+          for (const [key, blocks] of expected) if (blocks.includes(block)) listed.add(key, block, block + 2)
         const pieces = writeTokenCounts(directory, listed)
         const stored: Buffer[] = pieces.map(({ bytes, rawBytes }) => (rawBytes > 0 ? zstdDecompressSync(bytes) : bytes))
         let next = 0
@@ -235,7 +235,9 @@ describe('counts of tokens', () => {
       }),
       { numRuns: 60, seed: testSeed() },
     )
-    const many = new Map(Array.from({ length: 9000 }, (_, i) => [`token${i}`, [i % 100, 3]]))
+    const many = new ListedTokens()
+    for (let i = 0; i < 9000; i++) many.add(`token${i}`, i % 100, 3)
+    assert.equal(many.count, 9000)
     const directory = new ByteWriter()
     assert(writeTokenCounts(directory, many).length > 5)
   })

@@ -17,7 +17,11 @@ import { PieceFile } from '../../../src/logstore/compact/pieces.ts'
 import type { Piece, WrittenPiece } from '../../../src/logstore/compact/pieces.ts'
 import { writeBlockHashes } from '../../support/block-hashes.ts'
 import { Random } from '../../../bench/load/random.ts'
+import { MemoryScratch } from '../../../src/logstore/compact/scratch.ts'
+import type { Scratch } from '../../../src/logstore/compact/scratch.ts'
+import { ScratchFile } from '../../../src/logstore/compact/scratch-file.ts'
 import { seedOf } from '../../support/seed.ts'
+import { SimFiles } from '../../support/sim-files.ts'
 import { TestStore } from '../../support/stored-segments.ts'
 
 type Pairs = readonly (readonly [hash: number, place: number])[]
@@ -25,18 +29,26 @@ type Pairs = readonly (readonly [hash: number, place: number])[]
 const hash = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 0xffff_ffff), fc.nat(3))
 const bytesOf = (pieces: readonly WrittenPiece[]): Buffer => Buffer.concat(pieces.map(({ bytes }) => bytes))
 
-function hashesOf(pairs: Pairs): HashPairs {
-  const hashes = new HashPairs(0)
+/** @param directory gets that of the pieces */
+function writeHashes(directory: ByteWriter, pairs: Pairs, scratch: Scratch): Buffer {
+  const hashes = new HashPairs(scratch, 0)
   for (const [key, place] of pairs) hashes.add(key, place)
-  return hashes
+  const pieces = scratch.list()
+  writeHashIndex(directory, hashes, pieces)
+  return Buffer.concat([...pieces])
 }
+
+const fileScratch = (): Scratch => new ScratchFile(new SimFiles({ seed: 1 }).create('/scratch'))
 
 /** An index of the pairs in either form, and how it is asked. */
 const FORMS = {
   'as it is written now': (pairs: Pairs, at: number) => {
     const directory = new ByteWriter()
-    const pieces = writeHashIndex(directory, hashesOf(pairs))
-    return { bytes: bytesOf(pieces), index: new HashIndex(new ByteReader(directory.written()), at) }
+    const bytes = writeHashes(directory, pairs, new MemoryScratch())
+    const beside = new ByteWriter()
+    assert.deepEqual(writeHashes(beside, pairs, fileScratch()), bytes)
+    assert.deepEqual(beside.written(), directory.written())
+    return { bytes, index: new HashIndex(new ByteReader(directory.written()), at) }
   },
   'of version 3': (pairs: Pairs, at: number, places: number) => {
     const directory = new ByteWriter()
@@ -74,11 +86,11 @@ describe('an index of hashes', () => {
 /** Look-ups of a bundle whose blocks have so many rows, in a file that is nothing else. */
 function lookUpsOf(version: number, rows: readonly number[], ids: Pairs, traces: Pairs): LookUps {
   const directory = new ByteWriter()
-  const write = (pairs: Pairs): readonly WrittenPiece[] =>
+  const write = (pairs: Pairs): Buffer =>
     version >= RUNS_VERSION
-      ? writeHashIndex(directory, hashesOf(pairs))
-      : writeBlockHashes(directory, pairs, rows.length)
-  const bytes = bytesOf([...write(ids), ...write(traces)])
+      ? writeHashes(directory, pairs, new MemoryScratch())
+      : bytesOf(writeBlockHashes(directory, pairs, rows.length))
+  const bytes = Buffer.concat([write(ids), write(traces)])
   const read = (into: Uint8Array, at: number): number => bytes.copy(into, 0, at, at + into.byteLength)
   const file = new PieceFile({ size: () => bytes.byteLength, read, close: () => {} }, 'b')
   let end = 0
