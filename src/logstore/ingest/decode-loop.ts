@@ -230,6 +230,7 @@ function openSeenBundle(
   return {
     base: place.base,
     end: place.end,
+    records: index.entryCount,
     minTime: Number(index.header.minTime),
     maxTime: Number(index.header.maxTime),
     mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3)),

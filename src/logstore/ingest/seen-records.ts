@@ -5,7 +5,8 @@
  *     dataset and every byte that is kept. It is looked for by its first record
  * R2  a record is stored already when its id is, in whatever batch it came
  * R3  the window is what is not a bundle yet, the newest IDEMPOTENCY_BUNDLES bundles, and those of the last IDEMPOTENCY_SECONDS before
- *     the newest, up to IDEMPOTENCY_BUNDLES_MAX. Merged bundles are larger, so with them the window reaches further back
+ *     the newest, up to IDEMPOTENCY_BUNDLES_MAX. A merged bundle counts as many as its records fill: no more than it was, so merging makes
+ *     the window no shorter, and the tables of its bundles take as much memory as those of so many full segments
  *
  * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
  * record with a time of its own can only stand in a segment whose times enclose it, so records that arrive in order of time
@@ -13,12 +14,13 @@
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
-import { IDEMPOTENCY_BUNDLES, IDEMPOTENCY_BUNDLES_MAX, IDEMPOTENCY_SECONDS } from '../limits.ts'
+import { IDEMPOTENCY_BUNDLES, IDEMPOTENCY_BUNDLES_MAX, IDEMPOTENCY_SECONDS, SEGMENT_ENTRIES_MAX } from '../limits.ts'
 
 /** What de-duplication needs of a bundle's sidecar. Times are u64 nanoseconds as doubles, which keeps their order. */
 export interface SeenBundle {
   readonly base: number
   readonly end: number
+  readonly records: number
   readonly minTime: number
   readonly maxTime: number
   /** When the last of its batches was received. */
@@ -37,14 +39,21 @@ const WORD = 2 ** 32
  */
 const FRAMES_LOOKED_AT = 1024
 
+interface BundleInWindow {
+  readonly receivedUntil: number | bigint
+  readonly records: number
+}
+
+const fullSegmentsOf = ({ records }: BundleInWindow): number => Math.max(1, Math.ceil(records / SEGMENT_ENTRIES_MAX))
+
 /** R3: how many bundles of these, oldest first, are in the window. */
-export function windowLength(bundles: readonly { readonly receivedUntil: number | bigint }[]): number {
-  const newest = bundles.at(-1)
-  if (newest === undefined) return 0
-  const from = Number(newest.receivedUntil) - IDEMPOTENCY_SECONDS * 1e9
-  let length = Math.min(bundles.length, IDEMPOTENCY_BUNDLES)
-  while (length < Math.min(bundles.length, IDEMPOTENCY_BUNDLES_MAX)) {
-    if (Number(bundles[bundles.length - length - 1]!.receivedUntil) < from) break
+export function windowLength(bundles: readonly BundleInWindow[]): number {
+  const from = Number(bundles.at(-1)?.receivedUntil ?? 0) - IDEMPOTENCY_SECONDS * 1e9
+  let counted = 0
+  let length = 0
+  for (const bundle of bundles.toReversed()) {
+    if (counted >= (Number(bundle.receivedUntil) < from ? IDEMPOTENCY_BUNDLES : IDEMPOTENCY_BUNDLES_MAX)) break
+    counted += fullSegmentsOf(bundle)
     length++
   }
   return length

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
 import { NO_SEGMENT, SeenRecords, windowLength } from '../../../src/logstore/ingest/seen-records.ts'
+import { SEGMENT_ENTRIES_MAX } from '../../../src/logstore/limits.ts'
 import type { SeenBundle } from '../../../src/logstore/ingest/seen-records.ts'
 
 /** A batch of records at these times; 0 is no time. */
@@ -45,6 +46,7 @@ function bundleOf(
   return {
     base,
     end: base + 1,
+    records: ids.length,
     minTime,
     maxTime,
     receivedUntil: 0,
@@ -135,12 +137,16 @@ describe('the batches seen before', () => {
   })
 
   it('reach back over 64 bundles, and over all of the last 15 minutes up to a bound', () => {
-    const bundles = (count: number, secondsApart: number): { receivedUntil: bigint }[] =>
-      Array.from({ length: count }, (_, i) => ({ receivedUntil: BigInt(i * secondsApart) * 1_000_000_000n }))
+    const bundles = (count: number, secondsApart: number, records = 1) =>
+      Array.from({ length: count }, (_, i) => ({ receivedUntil: BigInt(i * secondsApart) * 1_000_000_000n, records }))
     assert.equal(windowLength([]), 0)
     assert.equal(windowLength(bundles(10, 3600)), 10)
     assert.equal(windowLength(bundles(100, 3600)), 64)
     assert.equal(windowLength(bundles(500, 10)), 91)
     assert.equal(windowLength(bundles(5000, 0)), 1024)
+    const merged = 8 * SEGMENT_ENTRIES_MAX
+    assert.equal(windowLength(bundles(100, 3600, merged)), 8)
+    assert.equal(windowLength(bundles(5000, 0, merged)), 128)
+    assert.equal(windowLength([...bundles(100, 3600, merged), ...bundles(60, 7200)]), 61)
   })
 })
