@@ -93,7 +93,7 @@ export const logStoreSettings = {
       '`on`: sealed bundles are compacted in the background, to a fifth or less; `off`: they stay as they are',
   }),
   LOGSTORE_MERGING: oneOf(['on', 'off'], {
-    default: 'off',
+    default: 'on',
     description:
       '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: no more do. Needs compaction',
   }),

@@ -36,7 +36,7 @@ describe('the log store’s settings', () => {
       gateway: { requestsMax: 64, recordsMax: 8192, bytesMax: 33_554_432 },
       decodeLanes: null,
       compaction: true,
-      merging: false,
+      merging: true,
       concurrentQueriesMax: 16,
       retention: { ageSecondsMax: Infinity, bytesMax: Infinity },
       queryStore: { kind: 'local' },

@@ -35,7 +35,7 @@ async function shownBy(
 
 const services = {
   'Metrics of the log store': async () => {
-    const store = await LogStoreServer.start({ env: { LOGSTORE_MERGING: 'on' } })
+    const store = await LogStoreServer.start()
     const log = { timeUnixNano: '1', body: { stringValue: 'hello' } }
     const attributes = ['service.name', 'tenant_id'].map((key) => ({ key, value: { stringValue: 'local' } }))
     const batch = { resourceLogs: [{ resource: { attributes }, scopeLogs: [{ logRecords: [log] }] }] }

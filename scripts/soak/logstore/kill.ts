@@ -48,7 +48,6 @@ export async function runKillRounds(options: KillOptions): Promise<KillSummary> 
   const replicas = options.replicated ? [temporaryDirectory(), temporaryDirectory()] : []
   const env = {
     LOGSTORE_SEGMENT_BYTES: String(1 << 20),
-    ...((options.merging || options.compacting) && { LOGSTORE_MERGING: 'on' }),
     ...(options.replicated && replicatedIn(replicas)),
   }
   const server = await LogStoreServer.start({ policy: [UNLIMITED], env })

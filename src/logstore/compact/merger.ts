@@ -4,7 +4,8 @@
  *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run goes
  *
  * M1  queries see the run or the merged bundle: the files of the one that a query began with stay until it ends
- * M2  nothing is merged while a bundle waits to be compacted. A merge stops when much waits (compactor.ts): it has left nothing behind, and begins anew later
+ * M2  no merge begins while a bundle waits to be compacted. A merge stops when much waits (compactor.ts): it has left nothing behind, and its work was in vain.
+ *     So the next one waits for AFTER_STOP_MS: under a load that leaves no time for a merge, few are tried
  * M3  nothing is written while the disk has little room, or the log takes nothing
  * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
  */
@@ -22,6 +23,8 @@ import { nextRun } from './merge-plan.ts'
 import type { TrimResult } from './trim-bundle.ts'
 
 const RETRY_MS = 60_000
+/** Some ten times as long as a merge takes. */
+const AFTER_STOP_MS = 600_000
 const RUNS = 0
 const STOPS = 1
 
@@ -54,6 +57,7 @@ export class Merger {
   readonly #later = new Map<number, number>()
   readonly #stop = new Int32Array(new SharedArrayBuffer(4))
   #closed = false
+  #notBeforeMs = 0
   merges = 0
   /** That became fewer. */
   bundles = 0
@@ -78,11 +82,12 @@ export class Merger {
     return bytes
   }
 
-  /** Null: nothing is to be merged now (M3). */
+  /** Null: nothing is to be merged now (M2, M3). */
   next(): Plan | null {
-    const { log, registry } = this.#parts
+    const { log, registry, clock } = this.#parts
+    if (this.#closed || clock.nowMs() < this.#notBeforeMs) return null
     const run = this.#nextRun(registry.bundles)
-    if (run === null || this.#closed) return null
+    if (run === null) return null
     const plan = this.#planOf(run)
     const { end } = plan.segments.at(-1)!
     const isRoom = log.roomFor('admit') >= end - plan.segments[0]!.base
@@ -138,6 +143,7 @@ export class Merger {
     Atomics.store(this.#stop, 0, this.#closed ? STOPS : RUNS)
     const task = { ...plan, segmentsDirectories: segmentsDirectories(), stop: this.#stop.buffer }
     const result = await jobs.run({ ...task, kind: 'merge' })
+    if (result.kind === 'stopped') this.#notBeforeMs = this.#parts.clock.nowMs() + AFTER_STOP_MS
     if (result.kind === 'left') {
       this.#leave(plan, Infinity)
       logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles are not merged')

@@ -213,6 +213,13 @@ describe('merging in the background', () => {
     await rig.end({ kind: 'stopped' })
     assert.equal(rig.jobs.at(-1)!.job.kind, 'write')
     assert.equal(rig.merging.failures, 0)
+    // Its work was in vain: the next one waits, although nothing is left to be compacted.
+    for (const number of rig.bundles.keys()) rig.bundles.set(number, { ...rig.bundles.get(number)!, isCompacted: true })
+    assert.equal(rig.merging.next(), null)
+    rig.nowMs = 599_000
+    assert.equal(rig.merging.next(), null)
+    rig.nowMs = 600_000
+    assert.equal(rig.merging.next()?.bundles.length, 8)
 
     const ending = new Rig(8)
     await ending.started()
