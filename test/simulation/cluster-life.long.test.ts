@@ -26,6 +26,7 @@ test('whatever is lost, late, cut, stopped or killed: acknowledged is there once
     'looked up',
     'parts',
     'tail cut',
+    'gathered',
   ])
     assert.ok((counts.get(what) ?? 0) > 0, `no life had: ${what}`)
 })

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { STREAM_BEGIN } from '../../src/cluster/history.ts'
 import type { Anchor } from '../../src/cluster/history.ts'
+import { Gathering } from '../../src/cluster/lane/gathering.ts'
 import { LOG_BEGIN, isSamePlace, writerOf } from '../../src/cluster/message.ts'
 import type { ClusterMessage, LogPlace } from '../../src/cluster/message.ts'
 import { ClusterNode } from '../../src/cluster/node.ts'
@@ -90,6 +91,9 @@ export class SimulatedNode {
   /** Entries that were offered to the cluster, or come from it. */
   #offered = 0
   #isGroupDue = false
+  #gathering = new Gathering()
+  /** What waits goes when its pause is over, which every event may end. */
+  #isGathering = false
   #isSyncing = false
   #wakeMs = Infinity
 
@@ -120,6 +124,8 @@ export class SimulatedNode {
     this.disk.synced = entries.length
     this.#isSyncing = false
     this.#isGroupDue = false
+    this.#gathering = new Gathering()
+    this.#isGathering = false
     this.#confirmed = this.#countTo(anchor.end)
     this.#offered = this.#confirmed
     this.#ledFrom = 0
@@ -247,7 +253,6 @@ export class SimulatedNode {
     }
   }
 
-  /** Several entries together, or one in parts. */
   #writeGroup(): void {
     if (this.#isGroupDue) return
     this.#isGroupDue = true
@@ -255,19 +260,39 @@ export class SimulatedNode {
     this.#world.after(this.#world.random(), () =>
       this.do(life, () => {
         this.#isGroupDue = false
-        const node = this.node!
-        if (!node.takesFrames) return
-        const group = this.disk.entries.slice(this.#offered)
-        if (group.length === 0) return
-        this.#offered = this.disk.entries.length
-        if (this.#world.random() >= this.taste.partShare) return this.#offer(group, null)
-        for (const entry of group) {
-          const count = 2 + Math.floor(this.#world.random() * 3)
-          for (let index = 0; index < count; index += 1) this.#offer([entry], { index, count })
-          this.#world.count('parts')
-        }
+        this.#gather()
       }),
     )
+  }
+
+  get #waitingGroup(): readonly Entry[] {
+    return this.node!.takesFrames ? this.disk.entries.slice(this.#offered) : []
+  }
+
+  /** As the lane of a process does. An entry counts for a byte. */
+  #gather(): void {
+    const group = this.#waitingGroup
+    const pause = this.#gathering.pause(group.length, this.clockMs)
+    this.#isGathering = pause !== null && group.length > 0
+    if (!this.#isGathering) return this.#offerGroup(group)
+    const { life } = this
+    this.#world.count('gathered')
+    this.#world.after(pause!.ms / this.taste.clockRate + 0.001, () => this.do(life, () => {}))
+  }
+
+  /** Several entries together, or one in parts. */
+  #offerGroup(group: readonly Entry[]): void {
+    if (group.length === 0) return
+    this.#offered = this.disk.entries.length
+    if (this.#world.random() >= this.taste.partShare) this.#offer(group, null)
+    else {
+      for (const entry of group) {
+        const count = 2 + Math.floor(this.#world.random() * 3)
+        for (let index = 0; index < count; index += 1) this.#offer([entry], { index, count })
+        this.#world.count('parts')
+      }
+    }
+    this.#gathering.offered(group.length, group.length, this.clockMs)
   }
 
   #offer(group: readonly Entry[], part: { readonly index: number; readonly count: number } | null): void {
@@ -355,9 +380,19 @@ export class SimulatedNode {
 
   /** After anything that happened. */
   #settle(): void {
+    this.#goOnGathering()
     const committed = this.#committed()
     while (this.#waiting.length > 0 && this.#waiting[0]!.version <= committed) this.#answer(this.#waiting.shift()!)
     this.#setTimer()
+  }
+
+  #goOnGathering(): void {
+    const waiting = this.#waitingGroup.length
+    if (this.#gathering.isFlying && this.node!.inFlightBytes === 0) this.#gathering.landed(waiting, this.clockMs)
+    if (this.#isGathering && this.#gathering.pause(waiting, this.clockMs) === null) {
+      this.#isGathering = false
+      this.#offerGroup(this.#waitingGroup)
+    }
   }
 
   #answer({ version, answer }: Waiting): void {

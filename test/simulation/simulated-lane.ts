@@ -16,6 +16,7 @@ interface LanesWorld {
   readonly isHealed: boolean
   readonly random: () => number
   readonly stream: SimulatedStream<Uint8Array>
+  count(what: string): void
 }
 
 interface LaneWorld {
@@ -55,7 +56,9 @@ export class SimulatedLane implements RunningLane {
   }
 
   step(): void {
-    if (!this.#isOver) this.#lane?.step()
+    if (this.#isOver || this.#lane === null) return
+    if (this.#lane.pause === null) this.#lane.step()
+    else this.#cluster.count('gathered')
   }
 
   die(): void {

@@ -26,6 +26,7 @@ import type { LogAction, SessionParts } from '../nats/session.ts'
 import { readAnchor, writeAnchor } from './anchor-file.ts'
 import { AnchorsAhead } from './anchors-ahead.ts'
 import { Gathering } from './gathering.ts'
+import type { Pause } from './gathering.ts'
 import { LaneMeasures } from './measures.ts'
 import type { OtherNodes } from './other-nodes.ts'
 import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
@@ -134,13 +135,16 @@ export class ClusterLane {
 
   /** A leader whose next message is worth waiting for does so. */
   async #gather(): Promise<void> {
-    while (!this.#isClosed && this.#generation !== null) {
-      const pause = this.#gathering.pause(this.#ring.usedBytes, this.#parts.clock.nowMs())
-      if (pause === null) return
+    for (let { pause } = this; pause !== null && !this.#isClosed; { pause } = this) {
       this.#isGathering = true
       await this.#ring.bytesCame(pause.bytes, pause.ms)
       this.#isGathering = false
     }
+  }
+
+  /** How long what waits is worth waiting for more; null: `step` is due. */
+  get pause(): Pause | null {
+    return this.#generation === null ? null : this.#gathering.pause(this.#ring.usedBytes, this.#parts.clock.nowMs())
   }
 
   /** Offers what waits, and does what is due. @returns false: there is no room for what waits */
@@ -168,7 +172,8 @@ export class ClusterLane {
         this.#session.caughtUp(message.anchor)
         break
       case 'hand over':
-        this.#handOver = { successor: message.successor }
+        // The lead may be over already: the next one is not to be given away by what was asked of this one.
+        if (this.#session.node.role === 'leading') this.#handOver = { successor: message.successor }
         break
       case 'give up the lead':
         this.#session.stepDown(message.reason)

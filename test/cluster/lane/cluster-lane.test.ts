@@ -20,7 +20,7 @@ const LEASE_MS = 2000
 const LOG_ID = 7
 
 /** The lane of a node that leads, after its first frame. The test plays main, and the stream. Time stands still. */
-async function leading() {
+async function leading(before: (lane: ClusterLane) => void = () => {}) {
   const clock = new TestClock()
   const world = new World({ seed: 1 })
   const cluster = { ack: 'cluster', logId: LOG_ID, keepUpTo: null, nowMs: clock.nowMs, onSetAside: () => {} } as const
@@ -66,6 +66,7 @@ async function leading() {
     },
     { kind: 'join', log: log.cluster!.handle, anchor: STREAM_BEGIN },
   )
+  before(lane)
   clock.passes(2 * LEASE_MS) // nobody leads
   await eventually(() => told.some(({ kind }) => kind === 'lead'))
   log.cluster!.lead(1)
@@ -162,6 +163,16 @@ describe('the lane of a leader', () => {
     assert.deepEqual([published[2]!.frames, resigned()], [2, 0])
     published[2]!.confirm()
     await eventually(() => resigned() === 1)
+    lane.close()
+    await running
+  })
+
+  it('does not give away a lead for what was asked of it while it followed', async () => {
+    const asked = { kind: 'hand over', successor: null } as const
+    const { lane, running, append, published, resigned } = await leading((follower) => follower.heard(asked))
+    append()
+    await eventually(() => published.length === 2)
+    assert.equal(resigned(), 0)
     lane.close()
     await running
   })
