@@ -3,8 +3,10 @@ import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { readAnchor } from '../src/cluster/lane/anchor-file.ts'
 import type { FromListener, ListenerTask, ToListener } from '../src/cluster/catch-up/listener.ts'
+import { EvenReads } from '../src/cluster/catch-up/even-reads.ts'
 import { answererOf } from '../src/cluster/catch-up/server.ts'
 import { StoreError } from '../src/errors.ts'
+import { DirectReads } from '../src/log/direct-reads.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
@@ -16,14 +18,18 @@ export default async function run({ port, data }: LaneTask<ListenerTask>): Promi
   const tell = (message: FromListener): void => port.postMessage(message)
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let asked = 0
+  const reads = new EvenReads({
+    bytesPerSecond,
+    direct: (pathOf) => new DirectReads(pathOf),
+    nowMs: () => performance.now(),
+    after: (delayMs, run) => void setTimeout(run, delayMs),
+  })
   const answer = answererOf({
     files: nodeFiles,
     logs,
     readAnchor,
     secret,
-    bytesPerSecond,
-    nowMs: () => performance.now(),
-    after: (delayMs, run) => void setTimeout(run, delayMs),
+    readPart: (...place) => reads.read(...place),
     ask(question) {
       const reply = Promise.withResolvers<unknown>()
       asked += 1

@@ -18,7 +18,6 @@ import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { readManifest, verifySidecar } from '../../log/sidecar.ts'
 import { STAND_IN_NAME, readStandIn } from '../../log/stand-in.ts'
 import { LogSource, Vanished } from '../../maintenance/source.ts'
-import { PIECE_BYTES_MAX } from './listing.ts'
 import type { GivenLog, ListedCheckpoint, ListedSegment, Listing } from './listing.ts'
 
 /** The node that gives its files. */
@@ -42,6 +41,10 @@ export const STAGING_NAME = 'catch-up'
 /** C3. A round that copied less is the last one. */
 const LITTLE_BYTES = 64 << 20
 const ROUNDS_MAX = 20
+/** As much as is written past the page cache at once (src/log/direct-writes.ts). */
+const PIECE_BYTES = 1 << 20
+/** Pieces that are asked for at once. */
+const AHEAD = 2
 /** A file that is not what it has to be is copied once more. */
 const TRIES = 2
 
@@ -183,8 +186,9 @@ class Copy {
       }
       const from = at
       this.#done += at
+      const pieces = new PiecesAhead(remote, path, at, bytes)
       while (at < bytes) {
-        const piece = await remote.read(path, at, Math.min(PIECE_BYTES_MAX, bytes - at))
+        const piece = await pieces.next(at)
         if (piece === null || piece.byteLength === 0) return null
         file.writev([piece], at)
         at += piece.byteLength
@@ -197,6 +201,44 @@ class Copy {
     } finally {
       file.close()
     }
+  }
+}
+
+/** Asks for pieces of a file one after the other, so that the other node reads the next one while one is written here. */
+class PiecesAhead {
+  readonly #remote: RemoteLog
+  readonly #path: string
+  readonly #bytes: number
+  /** By where they begin, in that order. */
+  readonly #asked = new Map<number, Promise<Buffer | null>>()
+  #askedEnd: number
+
+  constructor(remote: RemoteLog, path: string, from: number, bytes: number) {
+    this.#remote = remote
+    this.#path = path
+    this.#bytes = bytes
+    this.#askedEnd = from
+  }
+
+  /** @see RemoteLog.read */
+  next(at: number): Promise<Buffer | null> {
+    if (!this.#asked.has(at)) {
+      this.#asked.clear() // a piece was shorter than asked for
+      this.#askedEnd = at
+    }
+    while (this.#asked.size < AHEAD && this.#askedEnd < this.#bytes) this.#ask()
+    const piece = this.#asked.get(at)!
+    this.#asked.delete(at)
+    return piece
+  }
+
+  #ask(): void {
+    const at = this.#askedEnd
+    const bytes = Math.min(PIECE_BYTES, this.#bytes - at)
+    const piece = this.#remote.read(this.#path, at, bytes)
+    piece.catch(() => {}) // whoever waits for it hears of it
+    this.#asked.set(at, piece)
+    this.#askedEnd += bytes
   }
 }
 

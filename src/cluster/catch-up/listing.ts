@@ -9,13 +9,13 @@ import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
 import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
-import type { Files } from '../../log/files.ts'
+import type { Files, OpenFile } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
 import { isMoved, mergedName } from '../../log/merged.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest } from '../../log/sidecar.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
-import { LogSource, Vanished, withFile } from '../../maintenance/source.ts'
+import { LogSource, Vanished, unlessGone, withFile } from '../../maintenance/source.ts'
 import type { Anchor } from '../history.ts'
 
 interface ListedFile {
@@ -60,7 +60,7 @@ export interface GivenLog {
 
 /** The newest, and the one that a start falls back on. */
 const CHECKPOINTS_GIVEN = 2
-export const PIECE_BYTES_MAX = 4 << 20
+const PIECE_BYTES_MAX = 4 << 20
 
 /**
  * @param anchor read before anything else (L1)
@@ -180,16 +180,27 @@ const PLACES = [
 /** Whether a copy may have a file there: nothing else of a directory is given, and nothing else is written. */
 export const isPlace = (path: string): boolean => PLACES.some((place) => place.test(path))
 
+/** Reads from a place of a file on. @param path of the file. @returns the bytes read: fewer where the file ends */
+export type ReadPart = (file: OpenFile, path: string, into: Buffer, at: number) => Promise<number>
+
 /** L3. Null: the file is gone. */
-export function readPiece(files: Files, directory: string, path: string, from: number, bytes: number): Buffer | null {
+export async function readPiece(
+  { files, directory }: { readonly files: Files; readonly directory: string },
+  { path, from, bytes }: { readonly path: string; readonly from: number; readonly bytes: number },
+  read: ReadPart = async (file, _path, into, at) => file.read(into, at),
+): Promise<Buffer | null> {
   if (!isPlace(path) || bytes > PIECE_BYTES_MAX)
     throw new StoreError('invalid', 'catch_up_request_invalid', 'there is no such piece')
+  const place = `${directory}/${path}`
   try {
-    const piece = withFile(files, `${directory}/${path}`, (file) => {
-      const memory = Buffer.allocUnsafe(bytes)
-      return memory.subarray(0, file.read(memory, from))
-    })
-    return files.exists(`${directory}/${path}`) ? piece : null
+    const file = unlessGone(path, () => files.open(place, 'read'))
+    try {
+      const memory = Buffer.allocUnsafe(Math.max(0, Math.min(bytes, file.size() - from)))
+      const count = await read(file, place, memory, from)
+      return files.exists(place) ? memory.subarray(0, count) : null
+    } finally {
+      file.close()
+    }
   } catch (error) {
     if (error instanceof Vanished) return null
     throw error

@@ -7,15 +7,15 @@
  *   GET  /v1/logs/<service>/piece?path=&from=&bytes=   a piece, with its checksum in a header
  *
  * V1  nothing is answered without the secret, which is compared in constant time
- * V2  pieces leave no faster than allowed, all of them together
+ * V2  pieces leave no faster than allowed, all of them together (even-reads.ts)
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StoreError, messageOf } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { Anchor } from '../history.ts'
-import { PIECE_BYTES_MAX, checksumOf, listLog, readPiece } from './listing.ts'
-import type { GivenLog } from './listing.ts'
+import { checksumOf, listLog, readPiece } from './listing.ts'
+import type { GivenLog, ReadPart } from './listing.ts'
 
 /** What the service's own thread has to answer. */
 export type Question =
@@ -29,9 +29,8 @@ export interface ServerParts {
   readonly logs: Readonly<Record<string, GivenLog>>
   readonly readAnchor: (files: Files, directory: string) => Anchor | null
   readonly secret: string
-  readonly bytesPerSecond: number
-  readonly nowMs: () => number
-  readonly after: (delayMs: number, run: () => void) => void
+  /** V2 */
+  readonly readPart: ReadPart
   /** Rejects with a StoreError. */
   readonly ask: (question: Question) => Promise<unknown>
 }
@@ -42,12 +41,11 @@ const STATUS: Readonly<Record<string, number>> = { invalid: 400, notFound: 404, 
 
 export function answererOf(parts: ServerParts): (request: IncomingMessage, response: ServerResponse) => void {
   const secret = digestOf(parts.secret)
-  const pace = paceOf(parts)
   return (request, response) => {
     request.resume()
     const [, given = ''] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? []
     if (!timingSafeEqual(digestOf(given), secret)) return sendJson(response, 401, { error: 'the secret is wrong' }) // V1
-    answer(parts, request, response, pace).catch((error: unknown) => {
+    answer(parts, request, response).catch((error: unknown) => {
       const status = error instanceof StoreError ? (STATUS[error.kind] ?? 500) : 500
       sendJson(response, status, { error: messageOf(error) })
     })
@@ -56,13 +54,8 @@ export function answererOf(parts: ServerParts): (request: IncomingMessage, respo
 
 const digestOf = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
-async function answer(
-  parts: ServerParts,
-  request: IncomingMessage,
-  response: ServerResponse,
-  pace: (bytes: number) => Promise<void>,
-): Promise<void> {
-  const { files, logs, readAnchor, ask } = parts
+async function answer(parts: ServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { files, logs, readAnchor, ask, readPart } = parts
   const url = new URL(request.url ?? '/', 'http://node')
   const query = (name: string): string | null => url.searchParams.get(name)
   const key = `${request.method} ${url.pathname}`
@@ -75,9 +68,8 @@ async function answer(
   const log = Object.hasOwn(logs, service) ? logs[service] : undefined
   if (log === undefined) throw new StoreError('notFound', 'not_found', 'there is no such route')
   if (piece === undefined) return sendJson(response, 200, listLog(files, log, readAnchor(files, log.directory)))
-  const bytes = wholeNumber(query('bytes'))
-  await pace(Math.min(bytes, PIECE_BYTES_MAX)) // V2
-  const found = readPiece(files, log.directory, query('path') ?? '', wholeNumber(query('from')), bytes)
+  const asked = { path: query('path') ?? '', from: wholeNumber(query('from')), bytes: wholeNumber(query('bytes')) }
+  const found = await readPiece({ files, directory: log.directory }, asked, readPart)
   if (found === null) return sendJson(response, 410, { error: 'the file is gone' })
   response.writeHead(200, {
     'content-type': 'application/octet-stream',
@@ -95,14 +87,4 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
 function wholeNumber(text: string | null): number {
   if (text !== null && /^[0-9]{1,15}$/.test(text)) return Number(text)
   throw new StoreError('invalid', 'catch_up_request_invalid', 'from and bytes must be whole numbers')
-}
-
-/** V2. Time that went unused is not made up for. */
-function paceOf({ bytesPerSecond, nowMs, after }: ServerParts): (bytes: number) => Promise<void> {
-  let dueMs = nowMs()
-  return async (bytes) => {
-    const waitMs = dueMs - nowMs()
-    dueMs = Math.max(dueMs, nowMs()) + (bytes / bytesPerSecond) * 1000
-    if (waitMs > 0) await new Promise<void>((resolve) => after(waitMs, resolve))
-  }
 }

@@ -54,7 +54,7 @@ function remoteOf(store: MovingStore, happens: () => void = () => {}): RemoteLog
     },
     async read(path, from, bytes) {
       happens()
-      return readPiece(files, '/data', path, from, Math.min(bytes, PIECE_BYTES))
+      return readPiece({ files, directory: '/data' }, { path, from, bytes: Math.min(bytes, PIECE_BYTES) })
     },
   }
 }
@@ -204,6 +204,37 @@ describe('a copy of the log of another node', () => {
     assert.equal(new Set(asked).size, asked.length)
   })
 
+  it('has the next piece of a file read while one is written', async () => {
+    const files = new World({ seed: 1 }).files
+    const events: string[] = []
+    const remote = remoteOf(await openStore(1, mulberry32(1)))
+    const begun = Promise.withResolvers<void>()
+    await assert.rejects(
+      copyLog({
+        ...LOG,
+        files,
+        remote: {
+          async list() {
+            const listing = await remote.list()
+            const last = listing.segments.at(-1)!
+            const long = { ...last, file: { ...last.file, bytes: 3 << 20 } }
+            return { ...listing, segments: [long] }
+          },
+          async read(_path, from, bytes) {
+            events.push(`${from / bytes}`)
+            if (events.length === 2) begun.resolve()
+            await begun.promise
+            if (from / bytes === 2) throw new StoreError('unavailable', 'cut', 'the line is cut')
+            return Buffer.alloc(bytes)
+          },
+        },
+        onProgress: ({ done }) => events.push(`wrote ${done >> 20}`),
+      }),
+      { code: 'cut' },
+    )
+    assert.deepEqual(events, ['0', '1', 'wrote 1', '2', 'wrote 2'])
+  })
+
   it("notices bytes that are not the log's, asks once more, and gives up on a file that stays damaged", async () => {
     const store = await openStore(2, mulberry32(2))
     const remote = remoteOf(store)
@@ -256,7 +287,7 @@ describe('a copy of the log of another node', () => {
     assert.equal(again.committed, log.committed)
   })
 
-  it('gives nothing but files of a log', () => {
+  it('gives nothing but files of a log', async () => {
     const { files } = new World({ seed: 1 })
     for (const path of [
       'FORMAT',
@@ -267,7 +298,8 @@ describe('a copy of the log of another node', () => {
       'a',
     ]) {
       assert(!isPlace(path), path)
-      assert.throws(() => readPiece(files, '/data', path, 0, 1), { code: 'catch_up_request_invalid' })
+      const refused = readPiece({ files, directory: '/data' }, { path, from: 0, bytes: 1 })
+      await assert.rejects(refused, { code: 'catch_up_request_invalid' })
     }
     assert(isPlace('segments/0000000000000000/records.log'))
     assert(isPlace('bundles/0000000000000040/manifest.json'))

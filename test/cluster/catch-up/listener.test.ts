@@ -11,6 +11,7 @@ import { after, describe, it } from 'node:test'
 import { eventually, timePasses } from '../../support/waiting.ts'
 import { commitCopy } from '../../../src/cluster/catch-up/commit.ts'
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
+import { EvenReads } from '../../../src/cluster/catch-up/even-reads.ts'
 import { openListener } from '../../../src/cluster/catch-up/open-listener.ts'
 import { RemoteNode } from '../../../src/cluster/catch-up/remote.ts'
 import { answererOf } from '../../../src/cluster/catch-up/server.ts'
@@ -19,6 +20,7 @@ import { loadClusterSettings } from '../../../src/config/cluster.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import { writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
 import { StoreError } from '../../../src/errors.ts'
+import { DirectReads } from '../../../src/log/direct-reads.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { inspect } from '../../../src/maintenance/inspect.ts'
 import { Authority, TlsFilesOnDisk } from '../../support/certificates.ts'
@@ -37,14 +39,18 @@ describe('the listener for other nodes', () => {
   after(() => servers.forEach((server) => server.close()))
 
   async function listening(isSecure = false, bytesPerSecond = Infinity): Promise<string> {
+    const reads = new EvenReads({
+      bytesPerSecond,
+      direct: (pathOf) => new DirectReads(pathOf),
+      nowMs: () => performance.now(),
+      after: (delayMs, run) => void timePasses(delayMs).then(run),
+    })
     const answer = answererOf({
       files: nodeFiles,
       logs: { broker: source },
       readAnchor: () => ({ ...STREAM_BEGIN, sequence: 7, end: source.end }),
       secret: SECRET,
-      bytesPerSecond,
-      nowMs: () => performance.now(),
-      after: (delayMs, run) => void timePasses(delayMs).then(run),
+      readPart: (...place) => reads.read(...place),
       async ask(question) {
         asked.push(question)
         if (question.kind === 'hand over' && question.to === 'z')

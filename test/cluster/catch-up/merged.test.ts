@@ -41,7 +41,8 @@ function remoteOf(store: MovingStore, anchor: Anchor, happens: () => void): Remo
   const files = livelyFiles(store.world.files, happens)
   return {
     list: async () => listLog(files, LOG, anchor),
-    read: async (path, from, bytes) => readPiece(files, '/data', path, from, Math.min(bytes, 1000)),
+    read: async (path, from, bytes) =>
+      readPiece({ files, directory: '/data' }, { path, from, bytes: Math.min(bytes, 1000) }),
   }
 }
 
