@@ -17,7 +17,8 @@ import { valueTest } from './values.ts'
 import type { ValueTest } from './values.ts'
 import { isAscii } from './words.ts'
 
-type Condition = (view: RecordView) => boolean
+/** @param from in the bytes of the batch: the text that is looked for in them begins nowhere in the record before it */
+type Condition = (view: RecordView, from: number) => boolean
 
 /** Bytes that conditions look at between two calls of `check`: the slowest of them take a third of a second for as many as a record may have. */
 const BYTES_PER_CHECK = 1024 * 1024
@@ -84,7 +85,7 @@ export class SearchMatcher {
       const { format, signal } = batch.envelopeOf(numbers[at]!)
       const view = format === FORMAT_JSON ? this.#json : this.#protobuf
       view.seek(body, signal, place, this.#group)
-      if (this.#condition(view)) matched(at, view)
+      if (this.#condition(view, narrows ? hit : 0)) matched(at, view)
     }
   }
 
@@ -105,13 +106,13 @@ export class SearchMatcher {
 
   /** A condition on one thing counts what it may have to look at. */
   #counted(condition: Condition): Condition {
-    return (view) => {
+    return (view, from) => {
       this.#unchecked += this.#recordBytes
       if (this.#unchecked >= BYTES_PER_CHECK) {
         this.#unchecked = 0
         this.#check()
       }
-      return condition(view)
+      return condition(view, from)
     }
   }
 
@@ -121,15 +122,15 @@ export class SearchMatcher {
         return () => true
       case 'and': {
         const all = search.of.map((one) => this.#compile(one))
-        return (view) => all.every((one) => one(view))
+        return (view) => all.every((one) => one(view, 0)) // each is about a text of its own
       }
       case 'or': {
         const any = search.of.map((one) => this.#compile(one))
-        return (view) => any.some((one) => one(view))
+        return (view) => any.some((one) => one(view, 0))
       }
       case 'not': {
         const one = this.#compile(search.of)
-        return (view) => !one(view)
+        return (view) => !one(view, 0)
       }
       default:
         return this.#counted(compile(search))
@@ -202,7 +203,7 @@ function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' |
   switch (search.kind) {
     case 'text': {
       const test = new TextTest(search)
-      return (view) => view.hasText(test)
+      return (view, from) => view.hasText(test, from)
     }
     case 'name':
       return compileName(search)

@@ -64,8 +64,9 @@ export function readText(bytes: Uint8Array, start: number, end: number, field: n
   return utf8(bytes, cursor, textEnd)
 }
 
-/** Whether a string of the AnyValue passes, those inside lists and maps included. */
-export function valueHasText(bytes: Uint8Array, start: number, end: number, test: TextTest): boolean {
+/** Whether a string of the AnyValue passes, those inside lists and maps included. @param from see TextTest.inBytes */
+export function valueHasText(bytes: Uint8Array, start: number, end: number, test: TextTest, from: number): boolean {
+  if (end <= from) return false
   for (let at = start; at < end;) {
     const tag = readTag(bytes, at, end)
     const contentAt = cursor
@@ -74,18 +75,18 @@ export function valueHasText(bytes: Uint8Array, start: number, end: number, test
       continue
     }
     at = contentEnd(bytes, contentAt, end)
-    const from = cursor
-    if (tag === 0x0a && test.inBytes(bytes, from, at)) return true
-    if (tag === 0x2a && valuesHaveText(bytes, from, at, test)) return true
-    if (tag === 0x32 && keyValuesHaveText(bytes, from, at, 1, test)) return true
+    const begin = cursor
+    if (tag === 0x0a && test.inBytes(bytes, begin, at, from)) return true
+    if (tag === 0x2a && valuesHaveText(bytes, begin, at, test, from)) return true
+    if (tag === 0x32 && keyValuesHaveText(bytes, begin, at, 1, test, from)) return true
   }
   return false
 }
 
-function valuesHaveText(bytes: Uint8Array, start: number, end: number, test: TextTest): boolean {
+function valuesHaveText(bytes: Uint8Array, start: number, end: number, test: TextTest, from: number): boolean {
   for (let at = nextField(bytes, start, end, 0x0a); at >= 0;) {
     const valueEnd = contentEnd(bytes, at, end)
-    if (valueHasText(bytes, cursor, valueEnd, test)) return true
+    if (valueHasText(bytes, cursor, valueEnd, test, from)) return true
     at = nextField(bytes, valueEnd, end, 0x0a)
   }
   return false
@@ -98,14 +99,15 @@ export function keyValuesHaveText(
   end: number,
   field: number,
   test: TextTest,
+  from: number,
 ): boolean {
   const tag = tagOf(field, BYTES)
   for (let at = nextField(bytes, start, end, tag); at >= 0;) {
     const pairEnd = contentEnd(bytes, at, end)
-    const value = lastField(bytes, cursor, pairEnd, 2, BYTES)
+    const value = pairEnd <= from ? -1 : lastField(bytes, cursor, pairEnd, 2, BYTES)
     if (value >= 0) {
       const valueEnd = contentEnd(bytes, value, pairEnd)
-      if (valueHasText(bytes, cursor, valueEnd, test)) return true
+      if (valueHasText(bytes, cursor, valueEnd, test, from)) return true
     }
     at = nextField(bytes, pairEnd, end, tag)
   }

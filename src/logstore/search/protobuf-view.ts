@@ -1,4 +1,4 @@
-import { contentEnd, cursor } from '../../../native-free-codecs/protobuf-wire.ts'
+import { contentEnd, cursor, readTag, skipField } from '../../../native-free-codecs/protobuf-wire.ts'
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import type { RecordPlace } from '../batch-frame.ts'
 import type { AttributePlace, FieldName } from './names.ts'
@@ -30,6 +30,9 @@ const SPAN_NAME = 5
 const SPAN_ATTRIBUTES = 9
 const SPAN_EVENTS = 11
 const SPAN_STATUS = 15
+const BODY_TAG = tagOf(BODY, BYTES)
+const EVENT_NAME_TAG = tagOf(EVENT_NAME, BYTES)
+const ATTRIBUTE_TAG = tagOf(LOG_ATTRIBUTES, BYTES)
 
 /** A record of a protobuf batch: looked at where it lies, without decoding more than is asked for. */
 export class ProtobufView implements RecordView {
@@ -47,42 +50,66 @@ export class ProtobufView implements RecordView {
     this.group = group
   }
 
-  hasText(test: TextTest): boolean {
+  hasText(test: TextTest, from = 0): boolean {
     const { recordStart: start, recordEnd: end } = this.#place!
-    const bytes = this.#bytes
-    if (this.isLog) {
-      return (
-        this.#partHasText(start, end, BODY, (from, to) => valueHasText(bytes, from, to, test)) ||
-        this.#partHasText(start, end, EVENT_NAME, (from, to) => test.inBytes(bytes, from, to)) ||
-        keyValuesHaveText(bytes, start, end, LOG_ATTRIBUTES, test)
-      )
-    }
+    if (this.isLog) return this.#logHasText(start, end, test, from)
     return (
-      this.#partHasText(start, end, SPAN_NAME, (from, to) => test.inBytes(bytes, from, to)) ||
-      keyValuesHaveText(bytes, start, end, SPAN_ATTRIBUTES, test) ||
-      this.#partHasText(start, end, SPAN_STATUS, (from, to) =>
-        this.#partHasText(from, to, 2, (from, to) => test.inBytes(bytes, from, to)),
-      ) ||
-      this.#eventsHaveText(start, end, test)
+      this.#fieldHasText(start, end, SPAN_NAME, test, from) ||
+      keyValuesHaveText(this.#bytes, start, end, SPAN_ATTRIBUTES, test, from) ||
+      this.#statusHasText(start, end, test, from) ||
+      this.#eventsHaveText(start, end, test, from)
     )
   }
 
-  #partHasText(start: number, end: number, field: number, has: (from: number, to: number) => boolean): boolean {
-    const at = lastField(this.#bytes, start, end, field, BYTES)
-    if (at < 0) return false
-    const partEnd = contentEnd(this.#bytes, at, end)
-    return has(cursor, partEnd)
+  /** One walk finds where its texts are: most records are logs. */
+  #logHasText(start: number, end: number, test: TextTest, from: number): boolean {
+    const bytes = this.#bytes
+    let body = -1
+    let eventName = -1
+    let attributes = -1
+    for (let at = start; at < end;) {
+      const tagAt = at
+      const tag = readTag(bytes, at, end)
+      const contentAt = cursor
+      at = skipField(bytes, contentAt, end, tag, 0)
+      if (tag === BODY_TAG) body = contentAt
+      else if (tag === EVENT_NAME_TAG) eventName = contentAt
+      else if (tag === ATTRIBUTE_TAG && attributes < 0) attributes = tagAt
+    }
+    if (body >= 0) {
+      const bodyEnd = contentEnd(bytes, body, end)
+      if (valueHasText(bytes, cursor, bodyEnd, test, from)) return true
+    }
+    if (eventName >= 0) {
+      const nameEnd = contentEnd(bytes, eventName, end)
+      if (test.inBytes(bytes, cursor, nameEnd, from)) return true
+    }
+    return attributes >= 0 && keyValuesHaveText(bytes, attributes, end, LOG_ATTRIBUTES, test, from)
   }
 
-  #eventsHaveText(start: number, end: number, test: TextTest): boolean {
+  #fieldHasText(start: number, end: number, field: number, test: TextTest, from: number): boolean {
+    const at = lastField(this.#bytes, start, end, field, BYTES)
+    if (at < 0) return false
+    const textEnd = contentEnd(this.#bytes, at, end)
+    return test.inBytes(this.#bytes, cursor, textEnd, from)
+  }
+
+  #statusHasText(start: number, end: number, test: TextTest, from: number): boolean {
+    const at = lastField(this.#bytes, start, end, SPAN_STATUS, BYTES)
+    if (at < 0) return false
+    const statusEnd = contentEnd(this.#bytes, at, end)
+    return this.#fieldHasText(cursor, statusEnd, 2, test, from)
+  }
+
+  #eventsHaveText(start: number, end: number, test: TextTest, from: number): boolean {
     const bytes = this.#bytes
     const tag = tagOf(SPAN_EVENTS, BYTES)
     for (let at = nextField(bytes, start, end, tag); at >= 0;) {
       const eventEnd = contentEnd(bytes, at, end)
       const eventStart = cursor
       const found =
-        this.#partHasText(eventStart, eventEnd, 2, (from, to) => test.inBytes(bytes, from, to)) ||
-        keyValuesHaveText(bytes, eventStart, eventEnd, 3, test)
+        this.#fieldHasText(eventStart, eventEnd, 2, test, from) ||
+        keyValuesHaveText(bytes, eventStart, eventEnd, 3, test, from)
       if (found) return true
       at = nextField(bytes, eventEnd, end, tag)
     }

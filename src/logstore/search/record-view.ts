@@ -10,8 +10,10 @@ export interface RecordView {
   /**
    * The record's own texts: of a log its body, event name and attributes, of a span its name, status message, attributes, and the names
    * and attributes of its events. Strings inside lists and maps count, keys do not.
+   *
+   * @param from in the bytes that the record stands in, see TextTest.inBytes
    */
-  hasText(test: TextTest): boolean
+  hasText(test: TextTest, from?: number): boolean
   /** Whether an attribute of this name passes; the name may go on into the map that is its value. */
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean
   /** Whether what stands in the body of a log under this path passes; an empty path is the body. */

@@ -34,11 +34,12 @@ export class TextTest {
     })
   }
 
-  /** Likewise, of text in UTF-8. */
-  inBytes(bytes: Uint8Array, start: number, end: number): boolean {
+  /** Likewise, of text in UTF-8. @param from the needle of the words begins nowhere before it */
+  inBytes(bytes: Uint8Array, start: number, end: number, from = start): boolean {
     const finder = this.#finder
     if (finder === null) return this.inText(utf8(bytes, start, end))
-    let at = finder.next(bytes, start, end)
+    if (from >= end) return false
+    let at = finder.next(bytes, from > start ? from : start, end)
     if (at < 0) return false
     const single = this.#single
     if (single === null) return this.inText(utf8(bytes, start, end))

@@ -289,6 +289,39 @@ describe('a search finds in a stored batch what a plain look at its records find
     for (const text of ['attributes.name:r', 'resource.attributes.name:own', 'name:own']) assert(!finds(text), text)
   })
 
+  it('finds a word in a text also where a key or a longer word has it before', () => {
+    const [text, key] = [(stringValue: string) => ({ stringValue }), 'http.request.method']
+    const logs = [
+      { body: text('requested'), attributes: [{ key, value: text('GET') }] },
+      { body: text('requests, a REQUEST'), attributes: [{ key, value: text('GET') }] },
+      { body: text('requested'), eventName: 'request' },
+      { body: text('x'), attributes: [{ key, value: text('a request') }] },
+      {
+        attributes: [
+          { key, value: text('GET') },
+          { key: 'request', value: text('the request') },
+        ],
+      },
+      {
+        attributes: [
+          { key: 'a', value: text('requested') },
+          { key: 'request', value: text('POST') },
+        ],
+      },
+      { body: { kvlistValue: { values: [{ key: 'request', value: { arrayValue: { values: [text('request')] } } }] } } },
+    ]
+    const spans = [
+      { name: 'requests', attributes: [{ key, value: text('GET') }], status: { message: 'no request' } },
+      { name: 'x', events: [{ name: 'requested' }, { name: 'request' }] },
+      { name: 'x', events: [{ name: 'requested', attributes: [{ key, value: text('GET') }] }] },
+    ].map((span) => ({ ...span, traceId: new Uint8Array(16).fill(7), spanId: new Uint8Array(8).fill(7) }))
+    for (const format of [FORMAT_PROTOBUF, FORMAT_JSON]) {
+      const search = parseSearch('request')
+      assert.deepEqual(matching(storedBatch([{ records: logs }], true, format), search), [1, 2, 3, 4, 6])
+      assert.deepEqual(matching(storedBatch([{ records: spans }], false, format), search), [0, 1])
+    }
+  })
+
   it('lets the deadline end it inside a batch, whatever the conditions', () => {
     const records = Array.from({ length: 64 }, (): LogRecord => ({ body: { stringValue: 'größe '.repeat(3000) } }))
     const batch = storedBatch([{ records }], true, FORMAT_PROTOBUF)

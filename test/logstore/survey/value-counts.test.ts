@@ -23,4 +23,16 @@ describe('counts of values', () => {
       { key: 'never', records: 0, counts: Float64Array.of(0, 0) },
     ])
   })
+
+  it('are the same of many records at once as of one after the other', () => {
+    const [atOnce, each] = [ValueCounts.ofAll(1), ValueCounts.ofAll(1)]
+    for (let i = 0; i < 1.1 * KEPT_VALUES_MAX; i++) {
+      const [key, records] = [`value-${i % 17 === 0 ? 0 : i}`, 1 + (i % 3)]
+      atOnce.add(key, 0, records)
+      for (let left = records; left > 0; left--) each.add(key, 0)
+    }
+    assert.deepEqual(atOnce.top(KEPT_VALUES_MAX), each.top(KEPT_VALUES_MAX))
+    assert.equal(atOnce.isTopCertain(1), each.isTopCertain(1))
+    assert.equal(atOnce.counted(['value-0']), null)
+  })
 })
