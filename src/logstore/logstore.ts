@@ -233,6 +233,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
       onBundleUnreadable: (base, code) => {
+        if (code === 'bundle_index_corrupt' && registry.isCompacted(base)) return // its sidecar went before the lane heard why
         logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
         if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
         sidecars.rebuild(base)

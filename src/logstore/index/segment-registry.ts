@@ -85,8 +85,10 @@ export class SegmentRegistry {
     this.#retire(indexed)
   }
 
+  /** Whether the segment is in a bundle that is compacted, by itself or with others. */
   isCompacted(base: Position): boolean {
-    return this.#bundles.get(base)?.isCompacted === true
+    const isOver = (bundle: Bundle): boolean => bundle.base <= base && base < bundle.end
+    return [...this.#bundles.values()].some((bundle) => bundle.isCompacted === true && isOver(bundle))
   }
 
   drop(base: Position): void {

@@ -5,6 +5,7 @@
  * V1  a lane starts only when every frame that was published is written: its index is rebuilt from the file
  * V2  between two lanes requests are refused as retryable, and health says so
  * V3  a lane that was ended because the log restarts is no failure: only those that die by themselves are counted
+ * V4  a lane at work knows every bundle of its window in the form that it has: what became of them while it started, it hears first
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { StoreError, messageOf } from '../../errors.ts'
@@ -14,6 +15,7 @@ import type { Position } from '../../log/log-writer.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+import { newsOfBundles } from './bundle-news.ts'
 import { DecodeLane } from './decode-lane.ts'
 import type { DecodeLaneListener, DecodeLaneStart } from './decode-lane.ts'
 import type { BundlePlace } from '../index/catalog.ts'
@@ -121,10 +123,18 @@ export class DecodeSupervisor {
     // As one that is at work while the log restarts.
     if (log.generation !== generation || log.state.kind === 'restarting') return this.#end(lane)
     this.#lane = lane
+    this.#tellNews(lane, start.bundles)
     // The first one is no news: a start says in one line that it is ready, or why it cannot work.
     this.#parts.logger[this.#hasStarted ? 'info' : 'debug']({ recoveredRecords }, 'decode lane ready')
     this.#hasStarted = true
     this.#parts.onStarted(lane)
+  }
+
+  /** V4 */
+  #tellNews(lane: DecodeLane, told: DecodeLaneStart['bundles']): void {
+    const { published, dropped } = newsOfBundles(told, this.#parts.bundlePlaces())
+    for (const base of dropped) lane.dropBundle(base)
+    for (const bundle of published) lane.publishBundle(bundle)
   }
 
   /** V1; resolves with the end of the last frame. */
