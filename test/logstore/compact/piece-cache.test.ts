@@ -26,7 +26,7 @@ describe('what was made of pieces', () => {
       'a view is counted once',
     )
     assert.equal(
-      kept(6, 10, () => ({ heldBytes: 30 * KIB })),
+      kept(5, 10, () => ({ heldBytes: 30 * KIB })),
       2,
       'small when it is stored',
     )
