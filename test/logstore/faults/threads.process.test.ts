@@ -75,8 +75,16 @@ describe('a thread that dies with a job', () => {
     const load = loaded(context)
     await store.sealing(load, 1)
     await load.stop()
-    faults.set('exit-read', '/query/')
-    const reply = await server.request('/v1/query', { dataset: load.batches.dataset })
+    const ask = () => {
+      faults.set('exit-read', '/query/')
+      return server.request('/v1/query', { dataset: load.batches.dataset })
+    }
+    let reply = await ask()
+    await eventually(async () => {
+      if (reply.status !== 200) return true // else a step that notes frames was the first to read, and its thread died
+      reply = await ask()
+      return false
+    })
     assert.deepEqual(
       [reply.status, reply.rejection().retryable, reply.kind],
       [500, true, 'bundle_read_failed'],
