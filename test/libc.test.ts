@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { getPriority, release } from 'node:os'
 import { describe, it } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
 import { freeMemory } from '../src/free-memory.ts'
-import { decompressZstd, giveBackFreed, giveBackFrom } from '../src/libc.ts'
+import { decompressZstd, giveBackFreed, giveBackFrom, setTimeSlice } from '../src/libc.ts'
 
 const MIB = 1024 * 1024
 
@@ -67,4 +69,25 @@ describe('zstd into memory of the caller', () => {
   it('says that the memory is too short', () => assert.equal(decompressZstd(frame, into(text.byteLength - 1)), null))
 
   it('says that a frame is damaged', () => assert.equal(decompressZstd(Buffer.from('no frame'), into(100)), null))
+})
+
+describe('the slice of time of a thread', () => {
+  /** In nanoseconds; null: this kernel does not show it, or has one for all threads. */
+  function shownSlice(): number | null {
+    const [major, minor] = release().split('.').map(Number)
+    const hasOwn = major! > 6 || (major === 6 && minor! >= 12)
+    const path = '/proc/thread-self/sched'
+    if (!hasOwn || !existsSync(path)) return null
+    return Number(/^se\.slice\s*:\s*(\d+)$/m.exec(readFileSync(path, 'utf8'))?.[1] ?? NaN)
+  }
+
+  it('is what was asked for, then again what the system gives, and the niceness stays', () => {
+    const given = shownSlice()
+    const niceness = getPriority()
+    assert.equal(setTimeSlice(300, niceness), null)
+    if (given !== null) assert.equal(shownSlice(), 300_000)
+    assert.equal(setTimeSlice(0, niceness), null)
+    assert.equal(shownSlice(), given)
+    assert.equal(getPriority(), niceness)
+  })
 })
