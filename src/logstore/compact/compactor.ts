@@ -36,8 +36,8 @@ const RETRY_MS = 60_000
 const LATE_BYTES = 160 * 1024 * 1024
 /** More than two of them. */
 const URGENT_BYTES = 288 * 1024 * 1024
-/** Eight segments of the usual size: what is not urgent stops for them, and begins anew later. */
-const STOP_BYTES = 1024 * 1024 * 1024
+/** What is not urgent stops for so many, and begins anew later: of not much more there are notes for searches (query/frame-grams.ts). */
+const STOP_BYTES = 512 * 1024 * 1024
 const CLOSE_WITHIN_MS = 2000
 /** A thread that had nothing to do for so long ends. */
 const IDLE_MS = 30_000

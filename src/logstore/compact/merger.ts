@@ -4,8 +4,9 @@
  *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run goes
  *
  * M1  queries see the run or the merged bundle: the files of the one that a query began with stay until it ends
- * M2  no merge begins while a bundle waits to be compacted. A merge stops when much waits (compactor.ts): it has left nothing behind, and its work was in vain.
- *     So the next one waits for AFTER_STOP_MS: under a load that leaves no time for a merge, few are tried
+ * M2  no merge begins while a bundle waits to be compacted, or while so much comes in that much would wait before the merge has ended: searches have to read
+ *     all of it. A merge stops when much waits nevertheless (compactor.ts): it has left nothing behind, and its work was in vain. So the next one waits for
+ *     AFTER_STOP_MS
  * M3  nothing is written while the disk has little room, or the log takes nothing
  * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
  */
@@ -25,6 +26,9 @@ import type { TrimResult } from './trim-bundle.ts'
 const RETRY_MS = 60_000
 /** Some ten times as long as a merge takes. */
 const AFTER_STOP_MS = 600_000
+/** M2. More than this in QUIET_MS are too much: some 11 000 records of 400 bytes a second. */
+const QUIET_BYTES = 256 * 1024 * 1024
+const QUIET_MS = 60_000
 const RUNS = 0
 const STOPS = 1
 
@@ -58,6 +62,8 @@ export class Merger {
   readonly #stop = new Int32Array(new SharedArrayBuffer(4))
   #closed = false
   #notBeforeMs = 0
+  /** M2. Whether it was quiet, and since when it is looked at anew, from which position on. */
+  #inflow: { isQuiet: boolean; sinceMs: number; from: number }
   merges = 0
   /** That became fewer. */
   bundles = 0
@@ -67,6 +73,7 @@ export class Merger {
 
   constructor(parts: MergerParts) {
     this.#parts = parts
+    this.#inflow = { isQuiet: true, sinceMs: parts.clock.nowMs(), from: parts.log.committed }
   }
 
   /** Bytes of the log in bundles that are to be merged. */
@@ -85,13 +92,23 @@ export class Merger {
   /** Null: nothing is to be merged now (M2, M3). */
   next(): Plan | null {
     const { log, registry, clock } = this.#parts
-    if (this.#closed || clock.nowMs() < this.#notBeforeMs) return null
+    if (this.#closed || !this.#isQuiet() || clock.nowMs() < this.#notBeforeMs) return null
     const run = this.#nextRun(registry.bundles)
     if (run === null) return null
     const plan = this.#planOf(run)
     const { end } = plan.segments.at(-1)!
     const isRoom = log.roomFor('admit') >= end - plan.segments[0]!.base
     return isRoom && end <= log.committed ? plan : null
+  }
+
+  /** M2. It is asked every second while nothing is done. */
+  #isQuiet(): boolean {
+    const { log, clock } = this.#parts
+    const nowMs = clock.nowMs()
+    const { sinceMs, from } = this.#inflow
+    const isMuch = log.committed - from > QUIET_BYTES
+    if (isMuch || nowMs - sinceMs >= QUIET_MS) this.#inflow = { isQuiet: !isMuch, sinceMs: nowMs, from: log.committed }
+    return this.#inflow.isQuiet
   }
 
   #nextRun(bundles: readonly Bundle[]): readonly Bundle[] | null {

@@ -34,6 +34,7 @@ class Rig {
   readonly warned: unknown[] = []
   segments: { base: number; end: number; sealed: boolean; directory: string; recordsPath: string }[]
   nowMs = 0
+  committed = 1e15
   roomBytes = Infinity
   release = (): void => {}
   readonly compactor: Compactor
@@ -47,11 +48,11 @@ class Rig {
     const log = {
       id: 7,
       state: { kind: 'ok' },
-      committed: 1e15,
       lostReplicas: [{ directory: '/lost' }],
       roomFor: () => this.roomBytes,
     }
     Object.defineProperty(log, 'segments', { get: () => this.segments ?? segments })
+    Object.defineProperty(log, 'committed', { get: () => this.committed })
     const registry = {
       publish: (bundle: Bundle) => {
         for (const base of this.bundles.keys()) if (base >= bundle.base && base < bundle.end) this.bundles.delete(base)
@@ -201,13 +202,13 @@ describe('merging in the background', () => {
     await rig.started()
     const isStopped = (): boolean => new Int32Array(rig.last.stop)[0] !== 0
     assert.equal(isStopped(), false)
-    for (let number = 8; number < 16; number++) {
+    for (let number = 8; number < 12; number++) {
       rig.bundles.set(number * STRIDE, bundleOf(number, false))
       rig.segments.push(segmentOf(number * STRIDE, (number + 1) * STRIDE - SEGMENT_FOOTER_BYTES))
       await rig.look()
-      assert.equal(isStopped(), false) // the footers are missing to a GiB
+      assert.equal(isStopped(), false) // the footers are missing to 512 MiB
     }
-    rig.bundles.set(16 * STRIDE, bundleOf(16, false))
+    rig.bundles.set(12 * STRIDE, bundleOf(12, false))
     await rig.look()
     assert.equal(isStopped(), true)
     await rig.end({ kind: 'stopped' })
@@ -227,6 +228,22 @@ describe('merging in the background', () => {
     assert.notEqual(new Int32Array(ending.last.stop)[0], 0)
     await closed
     assert.deepEqual(ending.announced, [])
+  })
+
+  it('begins nothing while much comes in, and some time after that', () => {
+    const rig = new Rig(8)
+    /** @returns whether a merge may begin at the end of each second */
+    const seconds = (count: number, bytes: number): boolean[] =>
+      Array.from({ length: count }, () => {
+        rig.nowMs += 1000
+        rig.committed += bytes
+        return rig.merging.next() !== null
+      })
+    assert.deepEqual([...new Set(seconds(120, 4 * MIB))], [true])
+    assert.equal(seconds(13, 20 * MIB).at(-1), false)
+    assert.deepEqual([...new Set(seconds(120, 20 * MIB))], [false])
+    assert(!seconds(45, 4 * MIB).includes(true))
+    assert.equal(seconds(75, 4 * MIB).at(-1), true)
   })
 
   it('leaves a run for a minute that failed, and for good one that is damaged', async () => {
