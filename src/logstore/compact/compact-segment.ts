@@ -30,7 +30,7 @@ import type { Group } from './block-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { compactContent } from './compact-writer.ts'
 import { PieceCache } from './piece-cache.ts'
-import { RemovedFiles } from './removed-files.ts'
+import type { RemovedFiles } from './removed-files.ts'
 import { readSegmentRecords } from './segment-records.ts'
 import type { SegmentRecords } from './segment-records.ts'
 
@@ -68,21 +68,22 @@ const CHECK_CACHE_BYTES = 8 * 1024 * 1024
 
 /**
  * @param rest    called every now and then, so that the processor is left to others
- * @param removed of this thread
+ * @param removed of this thread; absent: files go at once
  * @throws what the file system throws
  */
 export function compactSegment(
   files: Files,
   task: CompactTask,
   rest: () => void,
-  removed: RemovedFiles = new RemovedFiles(files),
+  removed?: RemovedFiles,
 ): CompactResult {
   const { logId, base, directories } = task
   if (task.kind === 'write') return write(files, task, rest)
   makeEqual(files, task)
-  removed.freeEarlier()
+  removed?.freeEarlier()
+  const remove = removed && ((path: string) => removed.remove(path))
   for (const directory of directories) {
-    clearBesideStandIn(files, directory, logId, base, (path) => removed.remove(path))
+    clearBesideStandIn(files, directory, logId, base, remove)
     removeUnusedMerged(files, directory, logId, base)
   }
   return { kind: 'cleared' }
