@@ -8,7 +8,7 @@ import { setTimeSlice } from '../libc.ts'
 /** What has 0 gets `much`: ten times, `some`: three times as much of a core that both want. */
 const GIVES_WAY = { much: 10, some: 5 }
 /** A request goes through three threads or more, and each may have to wait until a thread that runs has had its slice. */
-const SLICE_MICROSECONDS = Number(process.env['TRILOG_SLICE'] ?? 300)
+const SLICE_MICROSECONDS = 300
 
 /** Lowers the calling thread alone. A process that was begun below stays there, because going up needs a right. */
 export function giveWay(how: keyof typeof GIVES_WAY = 'much'): void {
