@@ -2,10 +2,10 @@
  * The tokens of the records of a block, and of what they belong to: for its filter (token-filter.ts F1 to F3), and the frequent ones with the number
  * of their rows (token-counts.ts K1).
  */
-import { ProtobufView } from '../search/protobuf-view.ts'
 import type { AttributePlace } from '../search/names.ts'
 import { isAscii } from '../search/words.ts'
 import { TEXT } from './otlp-fields.ts'
+import { viewOfProtobufGroup } from './group-view.ts'
 import type { Group } from './block-writer.ts'
 import { ColumnTokens } from './column-tokens.ts'
 import type { Key } from './column-tokens.ts'
@@ -156,13 +156,8 @@ export class BlockTokens {
   }
 
   /** Null: an attribute of its resource or scope is a list or a map, in which a pair may stand, or there are too many keys. */
-  #pairsOf({ resource, scope, signal }: Group): readonly GroupPair[] | null {
-    const view = new ProtobufView()
-    const body = Buffer.concat([resource, scope])
-    const scopeStart = resource.byteLength
-    const none = { group: 0, recordStart: 0, recordEnd: 0 }
-    const place = { ...none, resourceStart: 0, resourceEnd: scopeStart, scopeStart, scopeEnd: body.byteLength }
-    view.seek(body, signal, place, 0)
+  #pairsOf(group: Group): readonly GroupPair[] | null {
+    const view = viewOfProtobufGroup(group)
     const pairs: GroupPair[] = []
     for (const part of ['resource', 'scope'] satisfies AttributePlace[]) {
       for (const [name, value] of view.attributes(part)) {

@@ -18,6 +18,7 @@ import { viewOfGroup } from './group-view.ts'
 import { FIXED32, SEVERITY, TEXT, VARINT } from './otlp-fields.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import { NO_SEVERITY, UNKNOWN_SEVERITY, severitiesOfRows } from './row-severities.ts'
+import { valuesIn } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { MATCHES, isKnown } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
@@ -128,7 +129,7 @@ function readerOfPlaces(
     const columns = [...new Set(places.flatMap((place) => (place.of === 'column' ? [place.column] : [])))]
     const readers = columns.map((column) => numbersOfColumn(texts, bundle, column, numbers, ofValue))
     // Every value of a column is passed, in rows of whatever shape it stands.
-    const passed = shapes.map((shape) => columns.map((column) => timesOf(shape, column)))
+    const passed = shapes.map((shape) => columns.map((column) => valuesIn(shape, column)))
     const chosen = places.map((place) => (place.of === 'column' ? columns.indexOf(place.column) : -1))
     const ofShapes = places.map((place) => (place.of === 'shape' ? numbers.of(place.text) : UNKNOWN_VALUE))
     const next = new Uint32Array(columns.length)
@@ -144,9 +145,6 @@ function readerOfPlaces(
     return { texts: numbers.texts, choices }
   }
 }
-
-const timesOf = ({ columns }: Shape, column: number): number =>
-  columns.reduce((sum, each) => sum + Number(each === column), 0)
 
 /** The value that is looked at. */
 const value = new ByteWriter()
