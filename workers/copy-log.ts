@@ -2,6 +2,7 @@
 import { copyLog } from '../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../src/cluster/catch-up/copy.ts'
 import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
+import { gentleFiles } from '../src/cluster/catch-up/gentle-files.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -23,7 +24,7 @@ export default async function run({ service, url, secret, ca, ...log }: CopyTask
     },
   }
   try {
-    const listing = await copyLog({ ...log, files: nodeFiles, remote })
+    const listing = await copyLog({ ...log, files: nodeFiles, checked: gentleFiles(nodeFiles), remote })
     return { bytes, listing }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error

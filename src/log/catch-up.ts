@@ -139,7 +139,7 @@ function copyFile(
     makeDurableInParent(files, directory)
     const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
     if (files.exists(temporary)) files.removeFile(temporary)
-    const to = syncedInTurns(files.create(temporary, 'small-writes'))
+    const to = syncedInTurns(files.create(temporary, 'short'))
     try {
       copyBytesOf(from, to, bytes, rest)
       to.fdatasync()

@@ -14,10 +14,10 @@ import { atOnce } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 
 /**
- * Whether what is written stays in the page cache. `small-writes`: large ones go past it, where the file system lets them; they take a tenth of the
- * processor time then, and their first reader waits for the disk.
+ * Which reads and writes go through the page cache. `short`: long ones go past it, where the file system lets them; they take a tenth of the
+ * processor time then, and whoever reads the bytes next waits for the disk.
  */
-export type PageCache = 'all-writes' | 'small-writes'
+export type PageCache = 'all' | 'short'
 
 export interface OpenFile {
   /** Writes all parts one after the other at byte `at`, completing short writes, or throws. */

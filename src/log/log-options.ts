@@ -27,7 +27,7 @@ export interface LogOptions {
   readonly reserveBytes?: number
   /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
   readonly replicaStallMs?: number
-  /** Default: 'all-writes'. */
+  /** Default: 'all'. */
   readonly pageCache?: PageCache
   /** Zeros that go before small groups: see write-ahead.ts. Default: none. */
   readonly writeAheadBytes?: number

@@ -376,7 +376,7 @@ export class Log extends LogEvents {
         shared: this.#shared.shared,
         tail,
         reserveBytes: this.#reserveBytes,
-        pageCache: this.#options.pageCache ?? 'all-writes',
+        pageCache: this.#options.pageCache ?? 'all',
         writeAheadBytes: this.#options.writeAheadBytes ?? 0,
         refusals: this.#refusalsOf(replica),
       },

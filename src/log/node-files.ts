@@ -1,10 +1,11 @@
-/** The file system of this machine behind the log's seam (files.ts). Under src/log only direct-writes.ts and direct-reads.ts touch node:fs besides. */
+/** The file system of this machine behind the log's seam (files.ts). Under src/log only direct-*.ts touch node:fs besides. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { isCached, readCached } from '../libc.ts'
 import type { ReadMemory } from '../libc.ts'
+import { DirectFile } from './direct-file.ts'
 import { DirectWrites } from './direct-writes.ts'
-import type { CachedFile, Files, OpenFile, PageCache } from './files.ts'
+import type { CachedFile, Files, OpenFile } from './files.ts'
 
 /** What one writev system call takes (IOV_MAX of Linux). */
 const PARTS_MAX = 1024
@@ -17,11 +18,16 @@ const LONG_READ_BYTES = 64 * 1024
 class NodeFile implements OpenFile {
   #descriptor: number
   #direct: DirectWrites | null
+  readonly #directReads: DirectFile | null
 
-  /** @param direct how large writes go past the page cache; null: they do not */
-  constructor(descriptor: number, direct: DirectWrites | null = null) {
+  /** @param direct how long ones go past the page cache; null: they do not */
+  constructor(
+    descriptor: number,
+    direct: { readonly writes?: DirectWrites | null; readonly reads?: DirectFile | null } = {},
+  ) {
     this.#descriptor = descriptor
-    this.#direct = direct
+    this.#direct = direct.writes ?? null
+    this.#directReads = direct.reads ?? null
   }
 
   writev(parts: readonly Uint8Array[], at: number): void {
@@ -57,7 +63,7 @@ class NodeFile implements OpenFile {
   }
 
   read(into: Uint8Array, at: number): number {
-    let filled = 0
+    let filled = this.#directReads?.read(into, at) ?? 0
     while (filled < into.byteLength) {
       const count = fs.readSync(this.#descriptor, into, filled, into.byteLength - filled, at + filled)
       if (count === 0) break
@@ -84,6 +90,7 @@ class NodeFile implements OpenFile {
     assert(descriptor !== CLOSED, 'a file is closed once')
     this.#descriptor = CLOSED
     this.#direct?.close()
+    this.#directReads?.close()
     fs.closeSync(descriptor)
   }
 }
@@ -107,13 +114,19 @@ function makeDirectory(path: string): void {
   }
 }
 
-const directFor = (path: string, cache: PageCache = 'all-writes'): DirectWrites | null =>
-  cache === 'small-writes' ? DirectWrites.open(path) : null
-
 export const nodeFiles: Files = {
-  open: (path, access, cache) =>
-    new NodeFile(fs.openSync(path, access === 'read' ? 'r' : 'r+'), directFor(path, cache)),
-  create: (path, cache) => new NodeFile(fs.openSync(path, 'wx+'), directFor(path, cache)),
+  open(path, access, cache = 'all') {
+    const descriptor = fs.openSync(path, access === 'read' ? 'r' : 'r+')
+    if (cache === 'all') return new NodeFile(descriptor)
+    return new NodeFile(
+      descriptor,
+      access === 'read' ? { reads: DirectFile.open(path) } : { writes: DirectWrites.open(path) },
+    )
+  },
+  create(path, cache = 'all') {
+    const descriptor = fs.openSync(path, 'wx+')
+    return new NodeFile(descriptor, { writes: cache === 'short' ? DirectWrites.open(path) : null })
+  },
   makeDirectory,
   list(path) {
     try {

@@ -25,7 +25,7 @@ describe('writes of which large ones go past the page cache', () => {
     fc.assert(
       fc.property(fc.array(parts, { minLength: 1, maxLength: 3 }), fc.nat(3 * 4096), (writes, start) => {
         fs.rmSync(name, { force: true })
-        const file = nodeFiles.create(name, 'small-writes')
+        const file = nodeFiles.create(name, 'short')
         let at = start
         for (const write of writes) {
           file.writev(write, at)
@@ -42,7 +42,7 @@ describe('writes of which large ones go past the page cache', () => {
   it('leave what stands around them in a file that is overwritten', () => {
     const name = path.join(temporaryDirectory(), 'file')
     fs.writeFileSync(name, Buffer.alloc(6 * MIB, 1))
-    const file = nodeFiles.open(name, 'write', 'small-writes')
+    const file = nodeFiles.open(name, 'write', 'short')
     file.writev([Buffer.alloc(3 * MIB, 2)], 100)
     file.close()
     const bytes = fs.readFileSync(name)

@@ -24,12 +24,14 @@ import type { GivenLog, ListedCheckpoint, ListedSegment, Listing } from './listi
 export interface RemoteLog {
   /** @throws StoreError */
   list(): Promise<Listing>
-  /** Verified bytes, as many as asked for or fewer. Null: the file is gone. @throws StoreError */
-  read(path: string, from: number, bytes: number): Promise<Buffer | null>
+  /** Verified bytes in the memory that is given, which they fill or not. Null: the file is gone. @throws StoreError */
+  read(path: string, from: number, into: Buffer): Promise<Buffer | null>
 }
 
 export interface CopyParts extends GivenLog {
   readonly files: Files
+  /** The same ones, as what is copied is read through to check it (C1). Default: `files`. */
+  readonly checked?: Files
   readonly remote: RemoteLog
   /** Hears how much of this round is copied. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void
@@ -62,6 +64,8 @@ export async function copyLog(parts: CopyParts): Promise<Listing> {
 class Copy {
   readonly #parts: CopyParts
   readonly #staging: string
+  /** What is read through to check it (C1). */
+  readonly #checked: Files
   /** C1: by path and length. */
   readonly #whole = new Set<string>()
   /** C4. Of this round, by path. */
@@ -72,6 +76,7 @@ class Copy {
   constructor(parts: CopyParts) {
     this.#parts = parts
     this.#staging = `${parts.directory}/${STAGING_NAME}`
+    this.#checked = parts.checked ?? parts.files
   }
 
   /** @returns bytes that were copied; null: something was dropped meanwhile, and the listing is no longer good */
@@ -102,7 +107,7 @@ class Copy {
   }
 
   async #segment(segment: ListedSegment, listing: Listing): Promise<number | null> {
-    const staged = new LogSource(this.#parts.files, { ...this.#parts, directory: this.#staging, logId: listing.logId })
+    const staged = new LogSource(this.#checked, { ...this.#parts, directory: this.#staging, logId: listing.logId })
     this.#dropOthers(segment)
     const { merged } = segment
     const mergedBytes = merged === undefined ? 0 : await this.#file(merged, () => isMergedWhole(staged, merged))
@@ -143,7 +148,7 @@ class Copy {
 
   #checkpoint(checkpoint: ListedCheckpoint): Promise<number | null> {
     const path = `${this.#staging}/${checkpoint.path}`
-    return this.#file(checkpoint, () => isWholeCheckpoint(this.#parts.files, path, checkpoint.position))
+    return this.#file(checkpoint, () => isWholeCheckpoint(this.#checked, path, checkpoint.position))
   }
 
   /** C1. @returns bytes that were copied: none if it is there already; null: the other node dropped it */
@@ -177,7 +182,7 @@ class Copy {
     const place = `${this.#staging}/${path}`
     makeDurableDirectory(files, parentOf(place))
     const isThere = files.exists(place)
-    const file = isThere ? files.open(place, 'write', 'small-writes') : files.create(place, 'small-writes')
+    const file = isThere ? files.open(place, 'write', 'short') : files.create(place, 'short')
     try {
       let at = file.size()
       if (at > bytes) {
@@ -209,6 +214,8 @@ class PiecesAhead {
   readonly #remote: RemoteLog
   readonly #path: string
   readonly #bytes: number
+  /** For the pieces that are asked for at once, in turns. */
+  #memory: Buffer[] = []
   /** By where they begin, in that order. */
   readonly #asked = new Map<number, Promise<Buffer | null>>()
   #askedEnd: number
@@ -220,10 +227,11 @@ class PiecesAhead {
     this.#askedEnd = from
   }
 
-  /** @see RemoteLog.read */
+  /** @see RemoteLog.read. What it gives is good until the next piece is asked for. */
   next(at: number): Promise<Buffer | null> {
     if (!this.#asked.has(at)) {
       this.#asked.clear() // a piece was shorter than asked for
+      this.#memory = [] // the others may still come
       this.#askedEnd = at
     }
     while (this.#asked.size < AHEAD && this.#askedEnd < this.#bytes) this.#ask()
@@ -235,7 +243,9 @@ class PiecesAhead {
   #ask(): void {
     const at = this.#askedEnd
     const bytes = Math.min(PIECE_BYTES, this.#bytes - at)
-    const piece = this.#remote.read(this.#path, at, bytes)
+    const memory = this.#memory.length < AHEAD ? Buffer.allocUnsafe(bytes) : this.#memory.shift()!
+    this.#memory.push(memory)
+    const piece = this.#remote.read(this.#path, at, memory.subarray(0, bytes))
     piece.catch(() => {}) // whoever waits for it hears of it
     this.#asked.set(at, piece)
     this.#askedEnd += bytes

@@ -18,6 +18,7 @@ export interface RemoteAccess {
 interface Reply {
   readonly status: number
   readonly checksum: string
+  /** In memory that was given for it, if it fits. */
   readonly body: Buffer
 }
 
@@ -52,7 +53,7 @@ export class RemoteNode {
   logOf(service: string): RemoteLog {
     return {
       list: async () => json(await this.#ask('GET', `/v1/logs/${service}`)) as Listing, // verified with what is copied by it
-      read: (path, from, bytes) => this.#read(service, path, from, bytes),
+      read: (path, from, into) => this.#read(service, path, from, into),
     }
   }
 
@@ -60,21 +61,21 @@ export class RemoteNode {
     this.#agent.destroy()
   }
 
-  async #read(service: string, path: string, from: number, bytes: number): Promise<Buffer | null> {
-    const query = new URLSearchParams({ path, from: String(from), bytes: String(bytes) })
+  async #read(service: string, path: string, from: number, into: Buffer): Promise<Buffer | null> {
+    const query = new URLSearchParams({ path, from: String(from), bytes: String(into.byteLength) })
     for (let attempt = 1; ; attempt += 1) {
-      const { status, checksum, body } = await this.#ask('GET', `/v1/logs/${service}/piece?${query.toString()}`)
+      const { status, checksum, body } = await this.#ask('GET', `/v1/logs/${service}/piece?${query.toString()}`, into)
       if (status === GONE) return null
       if (checksum === checksumOf(body)) return body
       if (attempt === TRIES) throw unavailable(`${this.#access.url}: pieces arrive damaged`)
     }
   }
 
-  async #ask(method: 'GET' | 'POST', path: string): Promise<Reply> {
+  async #ask(method: 'GET' | 'POST', path: string, into?: Buffer): Promise<Reply> {
     const { url, secret } = this.#access
     let reply: Reply
     try {
-      reply = await this.#send(method, path)
+      reply = await this.#send(method, path, into)
     } catch (error) {
       throw unavailable(`${url}: ${messageOf(error)}`)
     }
@@ -88,7 +89,7 @@ export class RemoteNode {
     throw unavailable(`${url}: ${problemIn(reply).replaceAll(secret, '…')}`)
   }
 
-  #send(method: string, path: string): Promise<Reply> {
+  #send(method: string, path: string, into: Buffer = NO_MEMORY): Promise<Reply> {
     const { url, secret } = this.#access
     return new Promise((resolve, reject) => {
       const send = url.startsWith('https:') ? requestHttps : requestHttp
@@ -96,14 +97,14 @@ export class RemoteNode {
         url + path,
         { method, agent: this.#agent, headers: { authorization: `Bearer ${secret}` }, timeout: SECONDS_MAX * 1000 },
         (response) => {
-          const pieces: Buffer[] = []
-          response.on('data', (piece: Buffer) => pieces.push(piece))
+          const body = new Body(into)
+          response.on('data', (piece: Buffer) => body.add(piece))
           response.on('error', reject)
           response.on('end', () =>
             resolve({
               status: response.statusCode ?? 0,
               checksum: String(response.headers[CHECKSUM_HEADER] ?? ''),
-              body: Buffer.concat(pieces),
+              body: body.whole(),
             }),
           )
         },
@@ -114,6 +115,31 @@ export class RemoteNode {
     })
   }
 }
+
+/** Collects a body in memory that stays with the caller: new memory for each piece costs as much as all else that is done with it. */
+class Body {
+  readonly #memory: Buffer
+  /** What the memory does not hold. */
+  readonly #rest: Buffer[] = []
+  #filled = 0
+
+  constructor(memory: Buffer) {
+    this.#memory = memory
+  }
+
+  add(piece: Buffer): void {
+    const fits = this.#rest.length === 0 && this.#filled + piece.byteLength <= this.#memory.byteLength
+    if (fits) this.#filled += piece.copy(this.#memory, this.#filled)
+    else this.#rest.push(piece)
+  }
+
+  whole(): Buffer {
+    const inMemory = this.#memory.subarray(0, this.#filled)
+    return this.#rest.length === 0 ? inMemory : Buffer.concat([inMemory, ...this.#rest])
+  }
+}
+
+const NO_MEMORY = Buffer.alloc(0)
 
 function json({ body }: Reply): unknown {
   try {

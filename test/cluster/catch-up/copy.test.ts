@@ -18,7 +18,7 @@ import { World, appended, openWriter } from '../../support/log-harness.ts'
 import { MovingStore, livelyFiles, recovered } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
-import { LOG, copied, partsOf } from './copying.ts'
+import { LOG, copied, partsOf, readerOf } from './copying.ts'
 
 /** Of a copy that finds nothing to take. */
 const TRIES_MAX = 5
@@ -47,14 +47,15 @@ function anchorOf({ log, world: { files } }: MovingStore): Anchor {
 
 function remoteOf(store: MovingStore, happens: () => void = () => {}): RemoteLog {
   const files = livelyFiles(store.world.files, happens)
+  const read = readerOf(files, PIECE_BYTES)
   return {
     async list() {
       happens()
       return listLog(files, LOG, anchorOf(store))
     },
-    async read(path, from, bytes) {
+    async read(path, from, into) {
       happens()
-      return readPiece({ files, directory: '/data' }, { path, from, bytes: Math.min(bytes, PIECE_BYTES) })
+      return read(path, from, into)
     },
   }
 }
@@ -92,8 +93,8 @@ describe('a copy of the log of another node', () => {
           rounds += 1
           return remote.list()
         },
-        async read(path, from, bytes) {
-          const piece = await remote.read(path, from, bytes)
+        async read(path, from, into) {
+          const piece = await remote.read(path, from, into)
           read += piece?.byteLength ?? 0
           return piece
         },
@@ -181,10 +182,10 @@ describe('a copy of the log of another node', () => {
     let left = 3
     const cut: RemoteLog = {
       list: () => remote.list(),
-      async read(path, from, bytes) {
+      async read(path, from, into) {
         if (left === 0) throw new StoreError('unavailable', 'cut', 'the line is cut')
         left -= 1
-        return remote.read(path, from, bytes)
+        return remote.read(path, from, into)
       },
     }
     await assert.rejects(copyLog({ ...LOG, files: world.files, remote: cut }), { code: 'cut' })
@@ -194,9 +195,9 @@ describe('a copy of the log of another node', () => {
       files: world.files,
       remote: {
         list: () => remote.list(),
-        read(path, from, bytes) {
+        read(path, from, into) {
           asked.push(`${path} ${from}`)
-          return remote.read(path, from, bytes)
+          return remote.read(path, from, into)
         },
       },
     })
@@ -220,12 +221,13 @@ describe('a copy of the log of another node', () => {
             const long = { ...last, file: { ...last.file, bytes: 3 << 20 } }
             return { ...listing, segments: [long] }
           },
-          async read(_path, from, bytes) {
+          async read(_path, from, into) {
+            const bytes = into.byteLength
             events.push(`${from / bytes}`)
             if (events.length === 2) begun.resolve()
             await begun.promise
             if (from / bytes === 2) throw new StoreError('unavailable', 'cut', 'the line is cut')
-            return Buffer.alloc(bytes)
+            return into.fill(0)
           },
         },
         onProgress: ({ done }) => events.push(`wrote ${done >> 20}`),
@@ -240,8 +242,8 @@ describe('a copy of the log of another node', () => {
     const remote = remoteOf(store)
     const wrong = (times: number): RemoteLog => ({
       list: () => remote.list(),
-      async read(path, from, bytes) {
-        const piece = await remote.read(path, from, bytes)
+      async read(path, from, into) {
+        const piece = await remote.read(path, from, into)
         if (from > 0 || !path.endsWith(RECORDS_NAME) || times === 0) return piece
         times -= 1
         const bad = Buffer.from(piece!)

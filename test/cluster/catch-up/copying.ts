@@ -1,6 +1,7 @@
 /** Copies of a log on simulated files, as a node makes them. */
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
+import { readPiece } from '../../../src/cluster/catch-up/listing.ts'
 import type { Listing } from '../../../src/cluster/catch-up/listing.ts'
 import { writeAnchor } from '../../../src/cluster/lane/anchor-file.ts'
 import { StoreError } from '../../../src/errors.ts'
@@ -20,3 +21,12 @@ export async function copied(files: Files, remote: RemoteLog, triesMax: number):
     }
   }
 }
+
+/** Reads as the node that has the log gives its pieces, no longer than these. */
+export const readerOf =
+  (files: Files, bytesMax: number): RemoteLog['read'] =>
+  async (path, from, into) => {
+    const bytes = Math.min(into.byteLength, bytesMax)
+    const piece = await readPiece({ files, directory: LOG.directory }, { path, from, bytes })
+    return piece && into.subarray(0, piece.copy(into))
+  }

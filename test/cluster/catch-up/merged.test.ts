@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { commitCopy, finishCopy } from '../../../src/cluster/catch-up/commit.ts'
 import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
-import { listLog, readPiece } from '../../../src/cluster/catch-up/listing.ts'
+import { listLog } from '../../../src/cluster/catch-up/listing.ts'
 import { STREAM_BEGIN } from '../../../src/cluster/history.ts'
 import type { Anchor } from '../../../src/cluster/history.ts'
 import { mergedName } from '../../../src/log/merged.ts'
@@ -17,7 +17,7 @@ import { merge, moveOut, writeMerged } from '../../support/merged-files.ts'
 import { MovingStore, livelyFiles } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
-import { LOG, copied, partsOf } from './copying.ts'
+import { LOG, copied, partsOf, readerOf } from './copying.ts'
 
 /** Of a copy that finds nothing to take. */
 const TRIES_MAX = 20
@@ -41,8 +41,7 @@ function remoteOf(store: MovingStore, anchor: Anchor, happens: () => void): Remo
   const files = livelyFiles(store.world.files, happens)
   return {
     list: async () => listLog(files, LOG, anchor),
-    read: async (path, from, bytes) =>
-      readPiece({ files, directory: '/data' }, { path, from, bytes: Math.min(bytes, 1000) }),
+    read: readerOf(files, 1000),
   }
 }
 
