@@ -8,7 +8,7 @@ import fs from 'node:fs'
 import { alignedMemory } from '../libc.ts'
 
 /** What every file system aligns to, or to less. */
-const BLOCK_BYTES = 4096
+export const BLOCK_BYTES = 4096
 /** Shorter reads cost less through the page cache. */
 const LONG_BYTES = 128 << 10
 const PIECE_BYTES = 256 << 10

@@ -10,10 +10,9 @@
  */
 import fs from 'node:fs'
 import { alignedMemory, isCached } from '../libc.ts'
+import { BLOCK_BYTES } from './direct-file.ts'
 import { errorCode } from './files.ts'
 
-/** What every file system aligns to, or to less. */
-const BLOCK_BYTES = 4096
 const MEMORY_BYTES = 5 << 20
 /** Q2. Longer ones are not faster. */
 const READ_BYTES_MAX = (1 << 20) + 4 * BLOCK_BYTES

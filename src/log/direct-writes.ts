@@ -14,10 +14,9 @@
 import fs from 'node:fs'
 import { copyBytes } from '../../native-free-codecs/copy-bytes.ts'
 import { alignedMemory } from '../libc.ts'
+import { BLOCK_BYTES } from './direct-file.ts'
 import { errorCode } from './files.ts'
 
-/** What every file system aligns to, or to less. */
-const BLOCK_BYTES = 4096
 /** Smaller writes cost less through the page cache, and are read again sooner. */
 const DIRECT_BYTES_MIN = 1 << 20
 const PIECE_BYTES = 1 << 20
