@@ -40,6 +40,7 @@ const PURE_BUILTINS = new Set(['node:assert/strict', 'node:buffer', 'node:crypto
 const MAY_TOUCH_FILES = [
   'src/log/node-files.ts', // the seam itself
   'src/log/direct-writes.ts', // a part of it
+  'src/log/direct-file.ts', // likewise
   'src/log/direct-reads.ts', // for reader threads, asynchronously, beside the seam
   'src/log/prepare-file.ts', // writes ahead for the journal, asynchronously, beside the seam
   'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of

@@ -1,17 +1,19 @@
 /**
- * The files of a copy, as it reads them through to check them: past the page cache, in short steps with a rest after each, so that what answers clients on
+ * The files of a copy, as it reads them through to check them: past the page cache, in short steps with a rest after each, as long as the step took, so that what answers clients on
  * this machine hardly has to wait for a core or for the disk.
  */
-import { performance } from 'node:perf_hooks'
 import type { Files } from '../../log/files.ts'
+
+interface GentleParts {
+  readonly nowMs: () => number
+  /** Blocks the thread for so long. */
+  readonly waitMs: (forMs: number) => void
+}
 
 const STEP_BYTES = 256 << 10
 
-/**
- * @param files whose methods need no `this`
- * @param rest  waits for as long, in milliseconds, as the step before it took
- */
-export function gentleFiles(files: Files, rest: (tookMs: number) => void = sleep): Files {
+/** @param files whose methods need no `this` */
+export function gentleFiles(files: Files, { nowMs, waitMs }: GentleParts): Files {
   return {
     ...files,
     open(path, access) {
@@ -27,11 +29,11 @@ export function gentleFiles(files: Files, rest: (tookMs: number) => void = sleep
           let filled = 0
           while (filled < into.byteLength) {
             const step = into.subarray(filled, filled + STEP_BYTES)
-            const beganMs = performance.now()
+            const beganMs = nowMs()
             const count = file.read(step, at + filled)
             filled += count
             if (count < step.byteLength) break
-            if (count === STEP_BYTES) rest(performance.now() - beganMs)
+            if (count === STEP_BYTES) waitMs(nowMs() - beganMs)
           }
           return filled
         },
@@ -39,7 +41,3 @@ export function gentleFiles(files: Files, rest: (tookMs: number) => void = sleep
     },
   }
 }
-
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
-
-const sleep = (tookMs: number): void => void Atomics.wait(sleeper, 0, 0, tookMs)
