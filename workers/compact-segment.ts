@@ -1,12 +1,13 @@
 /**
- * Compacts segments, merges bundles, and takes from them what has expired: gives way to ingest, and rests half as long as it works unless it is late;
+ * Compacts segments, mends and merges bundles, and takes from them what has expired: gives way to ingest, and rests half as long as it works unless it is late;
  * but for what is urgent.
  */
 import { performance } from 'node:perf_hooks'
 import { giveBackFreed } from '../src/libc.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
+import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/background.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
-import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/compactor.ts'
+import { mendBundle } from '../src/logstore/compact/mend-bundle.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
 import { RemovedFiles } from '../src/logstore/compact/removed-files.ts'
 import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
@@ -51,5 +52,6 @@ function runJob(job: BackgroundJob): BackgroundResult {
     if (Atomics.load(isLate, 0) === 0) rest()
     else startMs = performance.now()
   }
+  if (job.kind === 'mend') return mendBundle(nodeFiles, job, restUnlessLate)
   return compactSegment(nodeFiles, job, restUnlessLate, removed)
 }

@@ -2,48 +2,24 @@
  * Copies merged files (merged.ts) from one directory of a log to another, so that a moved stand-in never stands there without one (G1), and removes those
  * that are of no use.
  *
- * K1  a file gets its name when it was read back whole, and is durable
+ * K1  a file gets its name when it was read back whole, and is durable (`copyStandIn`)
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
  * K3  a file goes only when none of its segments has moved, durably
  */
-import { parentOf, publishInSteps } from './files.ts'
-import type { Files, OpenFile } from './files.ts'
+import { parentOf } from './files.ts'
+import type { Files } from './files.ts'
 import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedIn, mergedName } from './merged.ts'
 import type { MergedRange } from './merged.ts'
 import { segmentBaseOf, segmentName } from './segment-format.ts'
-import { isStandInWhole, readStandIn } from './stand-in.ts'
+import { copyStandIn } from './stand-in.ts'
 import type { Steps } from '../steps.ts'
-
-const PIECE_BYTES = 1 << 20
 
 /** @param from the segments' directory that has the file; in the other one its segment has a directory @throws what the file system throws; Error when K1 or K2 does not hold */
 export function* copyMerged(files: Files, logId: number, range: MergedRange, from: string, to: string): Steps<void> {
   const name = mergedName(range.end)
-  const target = `${to}/${segmentName(range.base)}`
   if (overlapsOther(files, to, range)) throw new Error(`${name} would overlap another merged file of ${to}`) // K2
-  const source = files.open(`${from}/${segmentName(range.base)}/${name}`, 'read')
-  const total = source.size()
-  const write = function* (file: OpenFile): Steps<void> {
-    const piece = Buffer.allocUnsafe(PIECE_BYTES)
-    for (let at = 0; ;) {
-      const have = source.read(piece, at)
-      if (have === 0) return
-      file.writev([piece.subarray(0, have)], at)
-      at += have
-      yield { phase: 'copying a merged bundle', done: at, total, unit: 'bytes' }
-    }
-  }
-  const check = (path: string): void => {
-    const temporary = path.slice(target.length + 1)
-    const written = readStandIn(files, target, logId, range.base, temporary)
-    const isWhole = written?.end === range.end && isStandInWhole(files, target, written, temporary)
-    if (!isWhole) throw new Error(`${name} does not read back`) // K1
-  }
-  try {
-    yield* publishInSteps(files, target, name, write, check)
-  } finally {
-    source.close()
-  }
+  const directory = segmentName(range.base)
+  yield* copyStandIn(files, logId, range, name, `${from}/${directory}`, `${to}/${directory}`)
 }
 
 /** Whether a merged file over the range would overlap another one of the directory, which neither encloses it nor lies in it. */

@@ -24,16 +24,18 @@
  */
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
 import { crcOf } from './crc-of.ts'
-import { piecesOf, publishFile, withOpenFile } from './files.ts'
-import type { Files } from './files.ts'
+import { piecesOf, publishFile, publishInSteps, withOpenFile } from './files.ts'
+import type { Files, OpenFile } from './files.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { MERGED_PREFIX } from './segment-format.ts'
 import type { SegmentFooter } from './segment-format.ts'
+import type { Steps } from '../steps.ts'
 
 export const STAND_IN_NAME = 'compact.bin'
 export const STAND_IN_HEADER_BYTES = 64
 
 const STAND_IN_VERSION = 1
+const PIECE_BYTES = 1 << 20
 const MAGIC = Buffer.from('TLSTANDN')
 const CRC_AT = 60
 
@@ -127,6 +129,44 @@ export function publishStandIn(
   check?: (path: string) => void,
 ): void {
   publishFile(files, segmentDirectory, STAND_IN_NAME, parts, check)
+}
+
+/**
+ * Copies a stand-in, or a file like it, from one directory of its segment to another, in place of what has its name there. It was read back before (T1).
+ *
+ * @throws what the file system throws; Error when it does not read back, and then what was there is as it was
+ */
+export function* copyStandIn(
+  files: Files,
+  logId: number,
+  { base, end }: Pick<StandIn, 'base' | 'end'>,
+  name: string,
+  from: string,
+  to: string,
+): Steps<void> {
+  const source = files.open(`${from}/${name}`, 'read')
+  const total = source.size()
+  const write = function* (file: OpenFile): Steps<void> {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES)
+    for (let at = 0; ;) {
+      const have = source.read(piece, at)
+      if (have === 0) return
+      file.writev([piece.subarray(0, have)], at)
+      at += have
+      yield { phase: 'copying a compacted bundle', done: at, total, unit: 'bytes' }
+    }
+  }
+  const check = (path: string): void => {
+    const temporary = path.slice(to.length + 1)
+    const written = readStandIn(files, to, logId, base, temporary)
+    const isWhole = written?.end === end && isStandInWhole(files, to, written, temporary)
+    if (!isWhole) throw new Error(`${name} does not read back`)
+  }
+  try {
+    yield* publishInSteps(files, to, name, write, check)
+  } finally {
+    source.close()
+  }
 }
 
 /**

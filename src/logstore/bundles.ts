@@ -18,7 +18,7 @@ export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
 export interface Bundles {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
-  /** The sidecar is built again, the frame is quarantined. */
+  /** The sidecar is built again, the compacted bundle mended (compact/mender.ts), the frame quarantined. */
   readonly repair: (incident: QueryIncident) => void
 }
 
@@ -39,7 +39,10 @@ export async function openBundles(
     sidecars,
     repair(incident) {
       if (incident.kind === 'index') return sidecars.rebuild(incident.base)
-      if (incident.kind === 'stand-in') return onStandInDamaged(incident.base)
+      if (incident.kind === 'stand-in') {
+        registry.noteDamaged(incident.base)
+        return onStandInDamaged(incident.base)
+      }
       const { base, position } = incident
       const segment = log.segments.find((each) => each.base === base)
       if (segment) log.reportDamage(segment, { from: position, to: position + 8, reason: 'found by a query' })

@@ -186,7 +186,7 @@ interface IngestSide {
 
 async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
   const { config, running, policies, logger, clock, readErrors } = context
-  const { log, arena, indexes, registry, sidecars } = storage
+  const { log, arena, indexes, registry, sidecars, repair } = storage
   const gateway = GatewayBudget.create()
   const datasets = DatasetCounts.create(context.metricsSeriesMax)
   const counters = new IngestCounters()
@@ -233,7 +233,12 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
       onBundleUnreadable: (base, code) => {
-        if (code === 'bundle_index_corrupt' && registry.isCompacted(base)) return // its sidecar went before the lane heard why
+        if (registry.isCompacted(base)) {
+          // Else its sidecar went before the lane heard why.
+          if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })
+          if (code === 'bundle_read_failed') readErrors.note(`bundle ${segmentName(base)}`)
+          return
+        }
         logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
         if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
         sidecars.rebuild(base)

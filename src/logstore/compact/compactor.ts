@@ -11,7 +11,7 @@
  *     it takes its share of a core, until it is late no longer. So what is not compacted, which searches have to read, does not grow as long as the
  *     load lasts. A thread that has given way cannot take it back before its job is done, so it gives way to no query: beside searches on a full
  *     machine it would stand still for as long as they come, however late it is
- * J5  when nothing waits, expired records are taken from bundles (trimmer.ts), then bundles are merged (merger.ts): neither is urgent
+ * J5  damaged bundles are mended first (mender.ts). When nothing waits, expired records are taken from bundles (trimmer.ts), then bundles are merged (merger.ts): neither is urgent
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -21,14 +21,14 @@ import type { JobPool } from '../../pipeline/jobs.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { Sidecars } from '../index/sidecars.ts'
-import type { CompactJob, CompactResult } from './compact-segment.ts'
+import type { BackgroundJob, BackgroundResult } from './background.ts'
+import type { CompactJob } from './compact-segment.ts'
+import { Mender } from './mender.ts'
 import type { Bundle } from '../index/manifest.ts'
-import type { MergeResult } from './merge-bundles.ts'
 import { Merger } from './merger.ts'
-import type { MergeJob, MergerParts } from './merger.ts'
-import type { TrimResult } from './trim-bundle.ts'
+import type { MergerParts } from './merger.ts'
 import { Trimmer } from './trimmer.ts'
-import type { TrimJob, TrimmerParts } from './trimmer.ts'
+import type { TrimmerParts } from './trimmer.ts'
 
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
@@ -43,9 +43,6 @@ const CLOSE_WITHIN_MS = 2000
 const IDLE_MS = 30_000
 const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 
-/** What the thread does. */
-export type BackgroundJob = CompactJob | MergeJob | TrimJob
-export type BackgroundResult = CompactResult | MergeResult | TrimResult
 type Jobs = Pick<JobPool<BackgroundJob, BackgroundResult>, 'run' | 'close'>
 
 export interface CompactorParts {
@@ -69,6 +66,7 @@ export interface CompactorParts {
 
 type BackgroundTask =
   | { readonly kind: 'compact' | 'clear'; readonly segment: SegmentInfo }
+  | { readonly kind: 'mend'; readonly bundle: Bundle }
   | { readonly kind: 'settle'; readonly bundle: Bundle }
   | { readonly kind: 'merge'; readonly plan: NonNullable<ReturnType<Merger['next']>> }
   | { readonly kind: 'trim'; readonly plan: NonNullable<ReturnType<Trimmer['next']>> }
@@ -76,6 +74,7 @@ type BackgroundTask =
 export class Compactor {
   readonly #parts: CompactorParts
   readonly #merger: Merger
+  readonly #mender: Mender
   readonly trimmer: Trimmer
   readonly #stopLooking: () => void
   /** By base: when it may be tried again; Infinity: not in this life. */
@@ -105,6 +104,11 @@ export class Compactor {
       limits: mergesWithin ?? KEEP_ALL,
       segmentsDirectories: () => this.#segmentsDirectories(),
       onMerged: onCompacted,
+    })
+    this.#mender = new Mender({
+      ...parts,
+      segmentsDirectories: () => this.#segmentsDirectories(),
+      onMended: onCompacted,
     })
     this.trimmer = new Trimmer({
       ...parts,
@@ -173,6 +177,8 @@ export class Compactor {
   #nextTask(): BackgroundTask | null {
     const { clock, log, sidecars } = this.#parts
     if (log.state.kind !== 'ok' && log.state.kind !== 'degraded') return null // J3
+    const damaged = this.#mender.next()
+    if (damaged !== null) return { kind: 'mend', bundle: damaged }
     const unclean = this.#unclean.shift()
     if (unclean?.isMerged === true) return { kind: 'settle', bundle: unclean }
     const nowMs = clock.nowMs()
@@ -214,6 +220,7 @@ export class Compactor {
     try {
       if (task.kind === 'trim') await this.trimmer.run(jobs, task.plan)
       else if (task.kind === 'merge') await this.#merger.run(jobs, task.plan)
+      else if (task.kind === 'mend') await this.#mender.run(jobs, task.bundle, this.#pace)
       else if (task.kind === 'settle') await this.#merger.settle(jobs, task.bundle)
       else await this.#runCompaction(jobs, task.kind, task.segment)
       this.#workedAtMs = this.#parts.clock.nowMs()

@@ -18,10 +18,9 @@ import type { BundlePlace } from '../index/catalog.ts'
 import type { Bundle } from '../index/manifest.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { RetentionLimits } from '../limits.ts'
-import type { CompactResult } from './compact-segment.ts'
-import type { MergeResult, MergeTask } from './merge-bundles.ts'
+import type { BackgroundResult, MergeJob } from './background.ts'
+import type { MergeTask } from './merge-bundles.ts'
 import { nextRun } from './merge-plan.ts'
-import type { TrimResult } from './trim-bundle.ts'
 
 const RETRY_MS = 60_000
 /** Some ten times as long as a merge takes. */
@@ -32,13 +31,8 @@ const QUIET_MS = 60_000
 const RUNS = 0
 const STOPS = 1
 
-export interface MergeJob extends MergeTask {
-  /** One word: not 0 when the merge is to stop. */
-  readonly stop: SharedArrayBuffer
-}
-
 interface MergeJobs {
-  run(job: MergeJob): Promise<MergeResult | CompactResult | TrimResult>
+  run(job: MergeJob): Promise<BackgroundResult>
 }
 
 export interface MergerParts {

@@ -18,10 +18,9 @@ import type { BundlePlace } from '../index/catalog.ts'
 import type { Bundle } from '../index/manifest.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import { IDEMPOTENCY_SECONDS } from '../limits.ts'
-import type { CompactResult } from './compact-segment.ts'
-import type { MergeResult, MergeTask } from './merge-bundles.ts'
+import type { BackgroundResult, MergeJob, TrimJob } from './background.ts'
 import type { RetentionByTenant } from './trim-due.ts'
-import type { TrimResult, TrimTask, Trimmed } from './trim-bundle.ts'
+import type { TrimTask, Trimmed } from './trim-bundle.ts'
 
 const RETRY_MS = 60_000
 /** The log has this room at least: a bundle is a fifth of its segment, or less. */
@@ -30,15 +29,8 @@ const RUNS = 0
 const STOPS = 1
 const NEVER = 1n << 64n
 
-export interface TrimJob extends TrimTask {
-  /** One word: not 0 when the work is to stop. */
-  readonly stop: SharedArrayBuffer
-}
-
-type SettleJob = MergeTask & { readonly stop: SharedArrayBuffer }
-
 interface TrimJobs {
-  run(job: TrimJob | SettleJob): Promise<TrimResult | MergeResult | CompactResult>
+  run(job: TrimJob | MergeJob): Promise<BackgroundResult>
 }
 
 /** What the policy says; a new one has another generation. */

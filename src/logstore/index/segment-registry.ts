@@ -34,6 +34,8 @@ export class SegmentRegistry {
   /** Not indexed any more, but held by queries. */
   readonly #retired = new Set<Indexed>()
   readonly #bundles = new Map<Position, Bundle>()
+  /** Of compacted bundles whose file turned out to be damaged. */
+  readonly #damaged = new Set<Position>()
   /** Numbers of the snapshots that queries hold, in the order in which they were taken. */
   readonly #held = new Set<number>()
   #snapshots = 0
@@ -89,6 +91,21 @@ export class SegmentRegistry {
   isCompacted(base: Position): boolean {
     const isOver = (bundle: Bundle): boolean => bundle.base <= base && base < bundle.end
     return [...this.#bundles.values()].some((bundle) => bundle.isCompacted === true && isOver(bundle))
+  }
+
+  /** What is read of the compacted bundle is damaged. */
+  noteDamaged(base: Position): void {
+    this.#damaged.add(base)
+  }
+
+  /** A compacted bundle that was noted so since the last call. Null: there is none. */
+  takeDamaged(): Bundle | null {
+    for (const base of this.#damaged) {
+      this.#damaged.delete(base)
+      const bundle = this.#bundles.get(base)
+      if (bundle?.isCompacted === true) return bundle
+    }
+    return null
   }
 
   drop(base: Position): void {

@@ -48,6 +48,7 @@ class Rig {
       roomFor: () => Infinity,
     }
     const registry = {
+      takeDamaged: () => null,
       get bundles() {
         return bundles()
       },

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { SEGMENT_FOOTER_BYTES } from '../../../src/log/segment-format.ts'
 import { Compactor } from '../../../src/logstore/compact/compactor.ts'
-import type { BackgroundJob, BackgroundResult, CompactorParts } from '../../../src/logstore/compact/compactor.ts'
-import type { MergeJob } from '../../../src/logstore/compact/merger.ts'
+import type { BackgroundJob, BackgroundResult, MergeJob } from '../../../src/logstore/compact/background.ts'
+import type { CompactorParts } from '../../../src/logstore/compact/compactor.ts'
 import type { BundlePlace } from '../../../src/logstore/index/catalog.ts'
 import type { Bundle } from '../../../src/logstore/index/manifest.ts'
 import { turn } from '../../support/turn.ts'
@@ -54,6 +54,7 @@ class Rig {
     Object.defineProperty(log, 'segments', { get: () => this.segments ?? segments })
     Object.defineProperty(log, 'committed', { get: () => this.committed })
     const registry = {
+      takeDamaged: () => null,
       publish: (bundle: Bundle) => {
         for (const base of this.bundles.keys()) if (base >= bundle.base && base < bundle.end) this.bundles.delete(base)
         this.bundles.set(bundle.base, bundle)
