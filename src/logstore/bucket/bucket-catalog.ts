@@ -7,7 +7,9 @@
  * C2  a manifest is read once, as long as its ETag is the same; a look at a bucket of which nothing changed is its listing alone
  * C5  a segment that has moved (src/log/merged.ts) is read from the merged file over it, once that is there, or from its other files as long as they
  *     are. Until then it counts with what its stand-in says, and queries of it fail: an answer without its records would look whole
- * C6  bundles that a merged file over a moved segment encloses do not count beside it, whatever is left of them. Merged files count for nothing else
+ * C6  bundles that a merged file over a moved segment encloses do not count beside it, whatever is left of them. Merged files count for nothing else but C7
+ * C7  a segment of which nothing is whole and the stand-in is on its way is read from the merged file over it: a merged bundle that was written again without
+ *     expired records goes back to a stand-in for each segment
  * C3  bundles of two logs cannot be told apart by position: then there is no catalog
  */
 import { MANIFEST_NAME, decodeManifest } from '../../log/sidecar.ts'
@@ -51,7 +53,8 @@ interface KnownSegment {
   readonly base: number
   /** What counts of the segment itself; null: nothing. */
   readonly bundle: KnownBundle | null
-  readonly hasMoved: boolean
+  /** A merged file over it counts: it has moved, or C7. */
+  readonly readsMerged: boolean
   /** Those that begin with this segment. */
   readonly merged: readonly KnownBundle[]
 }
@@ -138,7 +141,8 @@ export class BucketCatalog {
       if (read !== null && read.bundle.end === end) merged.push({ ...read, bundle: { ...read.bundle, isMerged: true } })
     }
     const replaced = moved === null ? this.#replacedOf(base, objects) : moved // C4, C5
-    return { base, bundle: own ?? replaced, hasMoved: moved !== null, merged }
+    const isOnItsWay = own === null && objects.has(STAND_IN_NAME) // C7
+    return { base, bundle: own ?? replaced, readsMerged: moved !== null || isOnItsWay, merged }
   }
 
   /** C4 */
@@ -263,7 +267,7 @@ function segmentsOf(listed: readonly ListedObject[], prefix: string): Map<number
 
 /** C5, C6 */
 function chosenOf(segments: readonly KnownSegment[]): readonly KnownBundle[] {
-  const moved = segments.filter(({ hasMoved }) => hasMoved).map(({ base }) => base)
+  const moved = segments.filter(({ readsMerged }) => readsMerged).map(({ base }) => base)
   const ranges = segments.flatMap(({ merged }) => merged.map((known) => ({ ...known.bundle, known })))
   const chosen = chosenMerged(
     moved.toSorted((a, b) => a - b),

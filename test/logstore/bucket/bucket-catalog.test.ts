@@ -311,6 +311,25 @@ describe('the catalog of a bucket', () => {
     }
   })
 
+  it('reads from the merged file what is on its way in a form of its own', async () => {
+    store.compact()
+    assert(store.merge(0, 3))
+    bucket.objects.clear()
+    bucket.copy(store)
+    const merged = store.bundles()
+    assert.deepEqual((await catalog.refresh(NEVER)).bundles, merged)
+    assert.equal(trimIn(store, 0, { orders: 9 }), 'trimmed')
+    const arriving = [...filesOf(store)]
+    for (const size of [200, Infinity]) {
+      for (const [key, bytes] of arriving) {
+        for (const looked of [catalog, new BucketCatalog(bucket, '')])
+          assert.deepEqual((await looked.refresh(NEVER)).bundles, merged, `${key} of ${size} bytes`)
+        bucket.put(key, bytes.subarray(0, size))
+      }
+    }
+    assert.deepEqual((await catalog.refresh(NEVER)).bundles, store.bundles())
+  })
+
   it('is of one prefix only', async () => {
     bucket.copy(store, 'logs/acme/')
     const other = new BucketCatalog(bucket, 'logs/acme/')
