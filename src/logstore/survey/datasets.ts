@@ -153,7 +153,7 @@ const holdingOf = ({ partition, facts }: PartitionSummary): Holding => ({
 const hasExpired = ({ expired }: QueryPlan, { dataset, partition }: PartitionSummary): boolean =>
   timesOfPartition(partition).from < (expired.get(dataset) ?? 0n)
 
-/** Leaves out what has expired, and the records of damaged frames. How many bytes were theirs is unknown, so the bytes of all records stay. */
+/** Leaves out what has expired, and the records of damaged frames. Of which bytes and signals the others are is unknown, so those of all records stay. */
 function visiblePart(
   reader: SegmentReader,
   source: BundleSource,
