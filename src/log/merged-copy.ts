@@ -4,11 +4,11 @@
  *
  * K1  a file gets its name when it was read back whole, and is durable (`copyStandIn`)
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
- * K3  a file goes only when none of its segments has moved, durably
+ * K3  a file goes only when each of its segments has a form of its own, durably
  */
 import { parentOf } from './files.ts'
 import type { Files } from './files.ts'
-import { MERGED_POSITIONS_MAX, hasMoved, mergedEndOf, mergedIn, mergedName } from './merged.ts'
+import { MERGED_POSITIONS_MAX, mergedEndOf, mergedIn, mergedName, needsMerged } from './merged.ts'
 import type { MergedRange } from './merged.ts'
 import { segmentBaseOf, segmentName } from './segment-format.ts'
 import { copyStandIn } from './stand-in.ts'
@@ -47,7 +47,7 @@ export function mergedNear(
   })
 }
 
-/** K3. In the directory of a segment: merged files into which nothing has moved yet, or nothing is moved any more. */
+/** K3. In the directory of a segment: merged files into which nothing has moved yet, or nothing is moved any more, unless they are needed. */
 export function removeUnusedMerged(files: Files, segmentDirectory: string, logId: number, base: number): void {
   const segmentsDirectory = parentOf(segmentDirectory)
   for (const { end } of mergedIn(files, segmentDirectory, logId, base)) {
@@ -55,7 +55,7 @@ export function removeUnusedMerged(files: Files, segmentDirectory: string, logId
       const its = segmentBaseOf(name)
       return its !== null && its >= base && its < end ? [{ its, directory: `${segmentsDirectory}/${name}` }] : []
     })
-    if (directories.some(({ its, directory }) => hasMoved(files, directory, logId, its))) continue
+    if (directories.some(({ its, directory }) => needsMerged(files, directory, logId, its))) continue
     for (const { directory } of directories) files.syncDirectory(directory) // a process that died may have renamed, and no more
     files.removeFile(`${segmentDirectory}/${mergedName(end)}`)
   }

@@ -9,13 +9,13 @@
  *        0     64  header of the stand-in
  *       64     64  what the service says of the segment
  *
- * A merged file is removed only when another over all of its segments is durable, or when none of them has moved.
+ * A merged file is removed only when another over all of its segments is durable, or when each of them has a form of its own.
  *
  * G1  a moved stand-in gets its name only when a whole merged file over its segment is durable in the same directory of the log
  * G2  the merged files of one directory of the log are disjoint, or one lies in the other, which then replaces it
  */
 import type { Files } from './files.ts'
-import { MERGED_PREFIX, MERGED_SUFFIX, segmentBaseOf, segmentName } from './segment-format.ts'
+import { MERGED_PREFIX, MERGED_SUFFIX, RECORDS_NAME, segmentBaseOf, segmentName } from './segment-format.ts'
 import { STAND_IN_HEADER_BYTES, readStandIn } from './stand-in.ts'
 import type { StandIn } from './stand-in.ts'
 
@@ -55,6 +55,11 @@ export function hasMoved(files: Files, segmentDirectory: string, logId: number, 
   const standIn = readStandIn(files, segmentDirectory, logId, base)
   return standIn !== null && isMoved(standIn)
 }
+
+/** Whether the merged file over the segment may hold its only whole form: it has moved, or its stand-in does not open, be it a moved one or not. */
+export const needsMerged = (files: Files, segmentDirectory: string, logId: number, base: number): boolean =>
+  hasMoved(files, segmentDirectory, logId, base) ||
+  (!files.exists(`${segmentDirectory}/${RECORDS_NAME}`) && readStandIn(files, segmentDirectory, logId, base) === null)
 
 /**
  * Which merged files count: for each segment that has moved, the one that reaches furthest, and of those the one that begins first. They are disjoint (G2),

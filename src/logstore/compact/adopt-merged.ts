@@ -1,14 +1,15 @@
 /**
  * A start finds what merging left of the segments.
  *
- * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again
+ * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again.
+ *     If the stand-in of one of them does not open, it stays: it may hold what that one has lost, for whoever mends the stand-in
  * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts
  */
 import { StoreError } from '../../errors.ts'
 import { TEMPORARY_SUFFIX, withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
-import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName } from '../../log/merged.ts'
+import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName, needsMerged } from '../../log/merged.ts'
 import type { MergedRange } from '../../log/merged.ts'
 import { MERGED_PREFIX, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
@@ -36,7 +37,7 @@ export function adoptMerged(
     isSettled = bad === undefined
     ranges = ranges.filter((range) => range !== bad)
   }
-  removeUnused(files, segments, moved, ranges)
+  removeUnused(files, log.id, segments, ranges)
   const isRead = (base: number): boolean => chosen.some((range) => range.base <= base && base < range.end)
   for (const segment of moved) if (!isRead(segment.base)) giveUp(files, log, segment)
   return chosen.map((range) => opened.get(range)!)
@@ -86,12 +87,13 @@ function open(files: Files, directory: string, range: MergedRange, opened: Map<M
 /** A1 */
 function removeUnused(
   files: Files,
+  logId: number,
   segments: readonly SegmentInfo[],
-  moved: readonly SegmentInfo[],
   ranges: readonly MergedRange[],
 ): void {
   for (const range of ranges) {
-    if (moved.some(({ base }) => range.base <= base && base < range.end)) continue
+    const itsSegments = segments.filter(({ base }) => range.base <= base && base < range.end)
+    if (itsSegments.some(({ base, directory: its }) => needsMerged(files, its, logId, base))) continue
     const directory = directoryOf(segments, range)
     files.removeFile(`${directory}/${mergedName(range.end)}`)
     files.syncDirectory(directory)

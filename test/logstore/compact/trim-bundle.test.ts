@@ -141,6 +141,29 @@ describe('a bundle that is written again without what has expired', () => {
     assert.deepEqual(ledgerOf(files, PRIMARY, ranges), none)
   })
 
+  it('is not removed by a start because a bit flipped in the small stand-in of its segment', (context) => {
+    const { plain, compacted } = stores(context, 3)
+    const ranges = rangesOf(plain)
+    const files = new SimFiles({ seed: 1 })
+    copyInto(files, plain, compacted)
+    const second = ranges[1]!
+    const directory = `${PRIMARY}/${segmentName(second.base)}`
+    assert.equal(trimAt(files, ranges.slice(1), { payments: 9 }), 'trimmed')
+    const kept = ledgerOf(files, PRIMARY, ranges)
+    const flip = () =>
+      files.damage(`${directory}/${STAND_IN_NAME}`, (content) => {
+        const flipped = Buffer.from(content)
+        flipped[20]! ^= 4
+        return flipped
+      })
+    flip()
+    clean(files, ranges)
+    const segment = { logId: LOG_ID, base: second.base, end: second.end, directories: [directory] }
+    compactSegment(files, { kind: 'clear', ...segment }, () => {})
+    flip() // mended
+    assert.deepEqual(ledgerOf(files, PRIMARY, ranges), kept)
+  })
+
   it('gives its segments bundles of their own when it was merged, and they can be merged again', (context) => {
     const { plain, compacted } = stores(context, 4)
     const ranges = rangesOf(plain)
