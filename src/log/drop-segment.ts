@@ -1,4 +1,4 @@
-/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. In steps of some milliseconds. */
+/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. In steps of a millisecond, most of them. */
 import { errorCode } from './files.ts'
 import type { Files } from './files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, segmentName } from './segment-format.ts'

@@ -44,15 +44,15 @@ describe('segments that are dropped', () => {
     }
   })
 
-  it('give their blocks back 16 MiB at a time', () => {
+  it('give their blocks back 4 MiB at a time', () => {
     const files = new SimFiles({ seed: 1 })
     const directory = `/segments/${segmentName(0)}`
     for (const path of ['/segments', directory]) files.makeDirectory(path)
     const file = files.create(`${directory}/${RECORDS_NAME}`)
-    file.writev([Buffer.alloc(40 * MIB)], 0)
+    file.writev([Buffer.alloc(10 * MIB)], 0)
     const sizes: number[] = []
     for (const _ of dropInSteps(files, '/segments', 0, false)) sizes.push(file.size() / MIB)
-    assert.deepEqual(sizes, [40, 24, 8, 0])
+    assert.deepEqual(sizes, [10, 6, 2, 0])
     assert.deepEqual(files.list('/segments'), [])
   })
 })
