@@ -3,49 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { getPriority, release } from 'node:os'
 import { describe, it } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
-import { freeMemory } from '../src/free-memory.ts'
-import { decompressZstd, giveBackFreed, giveBackFrom, setTimeSlice } from '../src/libc.ts'
-
-const MIB = 1024 * 1024
-
-const written = (byteLength: number): Buffer<ArrayBuffer> => Buffer.allocUnsafeSlow(byteLength).fill(1)
-
-/** How much more the process has while `use` has what it took, and how much of that it still has afterwards. */
-function memoryOf(take: () => Buffer<ArrayBuffer>[], give: (taken: Buffer<ArrayBuffer>[]) => void) {
-  const before = process.memoryUsage.rss()
-  const taken = take()
-  const during = process.memoryUsage.rss() - before
-  give(taken)
-  return { during, after: process.memoryUsage.rss() - before }
-}
-
-describe('memory of the C library', () => {
-  it('is the system’s again when a large piece of it is freed, whatever was freed before', () => {
-    giveBackFrom(4 * MIB)
-    freeMemory(written(30 * MIB)) // by itself the C library would keep pieces up to this length from here on
-    const { during, after } = memoryOf(
-      () => Array.from({ length: 6 }, () => written(8 * MIB)),
-      (taken) => taken.forEach(freeMemory),
-    )
-    assert(during > 40 * MIB)
-    assert(after < 24 * MIB, `${after} bytes are left`)
-  })
-
-  it('is the system’s again when it is asked for, though what is in use lies behind it', () => {
-    const inUse: Buffer[] = []
-    const { during, after } = memoryOf(
-      () => Array.from({ length: 512 }, () => written(100 * 1024)),
-      (taken) => {
-        inUse.push(taken.pop()!)
-        taken.forEach(freeMemory)
-        giveBackFreed()
-      },
-    )
-    assert(during > 40 * MIB)
-    assert(after < 24 * MIB, `${after} bytes are left`)
-    assert.equal(inUse[0]![0], 1)
-  })
-})
+import { decompressZstd, setTimeSlice } from '../src/libc.ts'
 
 describe('zstd into memory of the caller', () => {
   const text = Buffer.from('order 17 was paid. '.repeat(500))
