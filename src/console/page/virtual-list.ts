@@ -3,6 +3,7 @@
  *
  * L1 [one-stop]  Tab goes into one row and out of the list again, whatever it holds; the arrows go from row to row
  * L2 [focus]     the row that has the focus exists also out of sight: the focus would be lost with it
+ * L3 [each-key]  each arrow is one row, also when keys come faster than rows are drawn: the row that the focus goes to is remembered until it exists
  */
 import {
   Virtualizer,
@@ -37,15 +38,16 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
   const rows = useRef<HTMLDivElement>(null)
   const [, renew] = useState(0)
   const [focused, setFocused] = useState<number | null>(null)
+  const awaited = useRef<number | null>(null) // L3
   const options: Options = {
     count,
     estimateSize: () => rowPixels,
     getScrollElement: () => scroller.current,
     overscan: OVERSCAN,
     rangeExtractor: (range) => {
-      const inSight = defaultRangeExtractor(range)
-      if (focused === null || focused >= count || inSight.includes(focused)) return inSight
-      return [...inSight, focused].toSorted((a, b) => a - b) // L2
+      const drawn = new Set(defaultRangeExtractor(range))
+      for (const kept of [focused, awaited.current]) if (kept !== null && kept < count) drawn.add(kept) // L2, L3
+      return [...drawn].toSorted((a, b) => a - b)
     },
     scrollToFn: elementScroll,
     observeElementRect,
@@ -80,24 +82,43 @@ export function VirtualList({ label, count, rowPixels, shown = null, row, onRang
       for (const control of controlsOf(row)) control.tabIndex = indexOf(row) === stop ? 0 : -1 // L1
     }
   })
+  useLayoutEffect(() => {
+    if (awaited.current !== null) focusRow(awaited.current) // L3
+  })
   const take = ({ target }: FocusEvent): void => {
+    awaited.current = null
     const row = rowsOf(rows.current!).find((each) => each.contains(target as Node)) // the focus is in an element
     setFocused(row ? indexOf(row) : null)
   }
   const leave = ({ relatedTarget }: FocusEvent): void => {
-    if (!rows.current!.contains(relatedTarget as Node | null)) setFocused(null) // null: it goes nowhere
+    if (rows.current!.contains(relatedTarget as Node | null)) return // null: it goes nowhere
+    awaited.current = null
+    setFocused(null)
+  }
+  /** Returns whether the row exists and has what it shows. The control is the one at the same place as that which has the focus now. */
+  const focusRow = (index: number): boolean => {
+    const all = rowsOf(rows.current!)
+    const next = all.find((each) => indexOf(each) === index)
+    const from = document.activeElement as HTMLElement // the focus is in a row
+    const here = all.find((each) => each.contains(from))
+    const controls = next ? controlsOf(next) : []
+    const control = controls[here ? controlsOf(here).indexOf(from) : 0] ?? controls[0]
+    control?.focus({ preventScroll: true })
+    return control !== undefined
   }
   const step = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (by === undefined || focused === null || event.altKey || event.ctrlKey || event.metaKey) return
+    const here = rowsOf(rows.current!).find((each) => each.contains(event.target as Node)) // not `focused`, which is that of the last drawing
+    if (by === undefined || !here || event.altKey || event.ctrlKey || event.metaKey) return
     event.preventDefault()
-    const here = rowsOf(rows.current!).find((each) => indexOf(each) === focused)
-    const next = rowsOf(rows.current!).find((each) => indexOf(each) === focused + by)
-    if (!here || !next) return
-    const at = controlsOf(here).indexOf(document.activeElement as HTMLElement) // the focus is in the row
-    const controls = controlsOf(next)
-    ;(controls[at] ?? controls[0])?.focus({ preventScroll: true })
-    virtualizer.scrollToIndex(focused + by, { align: 'auto' })
+    const next = (awaited.current ?? indexOf(here)) + by
+    if (next < 0 || next >= count) return
+    awaited.current = null
+    if (!focusRow(next)) {
+      awaited.current = next
+      renew((before) => before + 1)
+    }
+    virtualizer.scrollToIndex(next, { align: 'auto' })
   }
 
   return html`<div class="list" ref=${scroller} tabindex="0" role="region" aria-label=${label}>
