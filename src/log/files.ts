@@ -15,7 +15,7 @@ import type { Steps } from '../steps.ts'
 
 /**
  * Which reads and writes go through the page cache. `short`: long ones go past it, where the file system lets them; they take a tenth of the
- * processor time then, and whoever reads the bytes next waits for the disk.
+ * processor time then. The next reader of the bytes waits for the disk.
  */
 export type PageCache = 'all' | 'short'
 

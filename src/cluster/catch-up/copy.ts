@@ -30,7 +30,7 @@ export interface RemoteLog {
 
 export interface CopyParts extends GivenLog {
   readonly files: Files
-  /** The same ones, as what is copied is read through to check it (C1). Default: `files`. */
+  /** The same files, which C1 reads. Default: `files`. */
   readonly checked?: Files
   readonly remote: RemoteLog
   /** Hears how much of this round is copied. */
@@ -64,7 +64,7 @@ export async function copyLog(parts: CopyParts): Promise<Listing> {
 class Copy {
   readonly #parts: CopyParts
   readonly #staging: string
-  /** What is read through to check it (C1). */
+  /** @see CopyParts.checked */
   readonly #checked: Files
   /** C1: by path and length. */
   readonly #whole = new Set<string>()

@@ -1,6 +1,6 @@
 /**
- * The files of a copy, as it reads them through to check them: past the page cache, in short steps with a rest after each, as long as the step took, so that what answers clients on
- * this machine hardly has to wait for a core or for the disk.
+ * The files of a copy, as it reads them to check them: past the page cache, in short steps. After each step it rests for as long as the step took, so what
+ * answers clients on this machine finds a core and the disk free.
  */
 import type { Files } from '../../log/files.ts'
 
@@ -16,9 +16,9 @@ const STEP_BYTES = 256 << 10
 export function gentleFiles(files: Files, { nowMs, waitMs }: GentleParts): Files {
   return {
     ...files,
-    open(path, access) {
+    open(path, access, cache) {
+      if (access === 'write') return files.open(path, access, cache)
       const file = files.open(path, access, 'short')
-      if (access === 'write') return file
       return {
         writev: (parts, at) => file.writev(parts, at),
         fdatasync: () => file.fdatasync(),

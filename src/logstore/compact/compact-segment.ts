@@ -12,7 +12,7 @@
  */
 import { StoreError } from '../../errors.ts'
 import { freeMemory } from '../../free-memory.ts'
-import { fileBytes, readWhole, withOpenFile } from '../../log/files.ts'
+import { fileBytes, withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { removeUnusedMerged } from '../../log/merged-copy.ts'
 import { QUARANTINE_NAME } from '../../log/quarantine.ts'
@@ -20,11 +20,13 @@ import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import {
   STAND_IN_NAME,
   clearBesideStandIn,
+  copyStandIn,
   encodeStandInHeader,
   isStandInWhole,
   publishStandIn,
   readStandIn,
 } from '../../log/stand-in.ts'
+import { atOnce } from '../../steps.ts'
 import type { Bundle } from '../index/manifest.ts'
 import type { Group } from './block-writer.ts'
 import { CompactIndex } from './compact-index.ts'
@@ -95,10 +97,9 @@ function makeEqual(files: Files, { logId, base, directories: [primary, ...replic
   if (own === null) return
   const others = replicas.filter((replica) => readStandIn(files, replica, logId, base)?.contentCrc !== own.contentCrc)
   if (others.length === 0 || !isStandInWhole(files, primary!, own)) return
-  const bytes = readWhole(files, `${primary!}/${STAND_IN_NAME}`)!
   for (const replica of others) {
     try {
-      publishStandIn(files, replica, [bytes])
+      atOnce(copyStandIn(files, logId, own, STAND_IN_NAME, primary!, replica))
     } catch {
       continue // it has the segment in the other form
     }
