@@ -84,30 +84,30 @@ export function scanFrames(...scan: Parameters<typeof scanInSteps>): void {
 }
 
 /**
- * Visits everything between two offsets of a segment file (S1, S2, S3). Yields now and then how many bytes it has visited.
+ * Visits everything between two offsets of a segment file (S1, S2, S3). Reads each byte once, and yields before each read how many bytes it has visited.
  *
  * @param to where to stop: the end of the frames, or of the file when that is not known
  */
 export function* scanInSteps(
-  file: OpenFile,
+  file: Pick<OpenFile, 'read'>,
   logId: number,
   base: number,
   from: number,
   to: number,
   visitor: ScanVisitor,
 ): Generator<number, void, undefined> {
-  const window = new Window(file, to)
+  const window = new Window(file, from, to)
   const view: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
   let offset = from
   let chain = -1
   let epoch = 0
-  let yieldedAt = from
   while (offset < to) {
-    if (offset - yieldedAt >= WINDOW_BYTES) {
-      yieldedAt = offset
-      yield offset - from
-    }
     const reason = frameAt(window, logId, base, offset, view)
+    if (reason === UNREAD) {
+      yield offset - from
+      window.readOn()
+      continue
+    }
     const follows = chain < 0 || (view.previousHeaderCrc === chain && view.epoch >= epoch)
     const wholeBytes = frameBytes(view.payloadBytes)
     if (reason === null && follows) {
@@ -134,13 +134,14 @@ export function* scanInSteps(
 
 const PAYLOAD_CHECKSUM = 'payload checksum'
 const ENDS_INSIDE = 'the file ends inside a frame'
+const UNREAD = 'not in memory yet'
 
-/** Fills `view`, or says what is wrong. */
+/** Fills `view`, or says what is wrong. UNREAD: the window has to read on. */
 function frameAt(window: Window, logId: number, base: number, offset: number, view: FrameView): string | null {
-  if (!window.load(offset, FRAME_HEADER_BYTES)) return 'the file ends inside a header'
+  if (!window.has(offset, FRAME_HEADER_BYTES)) return window.wants ? UNREAD : 'the file ends inside a header'
   if (!decodeFrameHeader(window.bytes, window.at(offset), view)) return 'no frame header'
   if (view.logId !== logId || view.position !== base + offset) return 'a frame of another place'
-  if (!window.load(offset, frameBytes(view.payloadBytes))) return ENDS_INSIDE
+  if (!window.has(offset, frameBytes(view.payloadBytes))) return window.wants ? UNREAD : ENDS_INSIDE
   const payloadAt = window.at(offset) + FRAME_HEADER_BYTES
   view.payload = window.bytes.subarray(payloadAt, payloadAt + view.payloadBytes)
   return crc32(view.payload) === view.payloadCrc ? null : PAYLOAD_CHECKSUM
@@ -165,13 +166,19 @@ const WINDOW_BYTES = 1 << 20
 /** A part of the file in memory that moves forward, and grows for frames longer than itself. */
 class Window {
   bytes = Buffer.allocUnsafe(WINDOW_BYTES)
-  readonly #file: OpenFile
+  /** Whether what `has` was last asked for, in vain, may be in the file. */
+  wants = false
+  readonly #file: Pick<OpenFile, 'read'>
   readonly #to: number
-  #start = 0
-  #end = 0
+  #start: number
+  #end: number
+  #isAtEnd = false
+  #wanted = { offset: 0, length: 0 }
 
-  constructor(file: OpenFile, to: number) {
+  constructor(file: Pick<OpenFile, 'read'>, from: number, to: number) {
     this.#file = file
+    this.#start = from
+    this.#end = from
     this.#to = to
   }
 
@@ -179,15 +186,35 @@ class Window {
     return offset - this.#start
   }
 
+  /** @param offset never before that of an earlier question */
+  has(offset: number, length: number): boolean {
+    if (offset + length <= this.#end) return true
+    this.wants = offset + length <= this.#to && !this.#isAtEnd
+    this.#wanted.offset = offset
+    this.#wanted.length = length
+    return false
+  }
+
+  /** Gives up what stands before that which is wanted, and reads behind what is there, once. */
+  readOn(): void {
+    const { offset, length } = this.#wanted
+    const kept = this.bytes.subarray(this.at(offset), this.at(this.#end))
+    if (length > this.bytes.byteLength) this.bytes = Buffer.allocUnsafe(2 ** Math.ceil(Math.log2(length)))
+    this.bytes.set(kept)
+    const wanted = Math.min(this.bytes.byteLength, this.#to - offset)
+    const count = this.#file.read(this.bytes.subarray(kept.byteLength, wanted), this.#end)
+    this.#start = offset
+    this.#end += count
+    this.#isAtEnd = count === 0
+  }
+
   /** Makes [offset, offset + length) present; false when it reaches beyond the end. */
   load(offset: number, length: number): boolean {
-    if (offset >= this.#start && offset + length <= this.#end) return true
-    if (offset + length > this.#to) return false
-    if (length > this.bytes.byteLength) this.bytes = Buffer.allocUnsafe(2 ** Math.ceil(Math.log2(length)))
-    const wanted = Math.min(this.bytes.byteLength, this.#to - offset)
-    this.#start = offset
-    this.#end = offset + this.#file.read(this.bytes.subarray(0, wanted), offset)
-    return offset + length <= this.#end
+    while (!this.has(offset, length)) {
+      if (!this.wants) return false
+      this.readOn()
+    }
+    return true
   }
 }
 

@@ -2,7 +2,8 @@
  * Copies the log of another node into `catch-up/` of a data directory. The log that is there may be open meanwhile: nothing of it is touched.
  *
  * C1  a file counts when the log's own reader has read it through: frames, their chain, and where they end; a checksum of the whole in checkpoints,
- *     stand-ins and sidecars. What a crash left behind is read the same way, so a copy goes on where it was
+ *     stand-ins and sidecars. Frames and stand-ins are read while they arrive (arrival.ts). What a crash left behind is read from the disk in the same
+ *     way, so a copy goes on where it was
  * C2  segments are copied from the newest to the oldest, as the other node drops the oldest first
  * C4  a merged file (src/log/merged.ts) is copied before what has moved into it, and with the segment in whose directory it stands. What the data directory
  *     has of segments that have moved is copied anew: so nothing that is kept needs a directory that is replaced
@@ -10,15 +11,18 @@
  */
 import { StoreError } from '../../errors.ts'
 import { isWholeCheckpoint } from '../../log/checkpoint.ts'
-import { makeDurableDirectory, parentOf } from '../../log/files.ts'
+import { makeDurableDirectory, parentOf, piecesOf } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
 import { isMoved, mergedEndOf } from '../../log/merged.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { readManifest, verifySidecar } from '../../log/sidecar.ts'
-import { STAND_IN_NAME, readStandIn } from '../../log/stand-in.ts'
+import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import type { StandIn } from '../../log/stand-in.ts'
 import { LogSource, Vanished } from '../../maintenance/source.ts'
-import type { GivenLog, ListedCheckpoint, ListedSegment, Listing } from './listing.ts'
+import { ArrivingSegment, ArrivingStandIn } from './arrival.ts'
+import type { Arrival } from './arrival.ts'
+import type { GivenLog, ListedCheckpoint, ListedFile, ListedSegment, Listing } from './listing.ts'
 
 /** The node that gives its files. */
 export interface RemoteLog {
@@ -30,7 +34,7 @@ export interface RemoteLog {
 
 export interface CopyParts extends GivenLog {
   readonly files: Files
-  /** The same files, which C1 reads. Default: `files`. */
+  /** The same files, for what C1 reads from the disk. Default: `files`. */
   readonly checked?: Files
   readonly remote: RemoteLog
   /** Hears how much of this round is copied. */
@@ -110,12 +114,12 @@ class Copy {
     const staged = new LogSource(this.#checked, { ...this.#parts, directory: this.#staging, logId: listing.logId })
     this.#dropOthers(segment)
     const { merged } = segment
-    const mergedBytes = merged === undefined ? 0 : await this.#file(merged, () => isMergedWhole(staged, merged))
+    const mergedBytes = merged === undefined ? 0 : await this.#file(merged, () => arrivingMerged(staged, merged))
     if (mergedBytes === null) return null
-    const copied = await this.#file(segment.file, () => isSegmentWhole(staged, segment))
+    const copied = await this.#file(segment.file, () => arrivingSegment(staged, segment))
     if (copied === null || copied === 0) return copied === null ? null : mergedBytes
     for (const sidecar of segment.sidecars) {
-      if ((await this.#fetch(sidecar.path, sidecar.bytes)) === null) break // it was made anew: this node makes it itself
+      if ((await this.#fetch(sidecar)) === null) break // it was made anew: this node makes it itself
     }
     this.#dropBadSidecars(segment)
     return copied + mergedBytes
@@ -138,7 +142,7 @@ class Copy {
     const folder = parentOf(`${this.#staging}/${file.path}`)
     const read = readManifest(files, folder)
     const isWhole =
-      read.kind === 'manifest' && read.manifest.files.every((entry) => verifySidecar(files, folder, entry))
+      read.kind === 'manifest' && read.manifest.files.every((entry) => verifySidecar(this.#checked, folder, entry))
     if (isWhole) return
     for (const { path } of sidecars) {
       if (files.exists(`${this.#staging}/${path}`)) files.removeFile(`${this.#staging}/${path}`)
@@ -148,22 +152,22 @@ class Copy {
 
   #checkpoint(checkpoint: ListedCheckpoint): Promise<number | null> {
     const path = `${this.#staging}/${checkpoint.path}`
-    return this.#file(checkpoint, () => isWholeCheckpoint(this.#checked, path, checkpoint.position))
+    const isWhole = (): boolean => isWholeCheckpoint(this.#checked, path, checkpoint.position)
+    return this.#file(checkpoint, () => ({ add() {}, isWhole }))
   }
 
   /** C1. @returns bytes that were copied: none if it is there already; null: the other node dropped it */
-  async #file(
-    { path, bytes }: { readonly path: string; readonly bytes: number },
-    isWhole: () => boolean,
-  ): Promise<number | null> {
+  async #file(file: ListedFile, begin: () => Arrival): Promise<number | null> {
+    const { path, bytes } = file
     const key = `${path} ${bytes}`
     if (this.#whole.has(key)) return 0
     let copied = 0
     for (let attempt = 1; attempt <= TRIES; attempt += 1) {
-      const fetched = await this.#fetch(path, bytes)
+      const arrival = begin()
+      const fetched = await this.#fetch(file, arrival)
       if (fetched === null) return null
       copied += fetched
-      if (isWhole()) {
+      if (arrival.isWhole()) {
         this.#whole.add(key)
         return copied
       }
@@ -177,7 +181,7 @@ class Copy {
   }
 
   /** Goes on behind what is there. @returns bytes that were fetched; null: the file is gone */
-  async #fetch(path: string, bytes: number): Promise<number | null> {
+  async #fetch({ path, bytes }: ListedFile, arrival?: Arrival): Promise<number | null> {
     const { files, remote, onProgress } = this.#parts
     const place = `${this.#staging}/${path}`
     makeDurableDirectory(files, parentOf(place))
@@ -190,12 +194,14 @@ class Copy {
         at = bytes
       }
       const from = at
+      if (from > 0 && arrival) for (const piece of piecesOf(this.#checked, place)) arrival.add(piece)
       this.#done += at
       const pieces = new PiecesAhead(remote, path, at, bytes)
       while (at < bytes) {
         const piece = await pieces.next(at)
         if (piece === null || piece.byteLength === 0) return null
         file.writev([piece], at)
+        arrival?.add(piece)
         at += piece.byteLength
         this.#done += piece.byteLength
         onProgress?.({ done: this.#done, total: this.#total })
@@ -280,10 +286,9 @@ export function hasSegment(source: LogSource, { base, end, chain, file }: Listed
 }
 
 /** C1, C4 */
-function isMergedWhole(staged: LogSource, { base, path }: NonNullable<ListedSegment['merged']>): boolean {
+function arrivingMerged(staged: LogSource, { base, path }: NonNullable<ListedSegment['merged']>): Arrival {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  const merged = readStandIn(staged.files, staged.pathOf(base), staged.logId, base, name)
-  return merged !== null && merged.end === mergedEndOf(name) && staged.judgeStandIn(base, merged, name).isWhole
+  return new ArrivingStandIn(staged, base, name, ({ end }) => end === mergedEndOf(name))
 }
 
 const distinct = <File extends { readonly path: string }>(files: readonly File[]): readonly File[] => [
@@ -291,16 +296,9 @@ const distinct = <File extends { readonly path: string }>(files: readonly File[]
 ]
 
 /** C1 */
-function isSegmentWhole(staged: LogSource, { base, end, chain, file }: ListedSegment): boolean {
-  const standIn = staged.standInOf(base)
-  if (file.path.endsWith(STAND_IN_NAME))
-    return (
-      standIn !== null &&
-      standIn.end === end &&
-      standIn.lastHeaderCrc === chain &&
-      staged.judgeStandIn(base, standIn).isWhole
-    )
-  const isSealed = file.bytes === end + SEGMENT_FOOTER_BYTES - base
-  const scan = staged.scan(base, isSealed ? end + SEGMENT_FOOTER_BYTES : null)
-  return scan.damage.length === 0 && scan.end === end && scan.chain === chain && scan.sealed === isSealed
+function arrivingSegment(staged: LogSource, segment: ListedSegment): Arrival {
+  const { base, end, chain, file } = segment
+  if (!file.path.endsWith(STAND_IN_NAME)) return new ArrivingSegment(staged, segment)
+  const fits = (standIn: StandIn): boolean => standIn.end === end && standIn.lastHeaderCrc === chain
+  return new ArrivingStandIn(staged, base, STAND_IN_NAME, fits)
 }

@@ -18,7 +18,7 @@ import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import { LogSource, Vanished, unlessGone, withFile } from '../../maintenance/source.ts'
 import type { Anchor } from '../history.ts'
 
-interface ListedFile {
+export interface ListedFile {
   /** In the directory of the log. */
   readonly path: string
   readonly bytes: number

@@ -205,6 +205,31 @@ describe('a copy of the log of another node', () => {
     assert.equal(new Set(asked).size, asked.length)
   })
 
+  it('reads from its disk only what a copy before it has left there', async () => {
+    const store = await openStore(1, mulberry32(1))
+    const { files } = new World({ seed: 1 })
+    const read = new Map<string, number>()
+    const checked = livelyFiles(files, () => {})
+    checked.open = (path, access) => {
+      const file = files.open(path, access)
+      const reading = Object.create(file) as typeof file // the others are those of the file itself
+      reading.read = (into, at) => {
+        const count = file.read(into, at)
+        if (count > SEGMENT_HEADER_BYTES) read.set(path, (read.get(path) ?? 0) + count)
+        return count
+      }
+      reading.size = () => file.size()
+      reading.close = () => file.close()
+      return reading
+    }
+    const { segments } = await copyLog({ ...LOG, files, checked, remote: remoteOf(store) })
+    assert(segments.length > 1)
+    const places = segments.map(({ file }) => `/data/catch-up/${file.path}`)
+    assert(places.every((place) => !read.has(place)))
+    await copyLog({ ...LOG, files, checked, remote: remoteOf(store) })
+    assert(places.every((place, n) => read.get(place) === segments[n]!.file.bytes))
+  })
+
   it('has the next piece of a file read while one is written', async () => {
     const files = new World({ seed: 1 }).files
     const events: string[] = []
