@@ -40,7 +40,7 @@ const SETTLE_MS = 10_000
 
 const USAGE = `usage: node scripts/compare/cluster.ts [options]
 
-  --rounds 3          of rates, and a first one that is not counted
+  --rounds 3          of rates, with a first one that is not counted, and of the loads before and after a copy
   --duration 5s       of each load
   --gib 10            that copy begins with
   --copy-rate 200     MiB a second that the first node of copy gives
@@ -153,7 +153,7 @@ async function ratesOf(servers: readonly NatsServer[]): Promise<object[]> {
 }
 
 async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
-  const { gib, copyRate, duration } = asked!
+  const { gib, copyRate, duration, rounds } = asked!
   const first = await startObjectStore({
     ...clusterEnvironment(servers, IDS[0]),
     TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: String(Math.round(copyRate * 2 ** 20)),
@@ -163,7 +163,8 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   await loadAt(first, ['objectstore', '--object-size', '8MiB', '--connections', '4', '--batches', String(objects)])
   const clients = ['objectstore', '--connections', '4', '--rate', '200', '--warm-up', '1s']
   await sleep(SETTLE_MS)
-  const before = await loadAt(first, [...clients, '--duration', duration])
+  const p99 = async (): Promise<number> => (await loadAt(first, [...clients, '--duration', duration])).latencyMs.p99
+  const before = await inTurn(rounds, p99)
   const heldBytes = bytesBelow(first.dataDirectory)
   const beganMs = performance.now()
   const seconds: { copy?: number } = {}
@@ -175,22 +176,26 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
     return node
   })
   const meanwhile: number[] = []
-  while (seconds.copy === undefined) {
-    meanwhile.push((await loadAt(first, [...clients, '--duration', duration])).latencyMs.p99)
-  }
+  while (seconds.copy === undefined) meanwhile.push(await p99())
   const joined = await joining
-  const after = await loadAt(first, [...clients, '--duration', duration])
+  const after = await inTurn(rounds, p99)
   await Promise.all([first, joined].map((node) => node.kill()))
   return [
     {
       'GiB copied': round3(heldBytes / GIB),
       seconds: round3(seconds.copy),
       'MB/s': Math.round(heldBytes / 1e6 / seconds.copy),
-      'p99 before, ms': round3(before.latencyMs.p99),
+      'p99 before, ms': round3(medianOf(before)),
       'p99 meanwhile, ms': round3(medianOf(meanwhile)),
-      'p99 after, ms': round3(after.latencyMs.p99),
+      'p99 after, ms': round3(medianOf(after)),
     },
   ]
+}
+
+async function inTurn<Result>(times: number, run: () => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = []
+  while (results.length < times) results.push(await run())
+  return results
 }
 
 async function takeoverOf(servers: readonly NatsServer[]): Promise<object[]> {
