@@ -46,7 +46,7 @@ export interface Manifest {
 export type ManifestRead =
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'bad'; readonly reason: string }
+  | { readonly kind: 'bad'; readonly what: 'manifest' | 'file'; readonly reason: string }
 
 /**
  * Publishes a set of sidecars in place of the one before (D1). Reads of the former set may fail meanwhile, new ones see the new set.
@@ -89,12 +89,14 @@ export function decodeManifest(
   sizeOfFile: (name: string) => number,
 ): Exclude<ManifestRead, { kind: 'absent' }> {
   const decoded = decodeCheckedJson(bytes)
-  if (decoded === null) return { kind: 'bad', reason: 'the manifest fails its checksum' }
+  if (decoded === null) return { kind: 'bad', what: 'manifest', reason: 'the manifest fails its checksum' }
   const manifest = decoded.content as Manifest // the checksum says we wrote it
-  if (manifest.version !== MANIFEST_VERSION) return { kind: 'bad', reason: `manifest version ${manifest.version}` }
+  if (manifest.version !== MANIFEST_VERSION)
+    return { kind: 'bad', what: 'manifest', reason: `manifest version ${manifest.version}` }
   for (const { name, bytes: expected } of manifest.files) {
     const have = sizeOfFile(name)
-    if (have !== expected) return { kind: 'bad', reason: `${name} has ${have} bytes instead of ${expected}` }
+    if (have !== expected)
+      return { kind: 'bad', what: 'file', reason: `${name} has ${have} bytes instead of ${expected}` }
   }
   return { kind: 'manifest', manifest }
 }

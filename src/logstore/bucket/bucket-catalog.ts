@@ -10,6 +10,8 @@
  * C6  bundles that a merged file over a moved segment encloses do not count beside it, whatever is left of them. Merged files count for nothing else but C7
  * C7  a segment of which nothing is whole and the stand-in is on its way is read from the merged file over it: a merged bundle that was written again without
  *     expired records goes back to a stand-in for each segment
+ * C8  objects are never there in part. So a segment counts, and each query of it fails, when its manifest or stand-in is there, cannot be read, and nothing
+ *     else of it counts, in the segment itself or over it. What it holds is unknown: it may hold anything
  * C3  bundles of two logs cannot be told apart by position: then there is no catalog
  */
 import { MANIFEST_NAME, decodeManifest } from '../../log/sidecar.ts'
@@ -22,7 +24,7 @@ import {
   segmentBaseOf,
 } from '../../log/segment-format.ts'
 import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, decodeStandInHeader } from '../../log/stand-in.ts'
-import { MOVED_BYTES, chosenMerged, mergedEndOf } from '../../log/merged.ts'
+import { MERGED_POSITIONS_MAX, MOVED_BYTES, chosenMerged, mergedEndOf } from '../../log/merged.ts'
 import { COMPACT_BEGIN_BYTES, decodeCompactHead } from '../compact/compact-format.ts'
 import { decodeMoved } from '../compact/moved.ts'
 import { INDEX_NAME } from '../index/index-file.ts'
@@ -38,12 +40,13 @@ interface DamagedPositions {
 }
 
 interface KnownBundle {
-  /** The name of its file or of its stand-in; null: it cannot be read (C5). */
+  /** The name of its file or of its stand-in; null: it cannot be read (C5, C8). */
   readonly compactName: string | null
   /** The ETags of its files. */
   readonly version: string
   readonly bundle: Bundle
-  readonly logId: number
+  /** Null: nothing of it can be read (C8). */
+  readonly logId: number | null
   readonly indexHeadBytes: number | null
   readonly damaged: readonly DamagedPositions[]
 }
@@ -53,6 +56,8 @@ interface KnownSegment {
   readonly base: number
   /** What counts of the segment itself; null: nothing. */
   readonly bundle: KnownBundle | null
+  /** C8 */
+  readonly isUnreadable: boolean
   /** A merged file over it counts: it has moved, or C7. */
   readonly readsMerged: boolean
   /** Those that begin with this segment. */
@@ -69,6 +74,8 @@ export interface BundleObjects {
   readonly compact: ListedObject | null
   /** Length of what opens the index file of the bundle. */
   readonly indexHeadBytes: number | null
+  /** C8. Null: its files can be read, as far as they are there. */
+  readonly problem: string | null
 }
 
 export interface BucketState {
@@ -109,6 +116,7 @@ export class BucketCatalog {
       records: ofForm(RECORDS_NAME, !isCompacted),
       compact: compactName === null ? null : ofForm(compactName, isCompacted),
       indexHeadBytes,
+      problem: known.logId === null ? UNREADABLE : null,
     }
   }
 
@@ -133,26 +141,29 @@ export class BucketCatalog {
 
   async #segmentOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownSegment> {
     const moved = await this.#movedOf(base, objects, signal)
-    const own = await this.#bundleOf(base, objects, signal)
+    const read = await this.#bundleOf(base, objects, signal)
+    const own = read === 'unreadable' ? null : read
     const merged: KnownBundle[] = []
     for (const [name, object] of objects) {
       const end = mergedEndOf(name)
-      const read = end === null ? null : await this.#compactedOf(base, object, name, signal)
-      if (read !== null && read.bundle.end === end) merged.push({ ...read, bundle: { ...read.bundle, isMerged: true } })
+      const its = end === null ? null : await this.#compactedOf(base, object, name, signal)
+      if (its !== null && its.bundle.end === end) merged.push({ ...its, bundle: { ...its.bundle, isMerged: true } })
     }
     const replaced = moved === null ? this.#replacedOf(base, objects) : moved // C4, C5
     const isOnItsWay = own === null && objects.has(STAND_IN_NAME) // C7
-    return { base, bundle: own ?? replaced, readsMerged: moved !== null || isOnItsWay, merged }
+    const isUnreadable = isOnItsWay || read === 'unreadable'
+    return { base, bundle: own ?? replaced, isUnreadable, readsMerged: moved !== null || isOnItsWay, merged }
   }
 
   /** C4 */
   #replacedOf(base: number, objects: Objects): KnownBundle | null {
     const before = this.#known.get(base)
-    return objects.has(STAND_IN_NAME) && before?.bundle.isMerged !== true ? (before ?? null) : null
+    const isOfSegment = before !== undefined && before.logId !== null && before.bundle.isMerged !== true
+    return objects.has(STAND_IN_NAME) && isOfSegment ? before : null
   }
 
-  /** Null: it does not count (C1). */
-  async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
+  /** Null: it does not count (C1). `unreadable`: its manifest is there and says nothing (C8). */
+  async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | 'unreadable' | null> {
     const compact = objects.get(STAND_IN_NAME)
     const compacted = compact === undefined ? null : await this.#compactedOf(base, compact, STAND_IN_NAME, signal)
     return compacted ?? (await this.#indexedOf(base, objects, signal))
@@ -209,7 +220,7 @@ export class BucketCatalog {
     }
   }
 
-  async #indexedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | null> {
+  async #indexedOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | 'unreadable' | null> {
     const manifest = objects.get(MANIFEST_NAME)
     const records = objects.get(RECORDS_NAME)
     const index = objects.get(INDEX_NAME)
@@ -221,14 +232,15 @@ export class BucketCatalog {
     try {
       const bytes = await this.#whole(manifest, signal)
       const read = decodeManifest(bytes, (name) => objects.get(name)?.bytes ?? 0)
-      const described = read.kind === 'manifest' ? describedBundle(read.manifest) : null
-      if (described === null || described.bundle.base !== base) return null
+      if (read.kind === 'bad') return read.what === 'file' ? null : 'unreadable'
+      const described = describedBundle(read.manifest)
+      if (described === null || described.bundle.base !== base) return 'unreadable'
       // While it is written, and while it is copied, a segment is not as long as its manifest says.
       if (records.bytes !== described.bundle.end - base + SEGMENT_FOOTER_BYTES) return null
       const logId = described.logId ?? (await this.#logIdOf(records, signal))
-      if (logId === null) return null
+      if (logId === null) return 'unreadable'
       const ranges = quarantine === undefined ? [] : decodeQuarantine(await this.#whole(quarantine, signal))
-      if (ranges === 'unreadable') return null
+      if (ranges === 'unreadable') return ranges
       const damaged = ranges.map(({ from, to }) => ({ from, to }))
       const { bundle, indexHeadBytes } = described
       const known = { compactName: null, version, bundle, logId, indexHeadBytes, damaged }
@@ -249,6 +261,17 @@ export class BucketCatalog {
     const header = await this.#client.read(records, 0, SEGMENT_HEADER_BYTES, signal)
     return decodeSegmentHeader(Buffer.from(header))?.logId ?? null
   }
+}
+
+const UNREADABLE = 'what is in the bucket of it is damaged, or of another version'
+
+/** C8 */
+function unreadable(base: number, segments: readonly KnownSegment[]): KnownBundle {
+  const next = Math.min(...segments.flatMap((other) => (other.base > base ? other.base : [])))
+  const end = Math.min(next - SEGMENT_FOOTER_BYTES, base + MERGED_POSITIONS_MAX) // it ends there at the latest
+  const times = { minTime: 0n, maxTime: 2n ** 64n - 1n, receivedUntil: 2n ** 64n - 1n }
+  const bundle = { base, end, ...times, records: 1, identity: 0, isCompacted: true }
+  return { compactName: null, version: '', bundle, logId: null, indexHeadBytes: null, damaged: [] }
 }
 
 /** The listed objects by segment; files of no segment are left out. */
@@ -274,12 +297,15 @@ function chosenOf(segments: readonly KnownSegment[]): readonly KnownBundle[] {
     ranges,
   )
   const isIn = (base: number): boolean => chosen.some((over) => over.base <= base && base < over.end)
-  const others = segments.flatMap(({ base, bundle }) => (bundle === null || isIn(base) ? [] : [bundle]))
+  const others = segments.flatMap(({ base, bundle, isUnreadable }) => {
+    if (isIn(base)) return []
+    return bundle ?? (isUnreadable ? unreadable(base, segments) : [])
+  })
   return [...chosen.map(({ known }) => known), ...others]
 }
 
 function stateOf(known: readonly KnownBundle[]): BucketState {
-  const logIds = new Set(known.map(({ logId }) => logId))
+  const logIds = new Set(known.flatMap(({ logId }) => logId ?? []))
   if (logIds.size > 1) {
     throw new ObjectReadError(
       'failed',

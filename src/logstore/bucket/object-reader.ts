@@ -198,7 +198,10 @@ class QueryReads {
     const objects = this.#parts.objectsOf(base)
     const object = objects?.[file] ?? null
     if (objects === null || object === null)
-      return { kind: 'failed', reason: 'the bundle is not in the bucket any more, or in another form' }
+      return {
+        kind: 'failed',
+        reason: objects?.problem ?? 'the bundle is not in the bucket any more, or in another form',
+      }
     if (request.kind === 'size') return { kind: 'size', bytes: object.bytes }
     try {
       return { kind: 'bytes', bytes: await this.#read(objects, request) }

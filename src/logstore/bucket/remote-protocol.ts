@@ -8,7 +8,7 @@ import type { BucketState } from './bucket-catalog.ts'
 import type { ObjectClientSettings } from './object-client.ts'
 
 /** The files of a bundle that queries read. */
-export type RemoteFileKind = Exclude<keyof BundleObjects, 'indexHeadBytes'>
+export type RemoteFileKind = Exclude<keyof BundleObjects, 'indexHeadBytes' | 'problem'>
 
 export type RemoteRequest =
   | { readonly kind: 'size'; readonly base: number; readonly file: RemoteFileKind }

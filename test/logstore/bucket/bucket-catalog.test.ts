@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { encodeCheckedJson } from '../../../src/log/checked-json.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { writeQuarantine } from '../../../src/log/quarantine.ts'
-import { mergedName } from '../../../src/log/merged.ts'
+import { MOVED_BYTES, mergedName } from '../../../src/log/merged.ts'
 import { SEGMENT_FOOTER_BYTES, segmentName } from '../../../src/log/segment-format.ts'
 import { BucketCatalog } from '../../../src/logstore/bucket/bucket-catalog.ts'
 import { ObjectReadError } from '../../../src/logstore/bucket/object-client.ts'
@@ -127,14 +127,92 @@ describe('the catalog of a bucket', () => {
     assert.deepEqual([bundles.length, logId, catalog.objectsOf(0)!.indexHeadBytes], [3, LOG_ID, null])
   })
 
-  it('leaves out what is damaged, of another version, replaced since it was listed, or not whole', async () => {
-    bucket.put(manifestOf(0), Buffer.from('{"crc32":"00000000","content":{}}\n'))
-    changeAbout(manifestOf(1), (about) => (about['index_version'] = 99))
+  it('leaves out what is replaced since it was listed, or not whole', async () => {
     bucket.failing.set(manifestOf(2), new ObjectReadError('stale', 'the object was replaced'))
-    assert.deepEqual((await catalog.refresh(NEVER)).bundles, [])
+    assert.equal((await catalog.refresh(NEVER)).bundles.length, 2)
     bucket.failing.clear()
     bucket.put(manifestOf(2).replace('manifest.json', 'index.bin'), Buffer.alloc(16))
-    assert.deepEqual((await catalog.refresh(NEVER)).bundles, [])
+    assert.equal((await catalog.refresh(NEVER)).bundles.length, 2)
+  })
+
+  /** Each segment counts with all times, up to the next one, and has nothing to read, whether it is damaged or not. */
+  async function countsAsUnreadable(looked: BucketCatalog, segment: number): Promise<void> {
+    const { bundles, logId } = await looked.refresh(NEVER)
+    assert.deepEqual(
+      bundles.map(({ base }) => base),
+      store.segments.map(({ base }) => base),
+    )
+    const { end, minTime, maxTime, records } = bundles[segment]!
+    const isLast = segment === 2
+    assert.equal(isLast || end === store.segments[segment]!.end, true)
+    assert.deepEqual(
+      [end >= store.segments[segment]!.end, minTime, maxTime, records > 0],
+      [true, 0n, 2n ** 64n - 1n, true],
+    )
+    assert.equal(logId, LOG_ID)
+    const { compact, index, records: file } = looked.objectsOf(store.segments[segment]!.base)!
+    assert.deepEqual([compact, index, file], [null, null, null])
+  }
+
+  it('counts a segment whose manifest or quarantine list is damaged, or of another version: nobody knows what it holds', async () => {
+    const whole = bucket.objects.get(manifestOf(0))!.bytes
+    const { version: _, ...rest } = (JSON.parse(whole.toString()) as { content: object & { version: number } }).content
+    const bad: readonly [string, Buffer][] = [
+      [manifestOf(0), Buffer.from('{"crc32":"00000000","content":{}}\n')],
+      [manifestOf(0), Buffer.alloc(0)],
+      [manifestOf(0), encodeCheckedJson({ ...rest, version: 99 })],
+      [manifestOf(0).replace('manifest', 'quarantine'), Buffer.from('[]')],
+    ]
+    for (const [key, bytes] of bad) {
+      bucket.put(key, bytes)
+      await countsAsUnreadable(new BucketCatalog(bucket, ''), 0)
+      await countsAsUnreadable(catalog, 0)
+      if (key === manifestOf(0)) bucket.put(key, whole)
+      else bucket.objects.delete(key)
+      assert.deepEqual(
+        (await catalog.refresh(NEVER)).bundles.map(({ records }) => records),
+        rows().map(({ records }) => records),
+      )
+    }
+    changeAbout(manifestOf(1), (about) => (about['index_version'] = 99))
+    await countsAsUnreadable(new BucketCatalog(bucket, ''), 1)
+  })
+
+  it('counts a compacted bundle whose header is damaged, unless another form of it is whole, or a merged file is over it', async () => {
+    const plain = new Map(bucket.objects)
+    store.compact()
+    bucket.objects.clear()
+    bucket.copy(store)
+    const compacted = new Map(bucket.objects)
+    assert(store.merge(0, 2))
+    for (const segment of [0, 1, 2]) {
+      const { base } = store.segments[segment]!
+      const key = `${segmentName(base)}/compact.bin`
+      const whole = compacted.get(key)!.bytes
+      const damages = [Buffer.from(whole).fill(1, 20, 24), Buffer.from(whole).fill(1, 70, 74), whole.subarray(0, 9)]
+      for (const damaged of [...damages, Buffer.alloc(0), Buffer.alloc(MOVED_BYTES)]) {
+        bucket.objects.clear()
+        for (const [each, { bytes }] of compacted) bucket.put(each, bytes)
+        bucket.put(key, damaged)
+        catalog = new BucketCatalog(bucket, '')
+        await countsAsUnreadable(catalog, segment)
+        await countsAsUnreadable(catalog, segment) // seen again
+        bucket.put(key, whole)
+        assert.deepEqual((await catalog.refresh(NEVER)).bundles, rows())
+      }
+      bucket.put(key, damages[0]!)
+      for (const [each, { bytes }] of plain) if (each.startsWith(segmentName(base))) bucket.put(each, bytes)
+      catalog = new BucketCatalog(bucket, '')
+      assert.notEqual((await catalog.refresh(NEVER)).bundles[segment]!.isCompacted, true)
+      // Its file in the bucket is damaged, and covered.
+      bucket.objects.clear()
+      bucket.copy(store)
+      if (segment === 2) continue
+      bucket.put(key, Buffer.alloc(MOVED_BYTES))
+      assert.deepEqual((await new BucketCatalog(bucket, '').refresh(NEVER)).bundles, store.bundles())
+      bucket.put(key, damages[0]!)
+      assert.deepEqual((await new BucketCatalog(bucket, '').refresh(NEVER)).bundles, store.bundles())
+    }
   })
 
   it('stays as it was when a read fails, and goes on from what it has read', async () => {

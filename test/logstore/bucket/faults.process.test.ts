@@ -186,6 +186,30 @@ describe('a query of a bucket', () => {
     assert.deepEqual(await askServer(server)(ALL), scene.whole)
   })
 
+  it('is refused by a reader that finds a bundle damaged with nothing beside it, until that is whole', async (context) => {
+    await scene.startReader()
+    await scene.endReader()
+    const compacted = TestStore.open(context)
+    fillBundles(compacted, 3)
+    compacted.compact()
+    const whole = readFileSync(`${compacted.directory}/${first}/compact.bin`)
+    const names = readdirSync(`${scene.store.directory}/${first}`)
+    for (const name of names) await scene.bucket.remove(`${first}/${name}`)
+    await scene.bucket.put(`${first}/compact.bin`, Buffer.from(whole).fill(1, 20, 24))
+    const server = await LogStoreServer.start({ env: readsBucketAt(scene.relay.url) })
+    try {
+      await untilBundles(server, 3)
+      const message = await refused(server, 'object_storage_read_failed', 502)
+      assert.match(message, /^bundle 0{16}: compact\.bin cannot be read .+ \(what is in the bucket of it is damaged/)
+      await scene.bucket.put(`${first}/compact.bin`, whole)
+      await eventually(async () => (await queryOf(server)).status === 200)
+      assert.deepEqual(await askServer(server)(ALL), scene.whole)
+    } finally {
+      await server.stop()
+      await scene.bucket.remove(`${first}/compact.bin`)
+    }
+  })
+
   it('is answered although the clock of this machine is wrong by two hours', async () => {
     const server = await scene.startReader({ NODE_OPTIONS: `--import "${SKEWED}"` })
     assert.deepEqual(await askServer(server)(ALL), scene.whole)
