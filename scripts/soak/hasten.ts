@@ -1,6 +1,6 @@
 /**
- * Preloaded into a broker or an object store that does not live long (`NODE_OPTIONS=--import …/hasten.ts`): what it does every five seconds, which is
- * retention and the cleaning of the log, it does all the time.
+ * Preloaded into a service that does not live long (`NODE_OPTIONS=--import …/hasten.ts`): what it does every five seconds, which is retention and the
+ * cleaning of the log, it does all the time.
  */
 const EVERY_MS = 5000
 const INSTEAD_MS = 60

@@ -76,7 +76,7 @@ import { SEGMENTS_NAME, openStorage } from './storage.ts'
 import type { Storage } from './storage.ts'
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
-const RETENTION_EVERY_MS = 10_000
+const RETENTION_EVERY_MS = 5000
 /** For main and the journal. */
 const CORES_BESIDE_LANES = 2
 

@@ -19,7 +19,12 @@ const SEGMENT_BYTES = 1024 * 1024
 const BATCHES = 20
 
 let shiftNs = 0n
-const clock = { ...systemClock, nowNs: () => systemClock.nowNs() + shiftNs }
+const clock = {
+  ...systemClock,
+  nowNs: () => systemClock.nowNs() + shiftNs,
+  /** What looks for work every second or less often looks all the time. */
+  every: (intervalMs: number, run: () => void) => systemClock.every(Math.min(intervalMs, 60), run),
+}
 
 function writePolicy(path: string, hours: Readonly<Record<string, number>>): void {
   const retention = Object.fromEntries(

@@ -7,6 +7,7 @@ import { TestCluster, inStep, leads } from '../../support/cluster.ts'
 import { decodeStatus } from '../../support/decode-status.ts'
 import { LEDGER_HEADERS, LEDGER_POLICY } from '../../support/logstore-ledger.ts'
 import { LogStoreServer } from '../../support/logstore.ts'
+import { HASTENED } from '../../support/process.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { Tail } from '../../support/tail.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -14,6 +15,7 @@ import { EXPORT_METHODS } from '../../../src/logstore/grpc/export-methods.ts'
 import { encodeLogs, logsRequest, text, toOtlpJson } from '../../support/otlp.ts'
 
 const SETTINGS = {
+  ...HASTENED,
   LOGSTORE_SEGMENT_BYTES: String(1 << 20),
   LOGSTORE_RETENTION_MAX_BYTES: String(4 << 20),
   LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0',

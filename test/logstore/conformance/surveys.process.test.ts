@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { PolicyTenant, Reply, RequestOptions } from '../../support/logstore.ts'
+import { HASTENED } from '../../support/process.ts'
 import { eventually } from '../../support/waiting.ts'
 import {
   JSON_LOGS,
@@ -157,7 +158,7 @@ describe('the datasets', () => {
     await own.startAgain()
     assert.deepEqual(await datasetsOf(own), before)
     await own.stop()
-    await own.startAgain({ LOGSTORE_RETENTION_MAX_BYTES: String(2 << 20) })
+    await own.startAgain({ ...HASTENED, LOGSTORE_RETENTION_MAX_BYTES: String(2 << 20) })
     await eventually(async () => (await datasetsOf(own)).datasets[0]!.records < 1200)
     const after = await assertAsQueries()
     assert(after.datasets.every(({ records }) => records > 0))

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { LogStoreServer, policyTenant } from '../../support/logstore.ts'
 import type { ServerOptions } from '../../support/logstore.ts'
+import { HASTENED } from '../../support/process.ts'
 import { Tail } from '../../support/tail.ts'
 import { eventually } from '../../support/waiting.ts'
 import { JSON_LOGS, accept, assertRefused, jsonLogs, logRecordsOf } from './batches.ts'
@@ -132,7 +133,8 @@ describe('a tail', () => {
   })
 
   it('that comes back behind what retention removed is told so, and goes on with what is left', async (context) => {
-    const env = { LOGSTORE_SEGMENT_BYTES: String(MIB), LOGSTORE_RETENTION_MAX_BYTES: String(3 * MIB) }
+    const limits = { LOGSTORE_SEGMENT_BYTES: String(MIB), LOGSTORE_RETENTION_MAX_BYTES: String(3 * MIB) }
+    const env = { ...HASTENED, ...limits }
     const server = await start(context, { env })
     const { lastId } = await openAndClose(server)
     for (let batch = 0; batch < 20; batch++) await send(server, `${batch} ${'z'.repeat(1000)}`, 400)
