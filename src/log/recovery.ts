@@ -11,8 +11,11 @@
  *     sealed, and the log goes on behind the missing part
  * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
- * V8  a segment that has moved into a merged file (merged.ts), and is before the beginning that the mark names, was being dropped: it goes
+ * V8  a segment that has moved into a merged file (merged.ts), or of which no form opens, and that is before the beginning that the mark names, was being
+ *     dropped: it goes
  * V9  a segment that has moved, and is in no merged file of this directory, is damage: another directory may have it
+ * V10 a segment of which no form opens, and that is in a merged file of this directory, is there: its service makes its stand-in again. In a dry run it is
+ *     damage, so that the stand-in is taken from a directory that has it
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import { StoreError } from '../errors.ts'
@@ -24,7 +27,7 @@ import type { Files, OpenFile } from './files.ts'
 import { stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 import type { JournalTail } from './environment.ts'
-import { MOVED_REASON, hasMoved, isMoved, mergedOver } from './merged.ts'
+import { MOVED_REASON, isMoved, mergedOver, needsMerged } from './merged.ts'
 import { readQuarantine, writeQuarantine } from './quarantine.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import { readFooter, readHeader, scanInSteps } from './read.ts'
@@ -169,7 +172,7 @@ class Recovery {
       const base = segmentBaseOf(name)
       if (base === null) continue
       const isCut = base + SEGMENT_HEADER_BYTES > (this.#options.keepUpTo ?? Infinity)
-      const isDropped = base < begin && hasMoved(this.#files, this.#directoryOf(base), this.#options.logId, base) // V8
+      const isDropped = base < begin && needsMerged(this.#files, this.#directoryOf(base), this.#options.logId, base) // V8
       if (isCut || isDropped) this.#remove(base)
       else bases.push(base)
     }
@@ -241,6 +244,8 @@ class Recovery {
     if (!this.#files.exists(path)) {
       const standIn = this.#standInOf(base)
       if (standIn !== null) return this.#openCompacted(standIn)
+      const merged = this.#dryRun ? null : this.#mergedOver(base)
+      if (merged !== null) return this.#openFromMerged(base, nextBase, merged, chain)
       if (nextBase === undefined && durable <= base + SEGMENT_HEADER_BYTES) return this.#remove(base)
       const to = nextBase === undefined ? durable : nextBase - SEGMENT_FOOTER_BYTES
       this.#report(base, { from: base, to, reason: `${RECORDS_NAME} is missing` })
@@ -270,6 +275,15 @@ class Recovery {
       this.#report(base, { from: base, to: end, reason: MOVED_REASON })
     this.#framesEnd = end
     return { base, end, sealed: true, frameCount, epoch, chain: lastHeaderCrc }
+  }
+
+  /** V10 */
+  #openFromMerged(base: number, nextBase: number | undefined, merged: StandIn, chain: number): RecoveredSegment {
+    const end = Math.min(merged.end, (nextBase ?? Infinity) - SEGMENT_FOOTER_BYTES)
+    this.#framesEnd = end
+    const isLast = end === merged.end
+    const { epoch, lastHeaderCrc } = merged
+    return { base, end, sealed: true, frameCount: 0, epoch, chain: isLast ? lastHeaderCrc : chain }
   }
 
   #mergedOver(base: number): StandIn | null {

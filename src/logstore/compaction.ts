@@ -6,6 +6,7 @@ import type { Log } from '../log/log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { segmentName } from '../log/segment-format.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
+import type { Logger } from '../observability/logger.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
@@ -23,9 +24,16 @@ import type { TenantPolicy } from './tenants/tenant-policy.ts'
 export const compactedBundles = (
   log: Log,
   readErrors: ReadErrors,
+  logger: Logger,
 ): Pick<BundlesOptions, 'compactedBundle' | 'mergedBundles' | 'onStandInDamaged'> => ({
   compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment),
-  mergedBundles: (sealed) => adoptMerged(nodeFiles, log, sealed),
+  mergedBundles: (sealed) =>
+    adoptMerged(nodeFiles, log, sealed, ({ base }) =>
+      logger.warn(
+        { segment: segmentName(base) },
+        'the stand-in of a merged segment was damaged: it was made again, and nothing is missing',
+      ),
+    ),
   onStandInDamaged(base) {
     const problem = new StoreError('corrupt', 'bundle_block_corrupt', `${STAND_IN_NAME} is damaged`)
     readErrors.noteFailed(`segment ${segmentName(base)}`, problem)

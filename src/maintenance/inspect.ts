@@ -193,9 +193,31 @@ class Inspection {
       if (this.#source.isDropped(base)) {
         if (files.exists(path)) this.#leftovers.push(place)
       } else if (this.#source.standInOf(base) !== null) return this.#lookAt(base, nextBase) // it took the place of what was looked at
-      else if (files.exists(path) && nextBase !== null) this.#problem(place, `${RECORDS_NAME} is missing`)
+      else if (files.exists(path) && nextBase !== null) return this.#lookAtLost(base, nextBase)
       return null
     }
+  }
+
+  /** No form of the segment opens. A merged file over it has its records, and the service makes its stand-in again (recovery V10). */
+  #lookAtLost(base: number, nextBase: number): Looked | null {
+    const place = this.#source.placeOf(base)
+    let merged: StandIn | null
+    try {
+      merged = this.#mergedOver(base)
+    } catch (error) {
+      if (!(error instanceof Vanished)) throw error
+      return this.#lookAt(base, nextBase)
+    }
+    if (merged === null) {
+      this.#problem(place, `${RECORDS_NAME} is missing`)
+      return null
+    }
+    const end = Math.min(merged.end, nextBase - SEGMENT_FOOTER_BYTES)
+    const reason = `positions ${base} to ${end}: it does not open. Nothing is missing: the service makes it again from ${mergedName(merged.end)}`
+    this.#problem(`${place}/${STAND_IN_NAME}`, reason)
+    const form = 'merged' as const
+    const segment = { name: segmentName(base), base, end, form, bytes: 0, frames: 0, sidecars: null, quarantined: 0 }
+    return { segment, scan: { epoch: merged.epoch, frameCount: 0, types: new Map(), firstByteOfType1: null } }
   }
 
   #lookAtStandIn(base: number, standIn: StandIn): Looked {
@@ -205,7 +227,7 @@ class Inspection {
       this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
     }
     const hasMoved = isMoved(standIn)
-    if (hasMoved && !this.#hasMerged(base)) {
+    if (hasMoved && this.#mergedOver(base) === null) {
       const reason = `positions ${base} to ${end}: ${MOVED_REASON}`
       this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
     }
@@ -224,15 +246,15 @@ class Inspection {
     return { segment, scan: { epoch, frameCount: frames, types: new Map(), firstByteOfType1: null } }
   }
 
-  /** Reads a merged file once for all segments that have moved into it. */
-  #hasMerged(base: number): boolean {
+  /** Reads a merged file once for all segments that have moved into it. Null: there is none that is whole. */
+  #mergedOver(base: number): StandIn | null {
     const merged = this.#source.mergedOver(base)
-    if (merged === null) return false
+    if (merged === null) return null
     const name = mergedName(merged.end)
     const path = `${this.#source.placeOf(merged.base)}/${name}`
     const isWhole = this.#mergedWhole.get(path) ?? this.#source.judgeStandIn(merged.base, merged, name).isWhole
     this.#mergedWhole.set(path, isWhole)
-    return isWhole
+    return isWhole ? merged : null
   }
 
   /** What the manifest of a folder names; null when there is none. A set that is replaced meanwhile is looked at again. */

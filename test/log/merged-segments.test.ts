@@ -131,6 +131,54 @@ describe('a log some of whose segments were merged', () => {
     await log.close()
   })
 
+  it('has a segment whose stand-in does not open or is gone in the merged file over it, and says nothing is missing (V10)', async () => {
+    const damages: readonly ((content: Buffer) => Buffer)[] = [
+      (content) => Buffer.from(content).fill(1, 20, 24),
+      (content) => content.subarray(0, 100),
+      () => Buffer.alloc(0),
+    ]
+    for (const [seed, damage] of [...damages, null].entries()) {
+      for (const at of [1, 2, 3]) {
+        const { world, sealed } = await written(30 + seed, ALONE)
+        const { files } = world
+        const bases = basesOf(sealed).slice(1, 4)
+        merge(files, '/data/segments', bases)
+        const segment = `/data/segments/${segmentName(sealed[at]!.base)}`
+        if (damage === null) files.removeFile(`${segment}/${STAND_IN_NAME}`)
+        else files.damage(`${segment}/${STAND_IN_NAME}`, damage)
+        files.syncDirectory(segment)
+        const log = await opened(world, ALONE)
+        assert.deepEqual(segmentsOf(log).slice(0, sealed.length), sealed)
+        await log.close()
+        files.removeFile(`/data/segments/${segmentName(bases[0]!)}/${mergedName(sealed[3]!.end)}`)
+        const without = await world.open(ALONE)
+        assert.deepEqual(
+          without.incidents.map(({ segmentBase }) => segmentBase).toSorted((a, b) => a - b),
+          bases,
+        )
+        await without.close()
+      }
+    }
+  })
+
+  it('takes a stand-in that does not open from a directory that has it, before it is made again', async () => {
+    const { world, sealed } = await written(41)
+    const { files } = world
+    const bases = basesOf(sealed).slice(0, 3)
+    for (const directory of DIRECTORIES) merge(files, `${directory}/segments`, bases)
+    for (const [number, directory] of DIRECTORIES.entries()) {
+      const path = (root: string) => `${root}/segments/${segmentName(bases[number]!)}/${STAND_IN_NAME}`
+      files.damage(path(directory), (content) => content.subarray(0, 100))
+    }
+    await (await opened(world)).close()
+    for (const base of bases) {
+      const path = `segments/${segmentName(base)}/${STAND_IN_NAME}`
+      const contents = DIRECTORIES.map((directory) => files.contentOf(`${directory}/${path}`))
+      assert.deepEqual(contents.slice(1), [contents[0], contents[0]])
+      assert.equal(contents[0]!.byteLength, 128)
+    }
+  })
+
   it('has dropped all of what was merged, or none of it, whenever the power fails (V8)', async () => {
     for (const moved of [1, 2, 4]) {
       for (let drops = 0; drops <= 5; drops += 1) {

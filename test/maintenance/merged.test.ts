@@ -127,6 +127,26 @@ describe('segments that have moved into a merged file', () => {
     }
   })
 
+  it('are told as they are when a stand-in does not open: nothing is missing, and what is damaged is named', async () => {
+    const store = await storeOf(4)
+    const { files } = store.world
+    const [first, second, third] = sealedOf(store)
+    merge(files, SEGMENTS, [first!.base, second!.base, third!.base])
+    const before = inspect(files, '/data')[0]!
+    const path = `segments/${segmentName(second!.base)}/compact.bin`
+    files.damage(`/data/${path}`, (content) => content.subarray(0, 100))
+    const { segments, problems } = inspect(files, '/data')[0]!
+    assert.deepEqual(
+      segments.map(({ base, end, form }) => [base, end, form]),
+      before.segments.map(({ base, end, form }) => [base, end, form]),
+    )
+    assert.equal(problems.length, 1)
+    assert.match(JSON.stringify(problems[0]), new RegExp(`${path}.+Nothing is missing: the service makes it again`))
+    files.removeFile(pathOf(first!, third!))
+    const lost = problemsIn(files, '/data').map((problem) => JSON.stringify(problem))
+    assert(lost.some((problem) => problem.includes('records.log is missing')))
+  })
+
   it('may move, and be dropped together, while they are copied', async () => {
     let dropped = 0
     for (let seed = 10; seed < 50; seed += 1) {

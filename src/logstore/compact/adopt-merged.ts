@@ -2,8 +2,9 @@
  * A start finds what merging left of the segments.
  *
  * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again.
- *     If the stand-in of one of them does not open, it stays: it may hold what that one has lost, for whoever mends the stand-in
  * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts
+ * A3  a segment of which no form opens has moved, as far as is known: a merged file over it has its records. Its stand-in is made again, with all that the
+ *     merged file knows of it, and no damage is left (recovery V10)
  */
 import { StoreError } from '../../errors.ts'
 import { TEMPORARY_SUFFIX, withOpenFile } from '../../log/files.ts'
@@ -11,23 +12,32 @@ import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { MOVED_REASON, chosenMerged, hasMoved, mergedIn, mergedName, needsMerged } from '../../log/merged.ts'
 import type { MergedRange } from '../../log/merged.ts'
+import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { MERGED_PREFIX, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
-import { STAND_IN_NAME } from '../../log/stand-in.ts'
+import { STAND_IN_NAME, encodeStandInHeader, publishStandIn } from '../../log/stand-in.ts'
+import type { StandIn } from '../../log/stand-in.ts'
 import type { Bundle } from '../index/manifest.ts'
 import { CompactIndex } from './compact-index.ts'
 import { bundleOfCompact } from './compact-segment.ts'
+import { encodeMoved } from './moved.ts'
 import { PieceCache } from './piece-cache.ts'
 
-/** @param segments sealed ones, ascending @returns the merged bundles, ascending @throws what the file system throws */
+/**
+ * @param segments    sealed ones, ascending
+ * @param onMadeAgain hears of each segment whose stand-in was (A3)
+ * @returns the merged bundles, ascending
+ * @throws what the file system throws
+ */
 export function adoptMerged(
   files: Files,
   log: Pick<Log, 'id' | 'reportDamage'>,
   segments: readonly SegmentInfo[],
+  onMadeAgain: (segment: SegmentInfo) => void = () => {},
 ): readonly Bundle[] {
-  const moved = segments.filter(({ base, directory }) => hasMoved(files, directory, log.id, base))
+  const moved = segments.filter(({ base, directory }) => needsMerged(files, directory, log.id, base))
   let ranges = segments.flatMap((segment) => rangesIn(files, log.id, segment, segments))
-  const opened = new Map<MergedRange, Bundle>()
-  let chosen: MergedRange[] = []
+  const opened = new Map<StandIn, Bundle>()
+  let chosen: StandIn[] = []
   for (let isSettled = false; !isSettled;) {
     chosen = chosenMerged(
       moved.map(({ base }) => base),
@@ -38,8 +48,13 @@ export function adoptMerged(
     ranges = ranges.filter((range) => range !== bad)
   }
   removeUnused(files, log.id, segments, ranges)
-  const isRead = (base: number): boolean => chosen.some((range) => range.base <= base && base < range.end)
-  for (const segment of moved) if (!isRead(segment.base)) giveUp(files, log, segment)
+  for (const segment of moved) {
+    const { base, directory } = segment
+    const over = chosen.find((range) => range.base <= base && base < range.end)
+    if (over === undefined) giveUp(files, log, segment)
+    else if (!hasMoved(files, directory, log.id, base) && makeAgain(files, segment, over, opened.get(over)!))
+      onMadeAgain(segment)
+  }
   return chosen.map((range) => opened.get(range)!)
 }
 
@@ -49,7 +64,7 @@ function rangesIn(
   logId: number,
   { base, directory }: SegmentInfo,
   segments: readonly SegmentInfo[],
-): readonly MergedRange[] {
+): readonly StandIn[] {
   for (const name of files.list(directory) ?? []) {
     const isLeftOver = name.startsWith(MERGED_PREFIX) && name.endsWith(TEMPORARY_SUFFIX)
     if (isLeftOver) files.removeFile(`${directory}/${name}`)
@@ -71,7 +86,7 @@ const directoryOf = (segments: readonly SegmentInfo[], { base }: MergedRange): s
   segments.find((segment) => segment.base === base)!.directory
 
 /** False: it is damaged. */
-function open(files: Files, directory: string, range: MergedRange, opened: Map<MergedRange, Bundle>): boolean {
+function open(files: Files, directory: string, range: StandIn, opened: Map<StandIn, Bundle>): boolean {
   try {
     const bundle = withOpenFile(files, `${directory}/${mergedName(range.end)}`, (file) =>
       bundleOfCompact(new CompactIndex(file, range.base, new PieceCache(0))),
@@ -100,13 +115,30 @@ function removeUnused(
   }
 }
 
+/** A3. False: the disk does not take it, and the next start tries again. */
+function makeAgain(files: Files, { base, end, directory }: SegmentInfo, over: StandIn, facts: Bundle): boolean {
+  const { logId, epoch } = over
+  const lastHeaderCrc = end === over.end ? over.lastHeaderCrc : 0 // with the number of frames, it was nowhere else
+  const content = encodeMoved(facts)
+  const header = encodeStandInHeader({ logId, base, end, frameCount: 0, epoch, lastHeaderCrc }, [content])
+  try {
+    const quarantine = `${directory}/${QUARANTINE_NAME}`
+    if (files.exists(quarantine)) files.removeFile(quarantine) // of an earlier start, which took it for lost
+    publishStandIn(files, directory, [header, content])
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** A2 */
-function giveUp(files: Files, log: Pick<Log, 'reportDamage'>, segment: SegmentInfo): void {
+function giveUp(files: Files, log: Pick<Log, 'id' | 'reportDamage'>, segment: SegmentInfo): void {
   const { base, end, directory, recordsPath } = segment
   if (files.exists(recordsPath)) {
     files.removeFile(`${directory}/${STAND_IN_NAME}`)
     files.syncDirectory(directory)
     return
   }
-  log.reportDamage(segment, { from: base, to: end, reason: MOVED_REASON })
+  const reason = hasMoved(files, directory, log.id, base) ? MOVED_REASON : `${STAND_IN_NAME} is damaged`
+  log.reportDamage(segment, { from: base, to: end, reason })
 }

@@ -3,10 +3,12 @@ import { describe, it } from 'node:test'
 import type { Files } from '../../../src/log/files.ts'
 import { mergedName } from '../../../src/log/merged.ts'
 import { segmentName } from '../../../src/log/segment-format.ts'
-import { STAND_IN_NAME } from '../../../src/log/stand-in.ts'
+import { writeQuarantine } from '../../../src/log/quarantine.ts'
+import { STAND_IN_NAME, decodeStandInHeader } from '../../../src/log/stand-in.ts'
 import { adoptMerged } from '../../../src/logstore/compact/adopt-merged.ts'
 import { compactSegment } from '../../../src/logstore/compact/compact-segment.ts'
 import { mergeBundles } from '../../../src/logstore/compact/merge-bundles.ts'
+import { decodeMoved } from '../../../src/logstore/compact/moved.ts'
 import { trimBundle } from '../../../src/logstore/compact/trim-bundle.ts'
 import {
   DIRECTORIES,
@@ -150,18 +152,55 @@ describe('a bundle that is written again without what has expired', () => {
     const directory = `${PRIMARY}/${segmentName(second.base)}`
     assert.equal(trimAt(files, ranges.slice(1), { payments: 9 }), 'trimmed')
     const kept = ledgerOf(files, PRIMARY, ranges)
-    const flip = () =>
-      files.damage(`${directory}/${STAND_IN_NAME}`, (content) => {
-        const flipped = Buffer.from(content)
-        flipped[20]! ^= 4
-        return flipped
-      })
-    flip()
-    clean(files, ranges)
+    const whole = files.contentOf(`${directory}/${STAND_IN_NAME}`)
+    files.damage(`${directory}/${STAND_IN_NAME}`, (content) => {
+      const flipped = Buffer.from(content)
+      flipped[20]! ^= 4
+      return flipped
+    })
     const segment = { logId: LOG_ID, base: second.base, end: second.end, directories: [directory] }
     compactSegment(files, { kind: 'clear', ...segment }, () => {})
-    flip() // mended
+    clean(files, ranges)
     assert.deepEqual(ledgerOf(files, PRIMARY, ranges), kept)
+    // It is made again, with all but the number of frames: the segment is the last of the merged file.
+    const [before, made] = [whole, files.contentOf(`${directory}/${STAND_IN_NAME}`)].map((bytes) => ({
+      ...decodeStandInHeader(bytes)!,
+      frameCount: 0,
+    }))
+    assert.deepEqual(made, before)
+  })
+
+  it('makes each small stand-in again that does not open, when several segments are in it, and no damage is left', (context) => {
+    const { plain, compacted } = stores(context, 3)
+    const ranges = rangesOf(plain)
+    for (const lost of [[0], [1], [0, 1, 2]]) {
+      const files = new SimFiles({ seed: 1 })
+      copyInto(files, plain, compacted)
+      assert.equal(mergeRange(files, ranges), 'merged')
+      const kept = ledgerOf(files, PRIMARY, ranges)
+      const paths = lost.map((number) => `${PRIMARY}/${segmentName(ranges[number]!.base)}`)
+      const facts = paths.map((path) => decodeMoved(files.contentOf(`${path}/${STAND_IN_NAME}`)))
+      for (const path of paths) {
+        files.damage(`${path}/${STAND_IN_NAME}`, (content) => content.subarray(0, 100))
+        writeQuarantine(files, path, [{ from: 0, to: 1, reason: 'an earlier start took it for lost' }])
+      }
+      const made: number[] = []
+      const start = () => adoptMerged(files, logOf(), infosIn(PRIMARY, ranges), ({ base }) => void made.push(base))
+      assert.equal(start().length, 1)
+      assert.deepEqual(
+        made,
+        lost.map((number) => ranges[number]!.base),
+      )
+      assert.equal(start().length, 1)
+      assert.equal(made.length, lost.length)
+      assert.deepEqual(
+        paths.map((path) => decodeMoved(files.contentOf(`${path}/${STAND_IN_NAME}`))),
+        facts,
+      )
+      for (const path of paths) assert.equal(files.exists(`${path}/quarantine.json`), false)
+      clean(files, ranges)
+      assert.deepEqual(ledgerOf(files, PRIMARY, ranges), kept)
+    }
   })
 
   it('gives its segments bundles of their own when it was merged, and they can be merged again', (context) => {
