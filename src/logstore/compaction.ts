@@ -5,7 +5,6 @@ import type { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { segmentName } from '../log/segment-format.ts'
-import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { Logger } from '../observability/logger.ts'
 import type { ReadErrors } from '../observability/read-errors.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -35,7 +34,7 @@ export const compactedBundles = (
       ),
     ),
   onStandInDamaged(base) {
-    const problem = new StoreError('corrupt', 'bundle_block_corrupt', `${STAND_IN_NAME} is damaged`)
+    const problem = new StoreError('corrupt', 'bundle_block_corrupt', 'its compacted bundle is damaged')
     readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
   },
 })

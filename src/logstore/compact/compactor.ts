@@ -108,7 +108,11 @@ export class Compactor {
     this.#mender = new Mender({
       ...parts,
       segmentsDirectories: () => this.#segmentsDirectories(),
-      onMended: onCompacted,
+      onMended: (bundle) => {
+        onCompacted(bundle)
+        this.#merger.mended(bundle.base)
+        this.trimmer.mended(bundle.base)
+      },
     })
     this.trimmer = new Trimmer({
       ...parts,
@@ -133,6 +137,7 @@ export class Compactor {
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#mender.close()
     this.#merger.close()
     this.trimmer.close()
     this.#stopLooking()

@@ -3,6 +3,10 @@
  *
  * What reads a bundle verifies each piece, so damage is an error, and the request that meets it is refused. Once a replica directory has given its file,
  * threads open it anew: the one that met the damage has forgotten the bundle, others do when they meet it in the file that they have open.
+ *
+ * D1  a bundle is read through at most once in RETRY_MS, whatever came of it: each query that meets the damage tells of it
+ * D2  nothing is written while the disk has little room: what is damaged waits until there is some
+ * D3  what retention drops meanwhile is neither lost nor failed
  */
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -14,10 +18,13 @@ import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { BackgroundResult } from './background.ts'
 import type { MendJob } from './mend-bundle.ts'
 
+const RETRY_MS = 60_000
+
 export interface MenderParts {
   readonly log: Log
   readonly registry: SegmentRegistry
   readonly logger: Logger
+  readonly clock: { nowMs(): number }
   /** The directories of segments that are in use; that of the primary first. */
   readonly segmentsDirectories: () => readonly string[]
   /** Hears of each that is whole again. */
@@ -30,6 +37,9 @@ interface MendJobs {
 
 export class Mender {
   readonly #parts: MenderParts
+  /** D1. By base: when it may be read through again. */
+  readonly #later = new Map<number, number>()
+  #closed = false
 
   constructor(parts: MenderParts) {
     this.#parts = parts
@@ -37,21 +47,30 @@ export class Mender {
 
   /** What is to be mended now. Null: nothing, or there is nothing to mend it from. */
   next(): Bundle | null {
-    const bundle = this.#parts.registry.takeDamaged()
-    return this.#parts.segmentsDirectories().length > 1 ? bundle : null
+    const { log, registry, clock, segmentsDirectories } = this.#parts
+    const nowMs = clock.nowMs()
+    const bundle = registry.takeDamaged(
+      ({ base, end }) => (this.#later.get(base) ?? 0) <= nowMs && log.roomFor('admit') >= end - base, // D1, D2
+    )
+    return segmentsDirectories().length > 1 ? bundle : null
+  }
+
+  close(): void {
+    this.#closed = true
   }
 
   /** Never throws: what cannot be mended is refused as before. */
   async run(jobs: MendJobs, bundle: Bundle, pace: Pick<MendJob, 'isUrgent' | 'isLate'>): Promise<void> {
-    const { log, logger, segmentsDirectories, onMended } = this.#parts
+    const { log, logger, clock, segmentsDirectories, onMended } = this.#parts
     const { base, end, isMerged = false, identity } = bundle
     const segment = segmentName(base)
     const directories = segmentsDirectories().map((each) => `${each}/${segment}`)
+    const directoryNow = (): string | undefined => log.segments.find((each) => each.base === base)?.directory
     try {
       const job = { kind: 'mend', logId: log.id, base, end, isMerged, identity, directories, ...pace } as const
       const result = await jobs.run(job)
-      const directory = log.segments.find((each) => each.base === base)?.directory
-      if (directory === undefined) return // retention dropped it meanwhile
+      const directory = directoryNow()
+      if (directory === undefined) return // D3
       if (result.kind === 'lost')
         logger.error({ segment }, 'a compacted bundle is damaged in each directory that has it')
       if (result.kind !== 'mended') return
@@ -59,7 +78,13 @@ export class Mender {
       logger.warn({ segment, from, to }, 'a compacted bundle was damaged: it was copied from another directory')
       onMended({ base, end, identity, directory, isCompacted: true, isMerged })
     } catch (error) {
-      logger.error({ segment, reason: messageOf(error) }, 'a damaged bundle could not be mended')
+      if (this.#closed || directoryNow() === undefined) return // D3
+      logger.error(
+        { segment, reason: messageOf(error) },
+        'a damaged bundle could not be mended: it is tried again later',
+      )
+    } finally {
+      this.#later.set(base, clock.nowMs() + RETRY_MS) // D1
     }
   }
 }

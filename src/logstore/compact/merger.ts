@@ -9,6 +9,7 @@
  *     AFTER_STOP_MS
  * M3  nothing is written while the disk has little room, or the log takes nothing
  * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
+ * M5  a run in which damage is met stays apart. Its bundles are read through (mender.ts), and when one of them was mended, the run is merged after all
  */
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -53,6 +54,8 @@ export class Merger {
   readonly #parts: MergerParts
   /** By base: when it may be tried again; Infinity: not in this life. */
   readonly #later = new Map<number, number>()
+  /** M5 */
+  #damaged: readonly Plan[] = []
   readonly #stop = new Int32Array(new SharedArrayBuffer(4))
   #closed = false
   #notBeforeMs = 0
@@ -162,6 +165,8 @@ export class Merger {
     if (result.kind === 'damaged') {
       this.failures++
       this.#leave(plan, Infinity)
+      this.#damaged = [...this.#damaged, plan]
+      for (const { base } of plan.bundles) registry.noteDamaged(base) // M5
       logger.error({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart: one of them is damaged')
     }
     if (result.kind !== 'merged' || this.#closed || !this.#exists(plan)) return
@@ -179,6 +184,13 @@ export class Merger {
     logger.info({ ...namesOf(plan), level: bundle.level, bytesBefore, bytesAfter }, 'bundles merged')
     await registry.olderReleased() // M1
     if (!this.#closed && this.#exists(plan)) await jobs.run({ ...task, kind: 'settle' })
+  }
+
+  /** M5 */
+  mended(base: number): void {
+    const isOf = ({ bundles }: Plan): boolean => bundles.some((bundle) => bundle.base === base)
+    for (const { bundles } of this.#damaged.filter(isOf)) for (const bundle of bundles) this.#later.delete(bundle.base)
+    this.#damaged = this.#damaged.filter((plan) => !isOf(plan))
   }
 
   /** Does what may be left of a merge of an earlier life. */

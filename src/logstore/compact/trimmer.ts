@@ -41,7 +41,7 @@ export interface DatasetRetention {
 
 export interface TrimmerParts {
   readonly log: Pick<Log, 'id' | 'committed' | 'roomFor' | 'segments'>
-  readonly registry: Pick<SegmentRegistry, 'bundles' | 'publish' | 'olderReleased'>
+  readonly registry: Pick<SegmentRegistry, 'bundles' | 'noteDamaged' | 'publish' | 'olderReleased'>
   readonly logger: Logger
   readonly clock: { nowMs(): number }
   /** As retention of whole bundles has it. */
@@ -153,7 +153,10 @@ export class Trimmer {
     const result = await jobs.run({ ...task, ...common, kind: 'trim' })
     if (result.kind === 'not-due') this.#due.set(base, { identity, generation, atNs: result.dueAtNs ?? NEVER })
     if (result.kind === 'left' || result.kind === 'damaged') {
-      if (result.kind === 'damaged') this.failures++
+      if (result.kind === 'damaged') {
+        this.failures++
+        this.#parts.registry.noteDamaged(base) // mender.ts
+      }
       this.#later.set(base, Infinity)
       logger.warn({ segment: segmentName(base), reason: result.reason }, 'a bundle keeps its expired records')
     }
@@ -166,6 +169,11 @@ export class Trimmer {
       const { logId, bundle, segments } = task
       await jobs.run({ logId, segments, bundles: [{ ...bundle, isMerged: true }], ...common, kind: 'settle' })
     }
+  }
+
+  /** It was damaged, and can be trimmed after all. */
+  mended(base: number): void {
+    this.#later.delete(base)
   }
 
   #publish({ bundle: { base } }: Plan, { bundles, bytesBefore, bytesAfter, problem }: Trimmed): void {

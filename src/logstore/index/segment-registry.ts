@@ -98,12 +98,19 @@ export class SegmentRegistry {
     this.#damaged.add(base)
   }
 
-  /** A compacted bundle that was noted so since the last call. Null: there is none. */
-  takeDamaged(): Bundle | null {
+  /**
+   * A compacted bundle that was noted so, and is no longer.
+   *
+   * @param isWanted what is not stays noted
+   * @returns null: there is none
+   */
+  takeDamaged(isWanted: (bundle: Bundle) => boolean): Bundle | null {
     for (const base of this.#damaged) {
-      this.#damaged.delete(base)
       const bundle = this.#bundles.get(base)
-      if (bundle?.isCompacted === true) return bundle
+      const isThere = bundle?.isCompacted === true
+      if (isThere && !isWanted(bundle)) continue
+      this.#damaged.delete(base)
+      if (isThere) return bundle
     }
     return null
   }

@@ -30,6 +30,7 @@ function bundleOf(number: number, isCompacted: boolean): Bundle {
 class Rig {
   readonly jobs: { readonly job: BackgroundJob; end(result: BackgroundResult | Error): void }[] = []
   readonly bundles = new Map<number, Bundle>()
+  readonly damaged = new Set<number>()
   readonly announced: BundlePlace[] = []
   readonly warned: unknown[] = []
   segments: { base: number; end: number; sealed: boolean; directory: string; recordsPath: string }[]
@@ -54,7 +55,13 @@ class Rig {
     Object.defineProperty(log, 'segments', { get: () => this.segments ?? segments })
     Object.defineProperty(log, 'committed', { get: () => this.committed })
     const registry = {
-      takeDamaged: () => null,
+      noteDamaged: (base: number) => void this.damaged.add(base),
+      takeDamaged: (isWanted: (bundle: Bundle) => boolean) => {
+        const base = [...this.damaged].find((each) => isWanted(this.bundles.get(each)!))
+        if (base === undefined) return null
+        this.damaged.delete(base)
+        return this.bundles.get(base)!
+      },
       publish: (bundle: Bundle) => {
         for (const base of this.bundles.keys()) if (base >= bundle.base && base < bundle.end) this.bundles.delete(base)
         this.bundles.set(bundle.base, bundle)
@@ -247,7 +254,7 @@ describe('merging in the background', () => {
     assert.equal(seconds(75, 4 * MIB).at(-1), true)
   })
 
-  it('leaves a run for a minute that failed, and for good one that is damaged', async () => {
+  it('leaves a run for a minute that failed, and one that is damaged until it is mended', async () => {
     const rig = new Rig(8)
     await rig.started()
     await rig.end(new Error('EIO'))
@@ -259,11 +266,31 @@ describe('merging in the background', () => {
     await rig.look()
     assert.equal(rig.jobs.length, begun + 1)
     await rig.end({ kind: 'damaged', reason: 'a bit flipped' })
+    for (let number = 0; number < 8; number++) {
+      const { job } = rig.jobs.at(-1)!
+      assert.deepEqual([job.kind, 'base' in job && job.base], ['mend', number * STRIDE])
+      await rig.end({ kind: 'whole' })
+    }
     rig.nowMs = 1e9
     await rig.look()
-    assert.equal(rig.jobs.length, begun + 1)
+    assert.equal(rig.jobs.length, begun + 9)
     assert.equal(rig.merging.failures, 2)
     await rig.compactor.close()
+
+    const other = new Rig(8)
+    await other.started()
+    await other.end({ kind: 'damaged', reason: 'a bit flipped' })
+    for (let number = 0; number < 8; number++) {
+      assert.equal(other.jobs.at(-1)!.job.kind, 'mend')
+      await other.end(number === 5 ? { kind: 'mended', from: '/replica', to: ['/data'] } : { kind: 'whole' })
+    }
+    assert.deepEqual([other.last.kind, other.announced.map(({ base }) => base)], ['merge', [5 * STRIDE]])
+    await other.end(mergedOf(other.last))
+    other.release()
+    await turn()
+    await other.end({ kind: 'settled' })
+    assert.equal(other.merging.merges, 1)
+    await other.compactor.close()
   })
 
   it('tells of a replica directory that keeps the bundles apart, and takes back nothing that retention dropped', async () => {

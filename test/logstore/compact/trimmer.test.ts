@@ -28,6 +28,7 @@ const bundleOf = (number: number, receivedSecond = 10n): Bundle => ({
 class Rig {
   readonly jobs: { readonly job: BackgroundJob; end(result: BackgroundResult | Error): void }[] = []
   readonly announced: BundlePlace[] = []
+  readonly damaged: number[] = []
   bundles: Bundle[]
   segments: { base: number; end: number; sealed: boolean; directory: string; recordsPath: string }[]
   retention: DatasetRetention = { generation: 1, byTenant: new Map([['acme', new Map([['debug', 60]])]]) }
@@ -59,6 +60,7 @@ class Rig {
           const others = this.bundles.filter(({ base }) => base < bundle.base || base >= bundle.end)
           this.bundles = [...others, bundle].sort((a, b) => a.base - b.base)
         },
+        noteDamaged: (base) => void this.damaged.push(base),
         olderReleased: () => new Promise<void>((resolve) => (this.release = resolve)),
       },
       logger: createLogger('silent'),
@@ -187,16 +189,26 @@ describe('taking expired records from bundles in the background', () => {
     assert(rig.begin())
   })
 
-  it('tries again a minute after a failure, never what is damaged, and takes nothing back that retention dropped', async () => {
+  it('tries again a minute after a failure, what is damaged when it was mended, and takes nothing back that retention dropped', async () => {
     const rig = new Rig(2)
     assert(rig.begin())
     await rig.end(new Error('EIO'))
     assert(rig.begin())
     assert.equal(rig.trim.bundle.base, STRIDE)
     await rig.end({ kind: 'damaged', reason: 'a bit flipped' })
-    assert.equal(rig.trimmer.failures, 2)
+    assert.deepEqual([rig.trimmer.failures, rig.damaged], [2, [STRIDE]])
     assert(!rig.begin())
     rig.nowMs = 60_000
+    assert(rig.begin())
+    assert.equal(rig.trim.bundle.base, 0)
+    assert.equal(rig.trimmer.next()?.bundle.base, 0)
+    await rig.end({ kind: 'not-due', dueAtNs: null })
+    assert(!rig.begin())
+    rig.trimmer.mended(STRIDE)
+    assert(rig.begin())
+    assert.equal(rig.trim.bundle.base, STRIDE)
+    rig.retention = { ...rig.retention, generation: 2 }
+    await rig.end({ kind: 'not-due', dueAtNs: null })
     assert(rig.begin())
     assert.equal(rig.trim.bundle.base, 0)
     rig.segments = rig.segments.slice(1)
