@@ -1,6 +1,6 @@
 /** The parts of the log store that compact bundles, and find compacted ones. */
 import type { LogStoreConfig } from '../config/logstore.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, messageOf } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Log } from '../log/log.ts'
 import { nodeFiles } from '../log/node-files.ts'
@@ -11,33 +11,72 @@ import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { BundlesOptions } from './bundles.ts'
 import { adoptCompacted } from './compact/adopt.ts'
+import type { MendAtStart } from './compact/adopt.ts'
 import { THREAD_HEAP } from './limits.ts'
 import { adoptMerged } from './compact/adopt-merged.ts'
 import type { BackgroundJob, BackgroundResult } from './compact/background.ts'
 import { Compactor } from './compact/compactor.ts'
 import type { CompactorParts } from './compact/compactor.ts'
+import { mendBundle } from './compact/mend-bundle.ts'
 import type { DatasetRetention } from './compact/trimmer.ts'
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 
-/** Finds compacted bundles at a start, and reports damaged ones. */
-export const compactedBundles = (
-  log: Log,
-  readErrors: ReadErrors,
-  logger: Logger,
-): Pick<BundlesOptions, 'compactedBundle' | 'mergedBundles' | 'onStandInDamaged'> => ({
-  compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment),
-  mergedBundles: (sealed) =>
-    adoptMerged(nodeFiles, log, sealed, ({ base }) =>
-      logger.warn(
-        { segment: segmentName(base) },
-        'the stand-in of a merged segment was damaged: it was made again, and nothing is missing',
-      ),
-    ),
-  onStandInDamaged(base) {
-    const problem = new StoreError('corrupt', 'bundle_block_corrupt', 'its compacted bundle is damaged')
-    readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
-  },
-})
+interface AdoptionContext {
+  readonly config: LogStoreConfig
+  readonly log: Log
+  readonly segmentsName: string
+  readonly readErrors: ReadErrors
+  readonly logger: Logger
+}
+
+/** Finds compacted bundles at a start, mends damaged ones from replica directories, and reports the others. */
+export function compactedBundles(
+  context: AdoptionContext,
+): Pick<BundlesOptions, 'compactedBundle' | 'mergedBundles' | 'onStandInDamaged'> {
+  const { log, readErrors, logger } = context
+  const mend = mendAtStart(context)
+  const onMadeAgain = ({ base }: { readonly base: number }): void =>
+    logger.warn(
+      { segment: segmentName(base) },
+      'the stand-in of a merged segment was damaged: it was made again, and nothing is missing',
+    )
+  return {
+    compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment, mend),
+    mergedBundles: (sealed) => adoptMerged(nodeFiles, log, sealed, onMadeAgain, mend),
+    onStandInDamaged(base) {
+      const problem = new StoreError('corrupt', 'bundle_block_corrupt', 'its compacted bundle is damaged')
+      readErrors.noteFailed(`segment ${segmentName(base)}`, problem)
+    },
+  }
+}
+
+function mendAtStart({ config, log, segmentsName, logger }: AdoptionContext): MendAtStart {
+  return ({ base, end, isMerged }) => {
+    const segment = segmentName(base)
+    const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+    const directories = directoriesOf(config)
+      .filter((directory) => !lost.has(directory))
+      .map((directory) => `${directory}/${segmentsName}/${segment}`)
+    try {
+      const mended = mendBundle(
+        nodeFiles,
+        { logId: log.id, base, end, isMerged, identity: null, directories },
+        () => {},
+      )
+      if (mended.kind !== 'mended') return false
+      const { from, to } = mended
+      logger.warn({ segment, from, to }, 'a compacted bundle was damaged: it was copied from another directory')
+      return to.includes(directories[0]!)
+    } catch (error) {
+      logger.error({ segment, reason: messageOf(error) }, 'a damaged bundle could not be mended')
+      return false
+    }
+  }
+}
+
+/** The data directory first. */
+const directoriesOf = ({ dataDirectory, durability }: LogStoreConfig): readonly string[] =>
+  durability.mode === 'replicated-local' ? [dataDirectory, ...durability.replicaDirectories] : [dataDirectory]
 
 interface CompactionContext extends Pick<CompactorParts, 'logger' | 'clock'> {
   readonly config: LogStoreConfig
@@ -56,8 +95,6 @@ export async function openCompaction(
 ): Promise<Compactor | null> {
   const { config, running, policies, logger, clock, retentionNowNs } = context
   if (!config.compaction) return null
-  const { durability, dataDirectory } = config
-  const replicas = durability.mode === 'replicated-local' ? durability.replicaDirectories : []
   const startJobs = () =>
     new JobPool<BackgroundJob, BackgroundResult>({
       name: 'logstore compaction',
@@ -73,7 +110,7 @@ export async function openCompaction(
         log,
         registry,
         sidecars,
-        directories: [dataDirectory, ...replicas],
+        directories: directoriesOf(config),
         segmentsName,
         startJobs,
         logger,

@@ -101,7 +101,7 @@ export async function openStorage(context: StorageContext): Promise<Storage> {
     logger,
     readErrors,
     after: (delayMs, run) => clock.after(delayMs, run),
-    ...compactedBundles(log, readErrors, logger),
+    ...compactedBundles({ config, log, segmentsName: SEGMENTS_NAME, readErrors, logger }),
     onStep: (step) => startup.at(step),
   })
   return { member, log, arena, indexes, ...bundles }

@@ -2,7 +2,8 @@
  * A start finds what merging left of the segments.
  *
  * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again.
- * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts
+ * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts. A merged
+ *     file that does not open is taken from another directory of the log that has it
  * A3  a segment of which no form opens has moved, as far as is known: a merged file over it has its records. Its stand-in is made again, with all that the
  *     merged file knows of it, and no damage is left (recovery V10)
  */
@@ -16,6 +17,7 @@ import { QUARANTINE_NAME } from '../../log/quarantine.ts'
 import { MERGED_PREFIX, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { STAND_IN_NAME, encodeStandInHeader, publishStandIn } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
+import type { MendAtStart } from './adopt.ts'
 import type { Bundle } from '../index/manifest.ts'
 import { CompactIndex } from './compact-index.ts'
 import { bundleOfCompact } from './compact-segment.ts'
@@ -33,6 +35,7 @@ export function adoptMerged(
   log: Pick<Log, 'id' | 'reportDamage'>,
   segments: readonly SegmentInfo[],
   onMadeAgain: (segment: SegmentInfo) => void = () => {},
+  mend: MendAtStart = () => false,
 ): readonly Bundle[] {
   const moved = segments.filter(({ base, directory }) => needsMerged(files, directory, log.id, base))
   let ranges = segments.flatMap((segment) => rangesIn(files, log.id, segment, segments))
@@ -43,7 +46,9 @@ export function adoptMerged(
       moved.map(({ base }) => base),
       ranges,
     )
-    const bad = chosen.find((range) => !opened.has(range) && !open(files, directoryOf(segments, range), range, opened))
+    const isOpen = (range: StandIn): boolean =>
+      opened.has(range) || open(files, directoryOf(segments, range), range, opened)
+    const bad = chosen.find((range) => !isOpen(range) && !(mend({ ...range, isMerged: true }) && isOpen(range)))
     isSettled = bad === undefined
     ranges = ranges.filter((range) => range !== bad)
   }

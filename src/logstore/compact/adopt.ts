@@ -2,7 +2,7 @@
  * A start finds what compaction left of a segment.
  *
  * A1  beside the segment's file a stand-in counts only if it is whole: else it goes, and the segment is compacted anew
- * A2  a stand-in that is alone and does not open is damage: an incident that names the whole segment
+ * A2  a stand-in that is alone and does not open is damage: an incident that names the whole segment, unless another directory of the log gives its own
  */
 import { StoreError } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
@@ -14,11 +14,19 @@ import { CompactIndex } from './compact-index.ts'
 import { bundleOfCompact } from './compact-segment.ts'
 import { PieceCache } from './piece-cache.ts'
 
+/** Takes a damaged bundle from another directory of the log, over the segments from one position to another. False: none has it. */
+export type MendAtStart = (bundle: {
+  readonly base: number
+  readonly end: number
+  readonly isMerged: boolean
+}) => boolean
+
 /** Null: the segment is not compacted, or damaged (A2). @throws what the file system throws */
 export function adoptCompacted(
   files: Files,
   log: Pick<Log, 'id' | 'reportDamage'>,
   segment: SegmentInfo,
+  mend: MendAtStart = () => false,
 ): Bundle | null {
   const { base, end, directory, recordsPath } = segment
   const path = `${directory}/${STAND_IN_NAME}`
@@ -37,7 +45,8 @@ export function adoptCompacted(
     if (hasRecords) {
       files.removeFile(path) // A1
       files.syncDirectory(directory)
-    } else log.reportDamage(segment, { from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }) // A2
+    } else if (mend({ base, end, isMerged: false })) return adoptCompacted(files, log, segment)
+    else log.reportDamage(segment, { from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }) // A2
     return null
   }
 }

@@ -1,10 +1,13 @@
 /**
- * A compacted bundle that is damaged in some directories of a log gets the file of a directory that has it whole. On the thread of compaction.
+ * A compacted bundle that is damaged in some directories of a log gets the file of a directory that has it whole. On the thread of compaction, or at a
+ * start, when what opens the bundle is damaged.
  *
  * N1  what is copied was read through, and is read through again before it takes the name
  * N2  only a file that is not whole is replaced, and only by the one that queries expect: a directory may have the bundle in another form, or with records
- *     that have expired
+ *     that have expired. A start knows of nothing that is expected
+ * N3  a directory that does not take the file is no reason to leave the others as they are
  */
+import { messageOf } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { mergedName } from '../../log/merged.ts'
@@ -17,8 +20,8 @@ export interface MendJob {
   readonly base: number
   readonly end: number
   readonly isMerged: boolean
-  /** Of the file that queries expect. */
-  readonly identity: number
+  /** Of the file that queries expect. Null: none is. */
+  readonly identity: number | null
   /** Of its first segment, in each directory of the log that is in use. */
   readonly directories: readonly string[]
   /** @see CompactJob */
@@ -28,14 +31,14 @@ export interface MendJob {
 
 export type MendResult =
   /** From one directory to others. */
-  | { readonly kind: 'mended'; readonly from: string; readonly to: readonly string[] }
+  | { readonly kind: 'mended'; readonly from: string; readonly to: readonly string[]; readonly problem: string | null }
   | { readonly kind: 'whole' }
   /** No directory has it whole. */
   | { readonly kind: 'lost' }
 
 /**
  * @param rest called every now and then
- * @throws what the file system throws when it writes
+ * @throws what the file system throws when it writes, if no directory takes the file
  */
 export function mendBundle(
   files: Files,
@@ -51,14 +54,26 @@ export function mendBundle(
     })
   const to = copies.flatMap(({ directory, isWhole }) => (isWhole ? [] : [directory]))
   if (to.length === 0) return { kind: 'whole' }
-  const source = copies.find(
-    ({ directory, isWhole }) => isWhole && identityOf(files, `${directory}/${name}`) === identity, // N2
-  )
-  if (source === undefined) return { kind: 'lost' }
-  for (const directory of to) {
-    for (const _ of copyStandIn(files, logId, { base, end }, name, source.directory, directory)) rest()
+  const isExpected = (directory: string): boolean => {
+    const its = identityOf(files, `${directory}/${name}`)
+    return its !== undefined && (identity === null || its === identity)
   }
-  return { kind: 'mended', from: source.directory, to }
+  const source = copies.find(({ directory, isWhole }) => isWhole && isExpected(directory)) // N2
+  if (source === undefined) return { kind: 'lost' }
+  const mended: string[] = []
+  const failures: { readonly directory: string; readonly error: unknown }[] = []
+  for (const directory of to) {
+    try {
+      for (const _ of copyStandIn(files, logId, { base, end }, name, source.directory, directory)) rest()
+      mended.push(directory)
+    } catch (error) {
+      failures.push({ directory, error }) // N3
+    }
+  }
+  const [first] = failures
+  if (mended.length === 0) throw first!.error
+  const problem = first === undefined ? null : `${first.directory}: ${messageOf(first.error)}`
+  return { kind: 'mended', from: source.directory, to: mended, problem }
 }
 
 function isWholeIn(files: Files, directory: string, name: string, logId: number, base: number): boolean {
@@ -70,6 +85,7 @@ function isWholeIn(files: Files, directory: string, name: string, logId: number,
   }
 }
 
+/** Undefined: it is no bundle, as a moved stand-in is none. */
 const identityOf = (files: Files, path: string): number | undefined =>
   withOpenFile(files, path, (file) => {
     const bytes = Buffer.alloc(COMPACT_BEGIN_BYTES)

@@ -74,7 +74,8 @@ export class Mender {
       if (result.kind === 'lost')
         logger.error({ segment }, 'a compacted bundle is damaged in each directory that has it')
       if (result.kind !== 'mended') return
-      const { from, to } = result
+      const { from, to, problem } = result
+      if (problem !== null) logger.error({ segment, reason: problem }, 'a directory keeps a damaged bundle')
       logger.warn({ segment, from, to }, 'a compacted bundle was damaged: it was copied from another directory')
       onMended({ base, end, identity, directory, isCompacted: true, isMerged })
     } catch (error) {

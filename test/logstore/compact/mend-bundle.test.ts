@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { readWhole } from '../../../src/log/files.ts'
+import { makeDurableDirectory, publishFile, readWhole } from '../../../src/log/files.ts'
 import type { Files } from '../../../src/log/files.ts'
 import { mergedName } from '../../../src/log/merged.ts'
 import { segmentName } from '../../../src/log/segment-format.ts'
-import { STAND_IN_NAME, encodeStandInHeader, publishStandIn, readStandIn } from '../../../src/log/stand-in.ts'
+import {
+  STAND_IN_HEADER_BYTES,
+  STAND_IN_NAME,
+  encodeStandInHeader,
+  publishStandIn,
+  readStandIn,
+} from '../../../src/log/stand-in.ts'
+import { adoptCompacted } from '../../../src/logstore/compact/adopt.ts'
+import type { MendAtStart } from '../../../src/logstore/compact/adopt.ts'
+import { adoptMerged } from '../../../src/logstore/compact/adopt-merged.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { mendBundle } from '../../../src/logstore/compact/mend-bundle.ts'
 import type { MendResult } from '../../../src/logstore/compact/mend-bundle.ts'
@@ -14,6 +23,7 @@ import {
   PRIMARY,
   REPLICA,
   copyInto,
+  infosIn,
   ledgerOf,
   mergeRange,
   rangesOf,
@@ -90,6 +100,7 @@ describe('a compacted bundle that is damaged in one directory', () => {
               kind: 'mended',
               from: whole,
               to: [damaged],
+              problem: null,
             })
             isOver = true
           } catch (error) {
@@ -116,8 +127,91 @@ describe('a compacted bundle that is damaged in one directory', () => {
     const identity = identityIn(files, PRIMARY, over, name)
     flip(files, `${PRIMARY}/${segmentName(over.base)}/${name}`, 2000)
     const [primary, replica] = directoriesOf(over.base)
-    assert.deepEqual(mend(files, over, identity, true), { kind: 'mended', from: replica, to: [primary] })
+    assert.deepEqual(mend(files, over, identity, true), { kind: 'mended', from: replica, to: [primary], problem: null })
     assert.deepEqual(ledgerOf(files, PRIMARY, ranges), expected)
+  })
+
+  it('is mended where the file is taken, when another directory does not take it', (context) => {
+    const { plain, compacted } = stores(context, 1)
+    const [range] = rangesOf(plain)
+    const files = new SimFiles({ seed: seedOf(context) })
+    copyInto(files, plain, compacted)
+    const identity = identityIn(files, PRIMARY, range!)
+    const [primary, replica] = directoriesOf(range!.base)
+    const third = '/third/0000000000000000'
+    makeDurableDirectory(files, third)
+    publishFile(files, third, STAND_IN_NAME, [readWhole(files, `${primary}/${STAND_IN_NAME}`)!])
+    for (const directory of [primary, replica]) flip(files, `${directory}/${STAND_IN_NAME}`, 2000)
+    for (const full of [[primary!], [replica!], [primary!, replica!]]) {
+      const disk = files.clone(1)
+      const create = disk.create.bind(disk)
+      disk.create = (path, ...rest) => {
+        if (full.some((each) => path.startsWith(each))) throw Object.assign(new Error('it is full'), { code: 'ENOSPC' })
+        return create(path, ...rest)
+      }
+      const task = { logId: LOG_ID, ...range!, isMerged: false, identity, directories: [primary!, replica!, third] }
+      const before = disk.paths()
+      if (full.length === 2) assert.throws(() => mendBundle(disk, task, () => {}), { code: 'ENOSPC' })
+      else {
+        const to = [primary!, replica!].filter((each) => !full.includes(each))
+        const problem = `${full[0]!}: it is full`
+        assert.deepEqual(
+          mendBundle(disk, task, () => {}),
+          { kind: 'mended', from: third, to, problem },
+        )
+        assert.equal(identityIn(disk, to[0] === primary ? PRIMARY : REPLICA, range!), identity)
+      }
+      assert.deepEqual(disk.paths(), before)
+    }
+  })
+
+  it('is mended by a start that cannot open it, and is no damage then', (context) => {
+    const { plain, compacted } = stores(context, 3)
+    const ranges = rangesOf(plain)
+    for (const merges of [false, true]) {
+      const files = new SimFiles({ seed: seedOf(context) })
+      copyInto(files, plain, compacted)
+      const over = merges ? { base: ranges[0]!.base, end: ranges.at(-1)!.end } : ranges[0]!
+      if (merges) assert.equal(mergeRange(files, ranges), 'merged')
+      const expected = ledgerOf(files, PRIMARY, ranges)
+      const name = merges ? mergedName(over.end) : STAND_IN_NAME
+      const path = `${PRIMARY}/${segmentName(over.base)}/${name}`
+      flip(files, path, STAND_IN_HEADER_BYTES + 20)
+      const start = (disk: SimFiles, mend: MendAtStart): number[] => {
+        const damaged: number[] = []
+        const log = { id: LOG_ID, reportDamage: ({ base }: { readonly base: number }) => void damaged.push(base) }
+        const infos = infosIn(PRIMARY, ranges)
+        const merged = adoptMerged(disk, log, infos, () => {}, mend)
+        if (merged.length === 0) adoptCompacted(disk, log, infos[0]!, mend)
+        return damaged
+      }
+      assert.notDeepEqual(
+        start(files.clone(1), () => false),
+        [],
+      )
+      const mend: MendAtStart = ({ base, end, isMerged: its }) => {
+        const task = { logId: LOG_ID, base, end, isMerged: its, identity: null, directories: directoriesOf(base) }
+        return mendBundle(files, task, () => {}).kind === 'mended'
+      }
+      assert.deepEqual(start(files, mend), [])
+      assert.deepEqual(ledgerOf(files, PRIMARY, ranges), expected)
+    }
+  })
+
+  it('is not taken from a moved stand-in, which holds nothing', (context) => {
+    const { plain, compacted } = stores(context, 2)
+    const ranges = rangesOf(plain)
+    const files = new SimFiles({ seed: seedOf(context) })
+    copyInto(files, plain, compacted)
+    assert.equal(mergeRange(files, ranges), 'merged')
+    const [first] = ranges
+    const [primary, replica] = directoriesOf(first!.base)
+    flip(files, `${replica}/${STAND_IN_NAME}`, 20)
+    const task = { logId: LOG_ID, ...first!, isMerged: false, identity: null, directories: [primary!, replica!] }
+    assert.deepEqual(
+      mendBundle(files, task, () => {}),
+      { kind: 'lost' },
+    )
   })
 
   it('stays as it is when no directory has it whole, or the other one has another form or other content', (context) => {

@@ -9,7 +9,7 @@ import { SegmentIndexes } from '../../../src/logstore/index/segment-indexes.ts'
 import { SegmentRegistry } from '../../../src/logstore/index/segment-registry.ts'
 
 const STRIDE = 1000
-const MENDED = { kind: 'mended', from: '/replica/bundles', to: ['/data/bundles'] } as const
+const MENDED = { kind: 'mended', from: '/replica/bundles', to: ['/data/bundles'], problem: null } as const
 const PACE = { isUrgent: false, isLate: new SharedArrayBuffer(4) }
 
 /** Two compacted bundles in two directories; each job ends as it is told to. */

@@ -282,7 +282,9 @@ describe('merging in the background', () => {
     await other.end({ kind: 'damaged', reason: 'a bit flipped' })
     for (let number = 0; number < 8; number++) {
       assert.equal(other.jobs.at(-1)!.job.kind, 'mend')
-      await other.end(number === 5 ? { kind: 'mended', from: '/replica', to: ['/data'] } : { kind: 'whole' })
+      await other.end(
+        number === 5 ? { kind: 'mended', from: '/replica', to: ['/data'], problem: null } : { kind: 'whole' },
+      )
     }
     assert.deepEqual([other.last.kind, other.announced.map(({ base }) => base)], ['merge', [5 * STRIDE]])
     await other.end(mergedOf(other.last))

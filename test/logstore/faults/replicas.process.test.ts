@@ -109,4 +109,11 @@ it('a log store has a compacted bundle mended from a replica directory when a qu
   assert.deepEqual(readFileSync(primary), whole)
   assert.deepEqual(readFileSync(pathIn(replica)), whole)
   await server.logged('it was copied from another directory')
+
+  await server.stop()
+  writeFileSync(primary, Buffer.from(whole).fill(1, 80, 90)) // what opens it
+  await server.startAgain()
+  assert.deepEqual(readFileSync(primary), whole)
+  assert.equal((await counted()).matched, 200)
+  assert.equal((await server.request('/health', null)).headers.get('x-trilog-degraded'), null)
 })
