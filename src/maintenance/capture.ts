@@ -10,6 +10,7 @@
  *     from a directory where it is whole
  * C5  a segment that has moved into a merged file (src/log/merged.ts) is copied with that file. What has moved into one that begins before the copy is
  *     left out: the service drops such segments together, the first one first
+ * C6  a stand-in that opens in no directory is copied as it is: the merged file over it may have its records (recovery V10)
  */
 import { createHash } from 'node:crypto'
 import { StoreError } from '../errors.ts'
@@ -22,7 +23,7 @@ import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { LogSource, SegmentScan } from './source.ts'
-import { Vanished, identityOfBytes, namesIn, piecesOf, unlessGone, withFile } from './source.ts'
+import { Vanished, digestOf, identityOfBytes, namesIn, piecesOf, unlessGone, withFile } from './source.ts'
 import { filesOf, logPrefix, withoutPartsOfMerged } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
@@ -173,8 +174,11 @@ class Capture {
   async #copyInSomeForm(base: number, nextBase: number): Promise<StoredSegment> {
     for (let look = 1; ; look += 1) {
       try {
-        const standIn = this.#source.standInOf(base)
-        return standIn === null ? await this.#copySealed(base, nextBase) : await this.#copyStandIn(base, standIn)
+        const sources = look === 1 ? [this.#source] : this.#parts.sources // C4
+        const standIn = sources.map((source) => source.standInOf(base)).find((each) => each !== null)
+        if (standIn !== undefined) return await this.#copyStandIn(base, standIn)
+        const isSealed = look === 1 || this.#source.files.exists(`${this.#source.pathOf(base)}/${RECORDS_NAME}`)
+        return isSealed ? await this.#copySealed(base, nextBase) : await this.#copyUnopened(base, nextBase)
       } catch (error) {
         if (!(error instanceof Vanished) || look === LOOKS_MAX || !this.#source.hasSegment(base)) throw error
       }
@@ -193,6 +197,21 @@ class Capture {
     const damage = problem === null ? [] : [{ from: base, to: end, reason: problem }]
     const sidecars = merged === null ? [] : [await this.#copyMerged(copy.source, merged)]
     return { base, end, sealed: true, chain, records, sidecars, damage }
+  }
+
+  /** C6 */
+  async #copyUnopened(base: number, nextBase: number): Promise<StoredSegment> {
+    const [source, place] = [this.#source, this.#source.placeOf(base)]
+    const path = `${source.pathOf(base)}/${STAND_IN_NAME}`
+    const bytes = withFile(source.files, path, (file) => file.size())
+    const key = `${this.#prefix}${place}/compact-damaged-${digestOf(source.files, path, bytes)}.bin`
+    const records = await this.#put(source, `${place}/${STAND_IN_NAME}`, key, bytes)
+    const merged = source.mergedOver(base)
+    const isIn = merged !== null && this.#isMergedWhole(source, merged)
+    const end = Math.min(nextBase - SEGMENT_FOOTER_BYTES, isIn ? merged.end : Infinity)
+    const sidecars = isIn ? [await this.#copyMerged(source, merged)] : []
+    const damage = isIn ? [] : [{ from: base, to: end, reason: `${STAND_IN_NAME} is damaged` }]
+    return { base, end, sealed: true, chain: 0, records, sidecars, damage }
   }
 
   /** C4 */
@@ -215,7 +234,7 @@ class Capture {
     if (withoutMerged !== null) return withoutMerged
     const { source, standIn } = copies[0]!
     const path = `${source.pathOf(base)}/${STAND_IN_NAME}`
-    const identity = `damaged-${this.#digestOf(source, path, standIn.fileBytes)}`
+    const identity = `damaged-${digestOf(source.files, path, standIn.fileBytes)}`
     const problem = `${STAND_IN_NAME} is damaged`
     return { source, isWhole: false, identity, bytes: standIn.fileBytes, merged: null, problem }
   }
@@ -241,7 +260,7 @@ class Capture {
   }
 
   async #copySealed(base: number, nextBase: number): Promise<StoredSegment> {
-    if (this.#isWithoutFile(base)) return this.#missingSegment(base, nextBase)
+    if (this.#source.isWithoutFile(base)) return this.#missingSegment(base, nextBase)
     const known = this.#source.identityOf(base)
     const before = known === null ? undefined : this.#previousSegments.get(this.#sealedKey(base, known.identity))
     if (known !== null && before !== undefined && this.#isPresent(before.records!)) {
@@ -254,7 +273,7 @@ class Capture {
     const path = `${source.pathOf(base)}/${RECORDS_NAME}`
     const bytes = withFile(source.files, path, (file) => file.size())
     const whole = scan.damage.length === 0 ? source.identityOf(base) : null
-    const key = this.#sealedKey(base, whole?.identity ?? `damaged-${this.#digestOf(source, path, bytes)}`)
+    const key = this.#sealedKey(base, whole?.identity ?? `damaged-${digestOf(source.files, path, bytes)}`)
     const records = await this.#put(source, `${source.placeOf(base)}/${RECORDS_NAME}`, key, bytes)
     const { end, chain, damage } = scan
     return { base, end, sealed: true, chain, records, sidecars: await this.#copySidecars(base), damage }
@@ -278,7 +297,7 @@ class Capture {
     const source = this.#source
     const standIn = source.standInOf(base)
     if (standIn !== null) return this.#copyStandIn(base, standIn)
-    if (this.#isWithoutFile(base)) return null
+    if (this.#source.isWithoutFile(base)) return null
     const scan = source.scan(base, null)
     if (scan.sealed) return this.#copySealed(base, scan.end + SEGMENT_FOOTER_BYTES)
     if (scan.frameCount === 0) return null
@@ -288,14 +307,6 @@ class Capture {
     const known = this.#known(key, path)
     const records = known ?? (await this.#put(source, path, key, scan.end - base))
     return { base, end: scan.end, sealed: false, chain: scan.chain, records, sidecars: [], damage: scan.damage }
-  }
-
-  /** The directory comes into being before its file, and only a crash or damage leaves it without. */
-  #isWithoutFile(base: number): boolean {
-    const { files } = this.#source
-    const path = this.#source.pathOf(base)
-    const hasNone = files.exists(path) && !files.exists(`${path}/${RECORDS_NAME}`)
-    return hasNone && !files.exists(`${path}/${STAND_IN_NAME}`) && files.exists(path)
   }
 
   #missingSegment(base: number, nextBase: number): StoredSegment {
@@ -430,12 +441,6 @@ class Capture {
 
   #sealedKey = (base: number, identity: string): string =>
     `${this.#prefix}${this.#source.placeOf(base)}/records-${identity}.log`
-
-  #digestOf({ files }: LogSource, path: string, bytes: number): string {
-    const hash = createHash('sha256')
-    for (const piece of piecesOf(files, path, bytes)) hash.update(piece)
-    return hash.digest('hex').slice(0, 16)
-  }
 
   #isPresent = (file: StoredFile): boolean => this.#parts.present.get(file.key) === file.bytes
 

@@ -98,11 +98,15 @@ function planBetween(log: StoredLog, later: readonly StoredLog[], position: numb
   return null
 }
 
-/** What both have of the past is the same. */
+/** What both have of the past is the same. A chain of 0 is not known: the stand-in that said it was damaged. */
 function followsOn(log: StoredLog, newer: StoredLog): boolean {
   const known = new Map(log.segments.map((segment) => [segment.base, segment]))
   return newer.segments.every(({ base, end, chain }) => {
     const before = known.get(base)
-    return before === undefined || !before.sealed || (before.end === end && before.chain === chain)
+    return (
+      before === undefined ||
+      !before.sealed ||
+      (before.end === end && (before.chain === chain || [before.chain, chain].includes(0)))
+    )
   })
 }

@@ -52,7 +52,7 @@ export interface StoredSegment {
   /** Position behind the last frame. */
   readonly end: number
   readonly sealed: boolean
-  /** Header checksum of the last frame, which stands for all before it. */
+  /** Header checksum of the last frame, which stands for all before it. 0: it is not known. */
   readonly chain: number
   /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null

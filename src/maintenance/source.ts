@@ -231,6 +231,13 @@ export class LogSource {
     return { isWhole, identity }
   }
 
+  /** The directory comes into being before its file, and only a crash or damage leaves it without. */
+  isWithoutFile(base: number): boolean {
+    const path = this.pathOf(base)
+    const hasNone = this.files.exists(path) && !this.files.exists(`${path}/${RECORDS_NAME}`)
+    return hasNone && !this.files.exists(`${path}/${STAND_IN_NAME}`) && this.files.exists(path)
+  }
+
   /** Position behind the last frame of the newest segment that has one; 0: there is none. */
   end(): number {
     for (const base of this.bases().reverse()) {
@@ -283,6 +290,13 @@ export function unlessGone<Result>(what: string, look: () => Result): Result {
     if (errorCode(error) === 'ENOENT') throw new Vanished(what, { cause: error })
     throw error
   }
+}
+
+/** Names the first bytes of a file. */
+export function digestOf(files: Files, path: string, bytes: number): string {
+  const hash = createHash('sha256')
+  for (const piece of piecesOf(files, path, bytes)) hash.update(piece)
+  return hash.digest('hex').slice(0, IDENTITY_DIGITS)
 }
 
 export const identityOfBytes = (bytes: Uint8Array): string =>

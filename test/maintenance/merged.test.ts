@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'
-import { mergedName } from '../../src/log/merged.ts'
+import { MOVED_CONTENT_BYTES, mergedName } from '../../src/log/merged.ts'
 import { segmentName } from '../../src/log/segment-format.ts'
+import { encodeStandInHeader, publishStandIn, readStandIn } from '../../src/log/stand-in.ts'
 import type { Files } from '../../src/log/files.ts'
 import { backUp } from '../../src/maintenance/backup.ts'
 import { check, gapsOf, isWhole } from '../../src/maintenance/check.ts'
@@ -142,9 +143,52 @@ describe('segments that have moved into a merged file', () => {
     )
     assert.equal(problems.length, 1)
     assert.match(JSON.stringify(problems[0]), new RegExp(`${path}.+Nothing is missing: the service makes it again`))
+    const target = new MemoryTarget()
+    assert.deepEqual(gapsOf((await backedUp(files, target)).snapshot.logs[0]!), [])
+    const copy = await restored(target)
+    assert.deepEqual(formsIn(copy, '/restored').slice(0, 3), ['merged', 'merged', 'merged'])
+    assert.match(JSON.stringify(problemsIn(copy)), /^\[[^[]+Nothing is missing/)
     files.removeFile(pathOf(first!, third!))
     const lost = problemsIn(files, '/data').map((problem) => JSON.stringify(problem))
     assert(lost.some((problem) => problem.includes('records.log is missing')))
+  })
+
+  it('are copied from a replica directory when a stand-in opens there alone, or with the gap when it opens nowhere', async () => {
+    const replicas = ['/one']
+    const store = await storeOf(5, replicas)
+    const { files } = store.world
+    const [first, second] = sealedOf(store)
+    for (const directory of [SEGMENTS, '/one/segments']) merge(files, directory, [first!.base, second!.base])
+    const path = `/segments/${segmentName(second!.base)}/compact.bin`
+    files.damage(`/data${path}`, (content) => Buffer.from(content).fill(1, 20, 24))
+    const target = new MemoryTarget()
+    assert.deepEqual(gapsOf((await backedUp(files, target, replicas)).snapshot.logs[0]!), [])
+    const copy = await restored(target)
+    assert.deepEqual(problemsIn(copy), [])
+    assert(copy.contentOf(`/restored${path}`).equals(files.contentOf(`/one${path}`)))
+    files.removeFile(pathOf(first!, second!))
+    const alone = new MemoryTarget()
+    assert.equal(gapsOf((await backedUp(files, alone)).snapshot.logs[0]!).length, 2)
+  })
+
+  it('are restored to a position between two snapshots, although a stand-in was made again that does not know its last frame', async () => {
+    const store = await storeOf(6)
+    const { files } = store.world
+    const [oldest, first, second, third] = sealedOf(store)
+    store.log.dropBefore(oldest!.end) // else the second one alone has all of the past
+    for (const lane of store.world.lanes) lane.idle()
+    merge(files, SEGMENTS, [first!.base, second!.base, third!.base])
+    const target = new MemoryTarget()
+    const before = (await backedUp(files, target)).snapshot.logs[0]!.position
+    const directory = `${SEGMENTS}/${segmentName(second!.base)}`
+    const content = Buffer.alloc(MOVED_CONTENT_BYTES)
+    const footer = { ...readStandIn(files, directory, store.log.id, second!.base)!, frameCount: 0, lastHeaderCrc: 0 }
+    publishStandIn(files, directory, [encodeStandInHeader(footer, [content]), content])
+    for (let n = 0; n < 100; n += 1) store.act()
+    store.settle()
+    const between = sealedOf(store).find(({ end }) => end > before)!.end
+    await backedUp(files, target)
+    assert.deepEqual(problemsIn(await restored(target, between)), [])
   })
 
   it('may move, and be dropped together, while they are copied', async () => {
