@@ -17,6 +17,7 @@ import type { Bundle } from '../index/manifest.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
 import type { BackgroundResult } from './background.ts'
 import type { MendJob } from './mend-bundle.ts'
+import { ROOM_SHARE } from './trimmer.ts'
 
 const RETRY_MS = 60_000
 
@@ -50,7 +51,7 @@ export class Mender {
     const { log, registry, clock, segmentsDirectories } = this.#parts
     const nowMs = clock.nowMs()
     const bundle = registry.takeDamaged(
-      ({ base, end }) => (this.#later.get(base) ?? 0) <= nowMs && log.roomFor('admit') >= end - base, // D1, D2
+      ({ base, end }) => (this.#later.get(base) ?? 0) <= nowMs && log.roomFor('admit') >= (end - base) * ROOM_SHARE, // D1, D2
     )
     return segmentsDirectories().length > 1 ? bundle : null
   }

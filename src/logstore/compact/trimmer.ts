@@ -24,7 +24,7 @@ import type { TrimTask, Trimmed } from './trim-bundle.ts'
 
 const RETRY_MS = 60_000
 /** The log has this room at least: a bundle is a fifth of its segment, or less. */
-const ROOM_SHARE = 1 / 4
+export const ROOM_SHARE = 1 / 4
 const RUNS = 0
 const STOPS = 1
 const NEVER = 1n << 64n

@@ -105,10 +105,10 @@ describe('what mends bundles', () => {
 
   it('waits for room on the disk', async () => {
     const rig = new Rig()
-    rig.roomBytes = 899
+    rig.roomBytes = 224
     rig.registry.noteDamaged(0)
     assert.equal(await rig.step(MENDED), null)
-    rig.roomBytes = 900
+    rig.roomBytes = 225
     assert.equal(await rig.step(MENDED), 0)
   })
 
