@@ -183,12 +183,12 @@ export const isPlace = (path: string): boolean => PLACES.some((place) => place.t
 /** Reads from a place of a file on. @param path of the file. @returns the bytes read: fewer where the file ends */
 export type ReadPart = (file: OpenFile, path: string, into: Buffer, at: number) => Promise<number>
 
-/** L3. Null: the file is gone. */
+/** L3. In memory of its own. Null: the file is gone. */
 export async function readPiece(
   { files, directory }: { readonly files: Files; readonly directory: string },
   { path, from, bytes }: { readonly path: string; readonly from: number; readonly bytes: number },
   read: ReadPart = async (file, _path, into, at) => file.read(into, at),
-): Promise<Buffer | null> {
+): Promise<Buffer<ArrayBuffer> | null> {
   if (!isPlace(path) || bytes > PIECE_BYTES_MAX)
     throw new StoreError('invalid', 'catch_up_request_invalid', 'there is no such piece')
   const place = `${directory}/${path}`

@@ -2,6 +2,7 @@
 import { Agent, request as requestHttp } from 'node:http'
 import { Agent as SecureAgent, request as requestHttps } from 'node:https'
 import { StoreError, messageOf } from '../../errors.ts'
+import { freeMemory } from '../../free-memory.ts'
 import type { RemoteLog } from './copy.ts'
 import { checksumOf } from './listing.ts'
 import type { Listing } from './listing.ts'
@@ -98,7 +99,7 @@ export class RemoteNode {
         { method, agent: this.#agent, headers: { authorization: `Bearer ${secret}` }, timeout: SECONDS_MAX * 1000 },
         (response) => {
           const body = new Body(into)
-          response.on('data', (piece: Buffer) => body.add(piece))
+          response.on('data', (piece: Buffer<ArrayBuffer>) => body.add(piece))
           response.on('error', reject)
           response.on('end', () =>
             resolve({
@@ -116,7 +117,10 @@ export class RemoteNode {
   }
 }
 
-/** Collects a body in memory that stays with the caller: new memory for each piece costs as much as all else that is done with it. */
+/**
+ * Collects a body in memory that stays with the caller: new memory for each piece costs as much as all else that is done with it. What Node received it in
+ * is freed at once, as in server.ts V3.
+ */
 class Body {
   readonly #memory: Buffer
   /** What the memory does not hold. */
@@ -127,10 +131,12 @@ class Body {
     this.#memory = memory
   }
 
-  add(piece: Buffer): void {
+  /** @param piece has memory of its own */
+  add(piece: Buffer<ArrayBuffer>): void {
     const fits = this.#rest.length === 0 && this.#filled + piece.byteLength <= this.#memory.byteLength
-    if (fits) this.#filled += piece.copy(this.#memory, this.#filled)
-    else this.#rest.push(piece)
+    if (!fits) return void this.#rest.push(piece)
+    this.#filled += piece.copy(this.#memory, this.#filled)
+    freeMemory(piece)
   }
 
   whole(): Buffer {

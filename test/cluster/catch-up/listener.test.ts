@@ -36,6 +36,8 @@ tls.write(authority.certify([['CN', 'localhost']]))
 describe('the listener for other nodes', () => {
   const servers: Server[] = []
   const asked: Question[] = []
+  /** The memory of pieces. */
+  const given: Uint8Array[] = []
   after(() => servers.forEach((server) => server.close()))
 
   async function listening(isSecure = false, bytesPerSecond = Infinity): Promise<string> {
@@ -50,7 +52,10 @@ describe('the listener for other nodes', () => {
       logs: { broker: source },
       readAnchor: () => ({ ...STREAM_BEGIN, sequence: 7, end: source.end }),
       secret: SECRET,
-      readPart: (...place) => reads.read(...place),
+      readPart(...place) {
+        given.push(place[2])
+        return reads.read(...place)
+      },
       async ask(question) {
         asked.push(question)
         if (question.kind === 'hand over' && question.to === 'z')
@@ -84,6 +89,8 @@ describe('the listener for other nodes', () => {
       assert.equal(log!.frames, source.frames)
       assert.deepEqual(log!.problems, [])
       node.close()
+      assert(given.length > 0)
+      await eventually(async () => given.every(({ buffer }) => buffer.byteLength <= Buffer.poolSize)) // V3
     })
   }
 
