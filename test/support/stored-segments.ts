@@ -65,11 +65,12 @@ export const TRACES = [
 ]
 /** Few, so that short histories fill many zones. */
 const ZONE_ENTRIES = 4
+/** One for all stores: memory outside of the heap makes V8 collect garbage again and again. */
+const indexer = new FrameIndexer()
 
 interface Segment {
   readonly base: number
   readonly active: ActiveIndex
-  bytes: Buffer
   end: number
   frames: number
   lastHeaderCrc: number
@@ -171,7 +172,7 @@ export class TestStore {
 
   #append(payload: Buffer): number {
     const segment = this.#activeSegment()
-    const offset = segment.bytes.byteLength
+    const offset = segment.end - segment.base
     const frame = Buffer.alloc(frameBytes(payload.byteLength))
     payload.copy(frame, FRAME_HEADER_BYTES)
     const header = { ...emptyFrameHeader(), position: segment.base + offset, payloadBytes: payload.byteLength }
@@ -182,11 +183,10 @@ export class TestStore {
       frame,
       0,
     )
-    segment.bytes = Buffer.concat([segment.bytes, frame])
-    segment.end = segment.base + segment.bytes.byteLength
+    this.#write(segment, frame)
+    segment.end += frame.byteLength
     segment.frames++
-    this.#write(segment)
-    new FrameIndexer().add(segment.active, offset, payload)
+    indexer.add(segment.active, offset, payload)
     return segment.base + offset
   }
 
@@ -195,9 +195,8 @@ export class TestStore {
     if (segment === undefined || segment.sealed) return
     const { base, end, frames: frameCount, lastHeaderCrc } = segment
     const footer = encodeSegmentFooter({ frameCount, logId: LOG_ID, end, epoch: 1, lastHeaderCrc, base })
-    segment.bytes = Buffer.concat([segment.bytes, footer])
     segment.sealed = true
-    this.#write(segment)
+    this.#write({ base, end }, footer)
   }
 
   /**
@@ -411,27 +410,28 @@ export class TestStore {
     if (last !== undefined && !last.sealed) return last
     const base = last === undefined ? 0 : last.end + SEGMENT_HEADER_BYTES
     const lastHeaderCrc = last?.lastHeaderCrc ?? 0
-    const bytes = encodeSegmentHeader({ logId: LOG_ID, base, epoch: 1, previousHeaderCrc: lastHeaderCrc })
+    const header = encodeSegmentHeader({ logId: LOG_ID, base, epoch: 1, previousHeaderCrc: lastHeaderCrc })
     const active = ActiveIndex.create(1024, ZONE_ENTRIES)
     const segment = {
       base,
       active,
-      bytes,
-      end: base + bytes.byteLength,
+      end: base + header.byteLength,
       frames: 0,
       lastHeaderCrc,
       sealed: false,
       row: null,
     }
     nodeFiles.makeDirectory(this.directoryOf(base))
+    this.#write({ base, end: base }, header)
     this.segments.push(segment)
     return segment
   }
 
-  #write({ base, bytes }: Segment): void {
+  /** Behind what the file has. */
+  #write({ base, end }: Pick<Segment, 'base' | 'end'>, piece: Buffer): void {
     const path = `${this.directoryOf(base)}/${RECORDS_NAME}`
     const file = nodeFiles.exists(path) ? nodeFiles.open(path, 'write') : nodeFiles.create(path)
-    file.writev([bytes], 0)
+    file.writev([piece], end - base)
     file.close()
   }
 }

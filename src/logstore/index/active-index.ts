@@ -94,7 +94,7 @@ export class ActiveIndex {
       capacity * (16 + 16 + 4 + 4 + 4 + 4 + 4 + 4 + 2 + 2 + 1) +
       Math.floor(capacity / zoneEntries) * 5 * 4 +
       slotCount(capacity) * 8 +
-      PARTITION_NAMES_BYTES
+      namesBytes(capacity)
     )
   }
 
@@ -137,7 +137,7 @@ export class ActiveIndex {
     this.#slotMask = slots - 1
     this.#idSlots = new Uint32Array(shared, take(slots * 4), slots)
     this.#traceSlots = new Uint32Array(shared, take(slots * 4), slots)
-    this.#names = Buffer.from(shared, take(PARTITION_NAMES_BYTES), PARTITION_NAMES_BYTES)
+    this.#names = Buffer.from(shared, take(namesBytes(capacity)), namesBytes(capacity))
     this.#appended = this.count
     this.#earliest = this.#appended > 0 ? this.#times[EARLIEST]! : Infinity
     this.#latest = this.#appended > 0 ? this.#times[LATEST]! : -Infinity
@@ -225,7 +225,7 @@ export class ActiveIndex {
     return (
       this.#appended + records <= this.capacity &&
       this.partitionCount + partitions <= SEGMENT_PARTITIONS_MAX &&
-      this.#header[NAME_BYTES]! + partitions * PARTITION_NAME_BYTES_MAX <= PARTITION_NAMES_BYTES
+      this.#header[NAME_BYTES]! + partitions * PARTITION_NAME_BYTES_MAX <= this.#names.byteLength
     )
   }
 
@@ -407,5 +407,8 @@ export class ActiveIndex {
 
 /** A partition's names with their length fields. */
 const PARTITION_NAME_BYTES_MAX = 2 * (2 + NAME_BYTES_MAX)
+
+/** Entries are of no more partitions than there are entries. */
+const namesBytes = (capacity: number): number => Math.min(PARTITION_NAMES_BYTES, capacity * PARTITION_NAME_BYTES_MAX)
 
 const partitionKey = (tenant: string, dataset: string): string => JSON.stringify([tenant, dataset])

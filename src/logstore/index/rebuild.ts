@@ -4,6 +4,7 @@ import { replaySegment } from '../../log/read.ts'
 import type { DamagedRange } from '../../log/read.ts'
 import { ActiveIndex } from './active-index.ts'
 import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
+import { SEGMENT_ENTRIES_MAX } from '../limits.ts'
 import { FrameIndexer } from './index-frame.ts'
 
 export interface FramesToIndex {
@@ -21,7 +22,7 @@ export interface RebuiltIndex {
 
 export function indexFromFrames(files: Files, { logId, base, end, recordsPath }: FramesToIndex): RebuiltIndex {
   const damaged: DamagedRange[] = []
-  const active = ActiveIndex.create()
+  const active = ActiveIndex.create(Math.min(SEGMENT_ENTRIES_MAX, 8 * Math.ceil((end - base) / 8))) // a record has at least a byte
   const indexer = new FrameIndexer()
   replaySegment(
     files,

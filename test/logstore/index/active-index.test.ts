@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { ActiveIndex } from '../../../src/logstore/index/active-index.ts'
+import { NAME_BYTES_MAX } from '../../../src/logstore/limits.ts'
 
 const words = (...values: number[]): Uint32Array => Uint32Array.from(values)
 
@@ -99,6 +100,21 @@ describe('an active index', () => {
       { tenant: 'a', dataset: 'x' },
       { tenant: 'a', dataset: 'ü"]' },
     ])
+  })
+
+  it('has room for as many of the longest names as it has entries, and takes no memory for more', () => {
+    const entries = 8
+    const index = ActiveIndex.create(entries)
+    const names = Array.from({ length: entries }, (_, i) => String(i).padStart(NAME_BYTES_MAX, 'x'))
+    names.forEach((name, i) => {
+      assert(index.hasRoom(1, 1))
+      assert.equal(index.partitionOf(name, name), i)
+    })
+    assert.deepEqual(
+      ActiveIndex.attach(index.handle).partitions(),
+      names.map((name) => ({ tenant: name, dataset: name })),
+    )
+    assert.ok(index.shared.byteLength < 2 * entries * 2 * NAME_BYTES_MAX)
   })
 
   it('is empty after a reset, whatever it held', () => {
