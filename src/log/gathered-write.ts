@@ -10,10 +10,12 @@ import type { OpenFile } from './files.ts'
 /** Parts of one writev: IOV_MAX of Linux, less the run that may still be open. */
 const PARTS_MAX = 1023
 const COPIED_BYTES_MAX = 16 << 10
-const STAGING_BYTES = 1 << 20
+/** Many logs never have more in a write. */
+const STAGING_BYTES_FIRST = 64 << 10
+const STAGING_BYTES_MAX = 1 << 20
 
 export class GatheredWrite {
-  readonly #staging = Buffer.alloc(STAGING_BYTES)
+  #staging = Buffer.alloc(STAGING_BYTES_FIRST)
   #file: OpenFile | null = null
   #at = 0
   #staged = 0
@@ -35,7 +37,7 @@ export class GatheredWrite {
       this.#closeRun()
       this.#parts.push(source.subarray(from, from + bytes))
     } else {
-      if (this.#staged + bytes > STAGING_BYTES) this.flush()
+      if (this.#staged + bytes > this.#staging.byteLength) this.#makeRoom()
       this.#staged = copyBytes(source.subarray(from, from + bytes), this.#staging, this.#staged)
     }
     this.#bytes += bytes
@@ -52,6 +54,18 @@ export class GatheredWrite {
     this.#staged = 0
     this.#runStart = 0
     return true
+  }
+
+  /** What is staged stays where it is until it is written. */
+  #makeRoom(): void {
+    if (this.#staging.byteLength === STAGING_BYTES_MAX) {
+      this.flush()
+      return
+    }
+    this.#closeRun()
+    this.#staging = Buffer.alloc(STAGING_BYTES_MAX)
+    this.#staged = 0
+    this.#runStart = 0
   }
 
   #closeRun(): void {

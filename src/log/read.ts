@@ -165,7 +165,7 @@ const WINDOW_BYTES = 1 << 20
 
 /** A part of the file in memory that moves forward, and grows for frames longer than itself. */
 class Window {
-  bytes = Buffer.allocUnsafe(WINDOW_BYTES)
+  bytes: Buffer
   /** Whether what `has` was last asked for, in vain, may be in the file. */
   wants = false
   readonly #file: Pick<OpenFile, 'read'>
@@ -176,6 +176,7 @@ class Window {
   #wanted = { offset: 0, length: 0 }
 
   constructor(file: Pick<OpenFile, 'read'>, from: number, to: number) {
+    this.bytes = Buffer.allocUnsafeSlow(Math.max(0, Math.min(WINDOW_BYTES, to - from)))
     this.#file = file
     this.#start = from
     this.#end = from

@@ -366,8 +366,18 @@ function resize(inode: Inode, bytes: number): void {
   }
 }
 
+/** Memory of files that grew, with zeros behind them. */
+const withRoom = new WeakSet<ArrayBufferLike>()
+const GROWTH = 2
+
+/** In memory of its own, but where a file that grew has room for more: memory that is made for each write makes V8 collect garbage again and again. */
 function resized(bytes: Buffer, length: number): Buffer {
-  const result = Buffer.alloc(length)
+  if (length === bytes.byteLength) return bytes
+  if (length > bytes.byteLength && length <= bytes.buffer.byteLength && withRoom.has(bytes.buffer))
+    return Buffer.from(bytes.buffer, 0, length)
+  const memory = new ArrayBuffer(length > bytes.byteLength ? Math.max(length, GROWTH * bytes.byteLength) : length)
+  withRoom.add(memory)
+  const result = Buffer.from(memory, 0, length)
   bytes.copy(result)
   return result
 }
