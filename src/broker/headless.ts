@@ -238,6 +238,7 @@ async function openStorage(
         name: 'broker checkpoint',
         filename: workerFile('write-sidecars'),
         threads: 1,
+        threadsAtStart: 0, // most starts come long before a segment is full
         queueMax: WRITE_QUEUE_MAX,
       }),
   )
