@@ -94,11 +94,15 @@ interface Question {
   readonly args: readonly string[]
 }
 
-const startBroker = (env: Readonly<Record<string, string>>): Promise<BrokerServer> => BrokerServer.start({ env })
+/** As the scripts of package.json start them. */
+const AS_USERS = { NODE_OPTIONS: '--v8-pool-size=0' }
+
+const startBroker = (env: Readonly<Record<string, string>>): Promise<BrokerServer> =>
+  BrokerServer.start({ env: { ...AS_USERS, ...env } })
 const startObjectStore = (env: Readonly<Record<string, string>>): Promise<ObjectStoreServer> =>
-  ObjectStoreServer.start({ env })
+  ObjectStoreServer.start({ env: { ...AS_USERS, ...env } })
 const startLogStore = (env: Readonly<Record<string, string>>): Promise<LogStoreServer> =>
-  LogStoreServer.start({ env: { ...policy, ...env } })
+  LogStoreServer.start({ env: { ...AS_USERS, ...policy, ...env } })
 
 const QUESTIONS: readonly Question[] = [
   { name: 'publish, 64 connections', start: startBroker, args: ['broker', '--connections', '64'] },

@@ -2,7 +2,7 @@
 import { Agent, request as requestHttp } from 'node:http'
 import { Agent as SecureAgent, request as requestHttps } from 'node:https'
 import { StoreError, messageOf } from '../../errors.ts'
-import { freeMemory } from '../../free-memory.ts'
+import { CollectedMemory, freeMemory } from '../../free-memory.ts'
 import type { RemoteLog } from './copy.ts'
 import { checksumOf } from './listing.ts'
 import type { Listing } from './listing.ts'
@@ -119,7 +119,7 @@ export class RemoteNode {
 
 /**
  * Collects a body in memory that stays with the caller: new memory for each piece costs as much as all else that is done with it. What Node received it in
- * is freed at once, as in server.ts V3.
+ * is freed at once, as in server.ts V3, and what it keeps of its socket by a cheap collection.
  */
 class Body {
   readonly #memory: Buffer
@@ -137,6 +137,7 @@ class Body {
     if (!fits) return void this.#rest.push(piece)
     this.#filled += piece.copy(this.#memory, this.#filled)
     freeMemory(piece)
+    received.received(piece.byteLength)
   }
 
   whole(): Buffer {
@@ -146,6 +147,8 @@ class Body {
 }
 
 const NO_MEMORY = Buffer.alloc(0)
+/** V8 begins a full collection at some 32 MiB. */
+const received = new CollectedMemory(16 << 20)
 
 function json({ body }: Reply): unknown {
   try {
