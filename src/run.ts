@@ -13,7 +13,7 @@ import { watchOf } from './http/request-watch.ts'
 import { demandCodeGeneration } from './http/serializer.ts'
 import { exitAtOnce } from './libc.ts'
 import { Lifecycle } from './lifecycle.ts'
-import { answerSoon } from './pipeline/niceness.ts'
+import { answerSoon, helpersGiveWay } from './pipeline/niceness.ts'
 import { AccessLog } from './observability/access-log.ts'
 import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
@@ -30,6 +30,7 @@ const CLOSE_MS = 8000
 /** Returns never: it ends the process, or throws what kept it from starting. */
 export async function run(config: Config): Promise<void> {
   answerSoon()
+  helpersGiveWay()
   process.stdout.on('error', () => {}) // the reader of the ready lines may be gone
   try {
     const logger = createLogger(config.logLevel)

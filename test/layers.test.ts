@@ -53,6 +53,7 @@ const MAY_TOUCH_FILES = [
   'src/cli/local-data.ts', // looks whether there is a directory at all
   'src/cli/place-problems.ts', // looks whether directories could be used
   'src/observability/process-metrics.ts', // counts open files
+  'src/pipeline/niceness.ts', // finds the threads of the process
   'src/objectstore/platform.ts', // tries what the disk can do, at start
   'workers/',
 ]

@@ -2,13 +2,16 @@
  * Which threads get a core first when more want one than there are. Linux has a niceness for each thread, which says how much of a core it gets, and reads and
  * writes of the disk go by it, too; and a slice of time, which says how soon.
  */
+import { readFileSync, readdirSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
 import { setTimeSlice } from '../libc.ts'
 
 /** What has 0 gets `much`: ten times, `some`: three times as much of a core that both want. */
 const GIVES_WAY = { much: 10, some: 5 }
 /** A request goes through three threads or more, and each may have to wait until a thread that runs has had its slice. */
 const SLICE_MICROSECONDS = 300
+const THREADS = '/proc/self/task'
 
 /** Lowers the calling thread alone. A process that was begun below stays there, because going up needs a right. */
 export function giveWay(how: keyof typeof GIVES_WAY = 'much'): void {
@@ -19,4 +22,19 @@ export function giveWay(how: keyof typeof GIVES_WAY = 'much'): void {
 /** The calling thread, and all threads that it starts but those that give way, are woken soon. Where the system does not know of that, nothing changes. */
 export function answerSoon(): void {
   setTimeSlice(SLICE_MICROSECONDS, getPriority())
+}
+
+/**
+ * Lowers V8's helper threads. They collect for all threads, those that give way among them, and then take a core from one that serves a request for 4 ms or
+ * more. Cheap collections are made without them from here on, so that a thread that answers never waits for one of them to get a core.
+ *
+ * Called before the process starts threads of its own; those of libuv, which read files for requests, may be there.
+ */
+export function helpersGiveWay(): void {
+  setFlagsFromString('--no-parallel-scavenge')
+  for (const name of readdirSync(THREADS)) {
+    const thread = Number(name)
+    const isOfRequests = thread === process.pid || readFileSync(`${THREADS}/${name}/comm`, 'utf8').startsWith('libuv')
+    if (!isOfRequests) setPriority(thread, Math.max(getPriority(thread), GIVES_WAY.much))
+  }
 }

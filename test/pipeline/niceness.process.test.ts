@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { getPriority } from 'node:os'
+import { describe, it } from 'node:test'
+
+const MODULE = new URL('../../src/pipeline/niceness.ts', import.meta.url).href
+const SCRIPT = `
+  import { readFileSync, readdirSync } from 'node:fs'
+  import { stat } from 'node:fs/promises'
+  import { getPriority } from 'node:os'
+  import { helpersGiveWay } from ${JSON.stringify(MODULE)}
+  await stat('.') // libuv starts its threads
+  helpersGiveWay()
+  const threads = readdirSync('/proc/self/task').map(Number).filter((thread) => thread !== process.pid)
+  const niceness = { libuv: [], helpers: [] }
+  for (const thread of threads) {
+    const isOfLibuv = readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('libuv')
+    niceness[isOfLibuv ? 'libuv' : 'helpers'].push(getPriority(thread))
+  }
+  console.log(JSON.stringify({ own: getPriority(), ...niceness }))
+`
+
+describe('threads of V8', () => {
+  it('give way to those that answer, which stay as they are', () => {
+    const output = execFileSync(process.execPath, ['--v8-pool-size=0', '--input-type=module', '-e', SCRIPT])
+    const { own, libuv, helpers } = JSON.parse(output.toString()) as {
+      own: number
+      libuv: readonly number[]
+      helpers: readonly number[]
+    }
+    assert.equal(own, getPriority())
+    assert(libuv.length > 0 && helpers.length > 0)
+    assert(
+      libuv.every((niceness) => niceness === own),
+      String(libuv),
+    )
+    assert(
+      helpers.every((niceness) => niceness === Math.max(own, 10)),
+      String(helpers),
+    )
+  })
+})
