@@ -15,7 +15,7 @@ import type { MendAtStart } from './compact/adopt.ts'
 import { THREAD_HEAP } from './limits.ts'
 import { adoptMerged } from './compact/adopt-merged.ts'
 import type { BackgroundJob, BackgroundResult } from './compact/background.ts'
-import { Compactor } from './compact/compactor.ts'
+import { Compactor, segmentsInUse } from './compact/compactor.ts'
 import type { CompactorParts } from './compact/compactor.ts'
 import { mendBundle } from './compact/mend-bundle.ts'
 import type { DatasetRetention } from './compact/trimmer.ts'
@@ -53,10 +53,8 @@ export function compactedBundles(
 function mendAtStart({ config, log, segmentsName, logger }: AdoptionContext): MendAtStart {
   return ({ base, end, isMerged }) => {
     const segment = segmentName(base)
-    const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
-    const directories = directoriesOf(config)
-      .filter((directory) => !lost.has(directory))
-      .map((directory) => `${directory}/${segmentsName}/${segment}`)
+    const inUse = segmentsInUse({ directories: directoriesOf(config), segmentsName, log })
+    const directories = inUse.map((each) => `${each}/${segment}`)
     try {
       const mended = mendBundle(
         nodeFiles,

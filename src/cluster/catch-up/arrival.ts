@@ -22,9 +22,9 @@ export class ArrivingSegment implements Arrival {
   readonly #copy: LogSource
   readonly #segment: ListedSegment
   readonly #scan: Generator<number, void, undefined>
-  /** Of the last piece: what the scan has not read. */
+  /** Bytes of the last piece that the scan has still to read. */
   #unread: Buffer = EMPTY
-  /** In the segment, of what arrives next. */
+  /** Offset in the segment of the next piece. */
   #at = 0
   #isScanned = false
   #frameCount = 0

@@ -284,15 +284,20 @@ export class Compactor {
     return this.#segmentsDirectories().map((each) => `${each}/${segmentName(base)}`)
   }
 
-  /** In use: one that is lost is brought to the same state when it comes back. */
-  #segmentsDirectories(): readonly string[] {
-    const { directories, segmentsName, log } = this.#parts
-    const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
-    return directories.filter((each) => !lost.has(each)).map((each) => `${each}/${segmentsName}`)
-  }
+  #segmentsDirectories = (): readonly string[] => segmentsInUse(this.#parts)
 
   /** Retention may have dropped it meanwhile. */
   #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
     return this.#parts.log.segments.some((segment) => segment.base === base)
   }
+}
+
+/** The directories of segments that are in use, in order: one that is lost is brought to the same state when it comes back. */
+export function segmentsInUse({
+  directories,
+  segmentsName,
+  log,
+}: Pick<CompactorParts, 'directories' | 'segmentsName' | 'log'>): readonly string[] {
+  const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+  return directories.filter((each) => !lost.has(each)).map((each) => `${each}/${segmentsName}`)
 }

@@ -20,7 +20,7 @@ export interface MendJob {
   readonly base: number
   readonly end: number
   readonly isMerged: boolean
-  /** Of the file that queries expect. Null: none is. */
+  /** Names the content that queries expect. Null: any content will do, as no query has seen the bundle. */
   readonly identity: number | null
   /** Of its first segment, in each directory of the log that is in use. */
   readonly directories: readonly string[]
