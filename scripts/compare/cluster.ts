@@ -4,11 +4,15 @@
  *
  *   rates     publishes over 64 connections and over one, OTLP batches of 512 records, PUTs of 4 KiB
  *   copy      a second node of the object store joins when the first holds `--gib`: how fast it copies, and what clients of the leader wait meanwhile.
- *             On another disk, as on another machine, when `--second-dir` names one
+ *             It is stopped every other load, as this machine is not the same from one minute to the next. Its disk is another one, as on another
+ *             machine, when `--second-dir` names one
  *   takeover  the leader of the log store is killed when both nodes hold `--records`: how long until the other one answers
  *
  * Exits with 0 when all was measured, 1 when something failed, 2 for bad usage or without nats-server.
  */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,11 +22,14 @@ import type { LoadResult } from '../../bench/load/result.ts'
 import { servicePolicy } from '../../bench/support/policy.ts'
 import { BrokerServer } from '../../test/support/broker.ts'
 import { clusterOf, leaderAmong, nodeEnvironment } from '../../test/support/cluster.ts'
+import { entryFile } from '../../test/support/entry.ts'
+import { killAtEnd } from '../../test/support/left-behind.ts'
 import { LEDGER_HEADERS } from '../../test/support/logstore-ledger.ts'
 import { LogStoreServer } from '../../test/support/logstore.ts'
 import { findNatsServer, startNatsServers } from '../../test/support/nats-server.ts'
 import type { NatsServer } from '../../test/support/nats-server.ts'
 import { ObjectStoreServer } from '../../test/support/objectstore.ts'
+import { environmentOf } from '../../test/support/process.ts'
 import type { RunningService } from '../../test/support/process.ts'
 import { bytesBelow } from './disk.ts'
 import { load } from './load.ts'
@@ -170,30 +177,75 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
   const p99 = async (): Promise<number> => (await loadAt(first, [...clients, '--duration', duration])).latencyMs.p99
   const before = await inTurn(rounds, p99)
   const heldBytes = bytesBelow(first.dataDirectory)
-  const beganMs = performance.now()
-  const seconds: { copy?: number } = {}
   const secondRoot = scratchDirectory(join(asked!.secondDir, 'trilog-second-'))
-  const second = { ...clusterEnvironment(servers, IDS[1]), OBJSTORE_DATA_DIR: join(secondRoot, 'data') }
-  const joining = startObjectStore(second).then(async (node) => {
-    await inStep(first, IDS[1])
-    seconds.copy = (performance.now() - beganMs) / 1000
-    return node
-  })
+  const env = {
+    ...AS_USERS,
+    ...clusterEnvironment(servers, IDS[1]),
+    OBJSTORE_BIND_ADDRESS: '127.0.0.1:0',
+    OBJSTORE_DATA_DIR: join(secondRoot, 'data'),
+  }
+  const second = new Joining(first, env)
+  const stopped: number[] = []
   const meanwhile: number[] = []
-  while (seconds.copy === undefined) meanwhile.push(await p99())
-  const joined = await joining
+  while (second.isCopying) {
+    meanwhile.push(await p99())
+    if (second.isCopying) stopped.push(await second.stoppedFor(p99))
+  }
+  await second.joined
+  const seconds = second.ranMs / 1000
   const after = await inTurn(rounds, p99)
-  await Promise.all([first, joined].map((node) => node.kill()))
+  await Promise.all([first.kill(), second.kill()])
   return [
     {
       'GiB copied': round3(heldBytes / GIB),
-      seconds: round3(seconds.copy),
-      'MB/s': Math.round(heldBytes / 1e6 / seconds.copy),
+      seconds: round3(seconds),
+      'MB/s': Math.round(heldBytes / 1e6 / seconds),
       'p99 before, ms': round3(medianOf(before)),
       'p99 meanwhile, ms': round3(medianOf(meanwhile)),
+      'p99 while the copy is stopped, ms': round3(medianOf(stopped)),
+      turns: stopped.length,
       'p99 after, ms': round3(medianOf(after)),
     },
   ]
+}
+
+/** The second node of the object store, which is not ready before it has copied what the first one holds. */
+class Joining {
+  readonly joined: Promise<void>
+  isCopying = true
+  /** Of the copy, without the time in which it was stopped. */
+  ranMs = 0
+  readonly #process: ChildProcess
+  #beganMs = performance.now()
+
+  constructor(first: RunningService, env: Readonly<Record<string, string>>) {
+    this.#process = spawn(process.execPath, [entryFile('src/start.js'), '--services', 'objectstore'], {
+      env: environmentOf(env),
+      stdio: 'ignore',
+    })
+    killAtEnd(this.#process, () => this.#process.kill('SIGKILL'))
+    this.joined = this.#join(first)
+  }
+
+  async #join(first: RunningService): Promise<void> {
+    await inStep(first, IDS[1])
+    this.isCopying = false
+    this.ranMs += performance.now() - this.#beganMs
+  }
+
+  async stoppedFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    this.#process.kill('SIGSTOP')
+    this.ranMs += performance.now() - this.#beganMs
+    const result = await run()
+    this.#beganMs = performance.now()
+    this.#process.kill('SIGCONT')
+    return result
+  }
+
+  async kill(): Promise<void> {
+    this.#process.kill('SIGKILL')
+    await once(this.#process, 'exit')
+  }
 }
 
 async function inTurn<Result>(times: number, run: () => Promise<Result>): Promise<Result[]> {
