@@ -4,13 +4,16 @@ import { createServer as createSecureServer } from 'node:https'
 import { readAnchor } from '../src/cluster/lane/anchor-file.ts'
 import type { FromListener, ListenerTask, ToListener } from '../src/cluster/catch-up/listener.ts'
 import { EvenReads } from '../src/cluster/catch-up/even-reads.ts'
-import { answererOf } from '../src/cluster/catch-up/server.ts'
+import { answerOn } from '../src/cluster/catch-up/server.ts'
 import { StoreError } from '../src/errors.ts'
 import { DirectReads } from '../src/log/direct-reads.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
 import { giveWay } from '../src/pipeline/niceness.ts'
+
+/** A node that died without a word holds a connection no longer than this and some minutes. */
+const SOCKETS = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
 export default async function run({ port, data }: LaneTask<ListenerTask>): Promise<void> {
   giveWay()
@@ -24,7 +27,9 @@ export default async function run({ port, data }: LaneTask<ListenerTask>): Promi
     nowMs: () => performance.now(),
     after: (delayMs, run) => void setTimeout(run, delayMs),
   })
-  const answer = answererOf({
+  const secure = tls === null ? null : createSecureServer({ ...tls, ...SOCKETS })
+  const server = secure ?? createServer(SOCKETS)
+  const endPieces = answerOn(server, {
     files: nodeFiles,
     logs,
     readAnchor,
@@ -38,8 +43,6 @@ export default async function run({ port, data }: LaneTask<ListenerTask>): Promi
       return reply.promise
     },
   })
-  const secure = tls === null ? null : createSecureServer(tls, answer)
-  const server = secure ?? createServer(answer)
   const ended = Promise.withResolvers<void>()
   port.on('message', (message: unknown) => {
     if (isStop(message)) return ended.resolve()
@@ -59,5 +62,6 @@ export default async function run({ port, data }: LaneTask<ListenerTask>): Promi
   await ended.promise
   server.close()
   server.closeAllConnections()
+  endPieces()
   port.close()
 }

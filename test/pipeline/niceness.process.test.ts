@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { describe, it } from 'node:test'
+import { letOthersRun } from '../../src/pipeline/niceness.ts'
 
 const MODULE = new URL('../../src/pipeline/niceness.ts', import.meta.url).href
 const SCRIPT = `
@@ -38,5 +40,16 @@ describe('threads of V8', () => {
       helpers.every((niceness) => niceness === Math.max(own, 10)),
       String(helpers),
     )
+  })
+})
+
+describe('a thread with long work', () => {
+  it('leaves its core in between', () => {
+    /** How often this thread has given up its core by itself. */
+    const left = (): number =>
+      Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync('/proc/thread-self/status', 'utf8'))![1])
+    const before = left()
+    for (let n = 0; n < 10; n += 1) letOthersRun()
+    assert(left() >= before + 10)
   })
 })

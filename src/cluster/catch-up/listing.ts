@@ -5,7 +5,6 @@
  * L2  segments are listed before checkpoints: so the checkpoints stand for every segment that was dropped before it was listed
  * L3  a piece is what the file held as long as the file still stands at its place afterwards (source R2)
  */
-import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
 import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
@@ -60,7 +59,7 @@ export interface GivenLog {
 
 /** The newest, and the one that a start falls back on. */
 const CHECKPOINTS_GIVEN = 2
-const PIECE_BYTES_MAX = 4 << 20
+export const PIECE_BYTES_MAX = 4 << 20
 
 /**
  * @param anchor read before anything else (L1)
@@ -183,19 +182,20 @@ export const isPlace = (path: string): boolean => PLACES.some((place) => place.t
 /** Reads from a place of a file on. @param path of the file. @returns the bytes read: fewer where the file ends */
 export type ReadPart = (file: OpenFile, path: string, into: Buffer, at: number) => Promise<number>
 
-/** L3. In memory of its own. Null: the file is gone. */
+/** L3. @param memoryFor of `PIECE_BYTES_MAX` at most. @returns null: the file is gone */
 export async function readPiece(
   { files, directory }: { readonly files: Files; readonly directory: string },
   { path, from, bytes }: { readonly path: string; readonly from: number; readonly bytes: number },
   read: ReadPart = async (file, _path, into, at) => file.read(into, at),
-): Promise<Buffer<ArrayBuffer> | null> {
+  memoryFor: (bytes: number) => Buffer = (count) => Buffer.allocUnsafe(count),
+): Promise<Buffer | null> {
   if (!isPlace(path) || bytes > PIECE_BYTES_MAX)
     throw new StoreError('invalid', 'catch_up_request_invalid', 'there is no such piece')
   const place = `${directory}/${path}`
   try {
     const file = unlessGone(path, () => files.open(place, 'read'))
     try {
-      const memory = Buffer.allocUnsafe(Math.max(0, Math.min(bytes, file.size() - from)))
+      const memory = memoryFor(Math.max(0, Math.min(bytes, file.size() - from)))
       const count = await read(file, place, memory, from)
       return files.exists(place) ? memory.subarray(0, count) : null
     } finally {
@@ -206,8 +206,5 @@ export async function readPiece(
     throw error
   }
 }
-
-/** The checksum that is sent with a piece. */
-export const checksumOf = (piece: Uint8Array): string => crc32(piece).toString(16).padStart(8, '0')
 
 const unavailable = (message: string): StoreError => new StoreError('unavailable', 'catch_up_unavailable', message)

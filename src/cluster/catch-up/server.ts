@@ -4,21 +4,22 @@
  *   GET  /v1/nodes                                  what this node knows of its clusters, by service
  *   POST /v1/hand-over?service=…&to=…               the lead of a service goes to another node; both may be left out
  *   GET  /v1/logs/<service>                         a listing
- *   GET  /v1/logs/<service>/piece?path=&from=&bytes=   a piece, with its checksum in a header
+ *   GET  /v1/logs/<service>/pieces                  upgraded to a connection that gives pieces of files (piece-line.ts)
  *
  * V1  nothing is answered without the secret, which is compared in constant time
  * V2  pieces leave no faster than allowed, all of them together (even-reads.ts)
- * V3  their memory is freed by hand: left to V8, each 64 MiB would be a full collection, by threads of the process that do not give way to those that
- *     answer clients
+ * V3  a connection keeps the memory of its pieces: new memory for each would be collected by threads of V8 that others need, too
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { StoreError, messageOf } from '../../errors.ts'
-import { freeMemory } from '../../free-memory.ts'
 import type { Files } from '../../log/files.ts'
 import type { Anchor } from '../history.ts'
-import { checksumOf, listLog, readPiece } from './listing.ts'
+import { PIECE_BYTES_MAX, listLog, readPiece } from './listing.ts'
 import type { GivenLog, ReadPart } from './listing.ts'
+import { PIECE_PROTOCOL, givePieces } from './piece-line.ts'
 
 /** What the service's own thread has to answer. */
 export type Question =
@@ -38,49 +39,89 @@ export interface ServerParts {
   readonly ask: (question: Question) => Promise<unknown>
 }
 
-export const CHECKSUM_HEADER = 'x-trilog-crc32'
-
 const STATUS: Readonly<Record<string, number>> = { invalid: 400, notFound: 404, unavailable: 503, conflict: 409 }
 
-export function answererOf(parts: ServerParts): (request: IncomingMessage, response: ServerResponse) => void {
+/** @returns ends the connections that give pieces */
+export function answerOn(server: Server, parts: ServerParts): () => void {
   const secret = digestOf(parts.secret)
-  return (request, response) => {
-    request.resume()
-    const [, given = ''] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? []
-    if (!timingSafeEqual(digestOf(given), secret)) return sendJson(response, 401, { error: 'the secret is wrong' }) // V1
-    answer(parts, request, response).catch((error: unknown) => {
-      const status = error instanceof StoreError ? (STATUS[error.kind] ?? 500) : 500
-      sendJson(response, status, { error: messageOf(error) })
-    })
+  const lines = new Set<Duplex>()
+  const knowsSecret = ({ headers }: IncomingMessage): boolean => {
+    const [, given = ''] = /^Bearer (.+)$/.exec(headers.authorization ?? '') ?? []
+    return timingSafeEqual(digestOf(given), secret) // V1
   }
+  server.on('request', (request, response) => {
+    request.resume()
+    if (!knowsSecret(request)) return sendJson(response, ...SECRET_WRONG)
+    answer(parts, request, response).catch((error: unknown) => sendJson(response, ...refusalOf(error)))
+  })
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => {}) // whoever reads or writes hears of it
+    if (!knowsSecret(request)) return endWith(socket, ...SECRET_WRONG)
+    try {
+      const log = logOfPieces(parts, request)
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${PIECE_PROTOCOL}\r\n\r\n`)
+      socket.unshift(head)
+      lines.add(socket)
+      socket.on('close', () => lines.delete(socket))
+      void givePieces(socket, piecesOf(parts, log))
+    } catch (error) {
+      endWith(socket, ...refusalOf(error))
+    }
+  })
+  return () => lines.forEach((line) => line.destroy())
+}
+
+const SECRET_WRONG = [401, { error: 'the secret is wrong' }] as const
+
+function refusalOf(error: unknown): [status: number, body: { readonly error: string }] {
+  const status = error instanceof StoreError ? (STATUS[error.kind] ?? 500) : 500
+  return [status, { error: messageOf(error) }]
 }
 
 const digestOf = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
 async function answer(parts: ServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { files, logs, readAnchor, ask, readPart } = parts
-  const url = new URL(request.url ?? '/', 'http://node')
-  const query = (name: string): string | null => url.searchParams.get(name)
-  const key = `${request.method} ${url.pathname}`
+  const { files, readAnchor, ask } = parts
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://node')
+  const key = `${request.method} ${pathname}`
   if (key === 'GET /v1/nodes') return sendJson(response, 200, await ask({ kind: 'nodes' }))
   if (key === 'POST /v1/hand-over') {
-    const reply = await ask({ kind: 'hand over', service: query('service'), to: query('to') })
+    const reply = await ask({ kind: 'hand over', service: searchParams.get('service'), to: searchParams.get('to') })
     return sendJson(response, 202, reply)
   }
-  const [, service = '', piece] = /^GET \/v1\/logs\/([a-z]+)(\/piece)?$/.exec(key) ?? []
+  const log = logAt(parts, /^GET \/v1\/logs\/([a-z]+)$/, request)
+  sendJson(response, 200, listLog(files, log, readAnchor(files, log.directory)))
+}
+
+function logOfPieces(parts: ServerParts, request: IncomingMessage): GivenLog {
+  if (request.headers.upgrade !== PIECE_PROTOCOL)
+    throw new StoreError('invalid', 'upgrade_unknown', `the one protocol to upgrade to is ${PIECE_PROTOCOL}`)
+  return logAt(parts, /^GET \/v1\/logs\/([a-z]+)\/pieces$/, request)
+}
+
+/** @throws StoreError when there is none */
+function logAt({ logs }: ServerParts, route: RegExp, { method, url = '/' }: IncomingMessage): GivenLog {
+  const [, service = ''] = route.exec(`${method} ${new URL(url, 'http://node').pathname}`) ?? []
   const log = Object.hasOwn(logs, service) ? logs[service] : undefined
   if (log === undefined) throw new StoreError('notFound', 'not_found', 'there is no such route')
-  if (piece === undefined) return sendJson(response, 200, listLog(files, log, readAnchor(files, log.directory)))
-  const asked = { path: query('path') ?? '', from: wholeNumber(query('from')), bytes: wholeNumber(query('bytes')) }
-  const found = await readPiece({ files, directory: log.directory }, asked, readPart)
-  if (found === null) return sendJson(response, 410, { error: 'the file is gone' })
-  response.writeHead(200, {
-    'content-type': 'application/octet-stream',
-    'content-length': found.byteLength,
-    [CHECKSUM_HEADER]: checksumOf(found),
-  })
-  response.on('finish', () => freeMemory(found)) // V3
-  response.end(found)
+  return log
+}
+
+/** Answers the questions of one connection, one after the other. */
+function piecesOf({ files, readPart }: ServerParts, { directory }: GivenLog): Parameters<typeof givePieces>[1] {
+  const memory = Buffer.allocUnsafeSlow(PIECE_BYTES_MAX) // V3
+  const memoryFor = (bytes: number): Buffer => memory.subarray(0, bytes)
+  return async (question) => {
+    const number = (name: string): number => wholeNumber(question.get(name))
+    const asked = { path: question.get('path') ?? '', from: number('from'), bytes: number('bytes') }
+    return readPiece({ files, directory }, asked, readPart, memoryFor)
+  }
+}
+
+function endWith(socket: Duplex, status: number, body: unknown): void {
+  const text = `${JSON.stringify(body)}\n`
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json`
+  socket.end(`${head}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
 }
 
 function sendJson(response: ServerResponse, status: number, body: unknown): void {
