@@ -89,7 +89,18 @@ function goFirst(pid: number): void {
 
 const SECONDS = `${values.seconds}s`
 const measured = (store: Service): Promise<LoadResult> =>
-  loadAs(store, goFirst, ['--connections', '4', '--rate', values.rate, '--duration', SECONDS, '--warm-up', '1s'])
+  loadAs(store, goFirst, [
+    '--connections',
+    '4',
+    '--batch',
+    '50',
+    '--rate',
+    values.rate,
+    '--duration',
+    SECONDS,
+    '--warm-up',
+    '1s',
+  ])
 const flood = (store: Service, ...args: readonly string[]): Promise<LoadResult> =>
   load(store, '--tenant', 'neighbour', '--dataset', 'flood', '--connections', '16', '--duration', SECONDS, ...args)
 
