@@ -23,7 +23,7 @@ export interface PieceAnswer {
   readonly kind: (typeof KINDS)[number]
   /** The piece, in the memory that was given for it, or why it is refused. */
   readonly bytes: Buffer
-  /** What the other side has sent. */
+  /** Its checksum says that they are what the other side has sent. */
   readonly isWhole: boolean
 }
 
