@@ -110,9 +110,11 @@ export class PieceAnswers {
   #filled = 0
   #body: Buffer = NOTHING
   #sum = 0
+  #ended: Error | null = null
 
   /** A question was asked. */
   next(into: Buffer): Promise<PieceAnswer> {
+    if (this.#ended !== null) return Promise.reject(this.#ended)
     const answered = Promise.withResolvers<PieceAnswer>()
     this.#waiting.push({ into, answered })
     return answered.promise
@@ -157,6 +159,7 @@ export class PieceAnswers {
 
   /** Nothing comes any more. */
   fail(error: Error): void {
+    this.#ended = error
     for (const { answered } of this.#waiting.splice(0)) answered.reject(error)
   }
 

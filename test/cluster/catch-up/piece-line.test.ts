@@ -123,10 +123,11 @@ describe('a connection that gives pieces', () => {
     refused(unknown, 4)
   })
 
-  it('tells whoever waits that nothing comes any more', async () => {
+  it('tells whoever waits that nothing comes any more, and whoever asks then', async () => {
     const answers = new PieceAnswers()
     const told = answers.next(Buffer.alloc(1))
     answers.fail(new Error('the cable was cut'))
     await assert.rejects(told, /the cable was cut/)
+    await assert.rejects(answers.next(Buffer.alloc(1)), /the cable was cut/)
   })
 })
