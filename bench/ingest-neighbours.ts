@@ -3,7 +3,7 @@
  *
  *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 6] [--rate 20000] [--only neighbours|own] [--data-dir DIR]
  *
- * A tenant sends `--rate` records/s at even times, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
+ * A tenant sends `--rate` records/s at even times, 50 in a request, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
  * that does so with times of the last day at random, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
  * as fast as it can, with ordered and with random times, to a store that compacts and to one that does not. All in turn in each round; what is printed is
  * the median of the rounds and its ratio. Talks to this machine only.

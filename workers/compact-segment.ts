@@ -11,12 +11,11 @@ import { mendBundle } from '../src/logstore/compact/mend-bundle.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
 import { RemovedFiles } from '../src/logstore/compact/removed-files.ts'
 import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
-import { giveWay } from '../src/pipeline/niceness.ts'
+import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
 
 const RESTS = 0.5
 /** A thread that ends closes them. */
 const removed = new RemovedFiles(nodeFiles)
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 let givesWay = false
 
@@ -36,7 +35,7 @@ function runJob(job: BackgroundJob): BackgroundResult {
   }
   let startMs = performance.now()
   const rest = (): void => {
-    Atomics.wait(sleeper, 0, 0, RESTS * (performance.now() - startMs))
+    letOthersRun(RESTS * (performance.now() - startMs))
     startMs = performance.now()
   }
   if (isStoppable) {

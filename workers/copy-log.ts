@@ -6,15 +6,14 @@ import { gentleFiles } from '../src/cluster/catch-up/gentle-files.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { giveWay } from '../src/pipeline/niceness.ts'
+import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
 
 // Other services of this machine answer clients meanwhile.
 giveWay()
 
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
 const checked = gentleFiles(nodeFiles, {
   nowMs: () => performance.now(),
-  waitMs: (forMs) => void Atomics.wait(sleeper, 0, 0, forMs),
+  waitMs: letOthersRun,
 })
 
 export default async function run({ service, url, secret, ca, ...log }: CopyTask): Promise<CopyOutcome> {

@@ -11,6 +11,8 @@ import { setTimeSlice } from '../libc.ts'
 const GIVES_WAY = { much: 10, some: 5 }
 /** A request goes through three threads or more, and each may have to wait until a thread that runs has had its slice. */
 const SLICE_MICROSECONDS = 300
+/** Bytes that a thread which copies works on between two rests: to check, send or receive them takes 0.1 ms. */
+export const STEP_BYTES = 128 << 10
 /** The kernel makes 0.1 ms of it. */
 const REST_MS = 0.05
 const nothing = new Int32Array(new SharedArrayBuffer(4))
@@ -23,11 +25,19 @@ export function giveWay(how: keyof typeof GIVES_WAY = 'much'): void {
 }
 
 /**
- * Leaves the core for a moment, in the middle of long work of a thread that gives way. Whoever is woken meanwhile may have to wait until the next tick of the
- * kernel, 4 ms, for a thread that runs without a rest. On a core that is never free it costs the caller a fifth of what it gets.
+ * Leaves the core in the middle of long work, for a moment or for so long. A thread that is woken may have to wait until the next tick of the kernel, 4 ms, for
+ * one that runs without a rest. On a core that is never free, moments cost the caller a fifth of what it gets.
  */
-export function letOthersRun(): void {
-  Atomics.wait(nothing, 0, 0, REST_MS)
+export function letOthersRun(forMs: number = REST_MS): void {
+  Atomics.wait(nothing, 0, 0, forMs)
+}
+
+/** Parts of the bytes, in their order, with a rest between each and the next. */
+export function* restingSteps(bytes: Buffer): Generator<Buffer, void, undefined> {
+  for (let from = 0; from < bytes.byteLength; from += STEP_BYTES) {
+    if (from > 0) letOthersRun()
+    yield bytes.subarray(from, from + STEP_BYTES)
+  }
 }
 
 /** The calling thread, and all threads that it starts but those that give way, are woken soon. Where the system does not know of that, nothing changes. */

@@ -20,7 +20,7 @@ import { readManifest, verifySidecar } from '../../log/sidecar.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
 import { LogSource, Vanished } from '../../maintenance/source.ts'
-import { letOthersRun } from '../../pipeline/niceness.ts'
+import { restingSteps } from '../../pipeline/niceness.ts'
 import { ArrivingSegment, ArrivingStandIn } from './arrival.ts'
 import type { Arrival } from './arrival.ts'
 import type { GivenLog, ListedCheckpoint, ListedFile, ListedSegment, Listing } from './listing.ts'
@@ -52,8 +52,6 @@ const ROUNDS_MAX = 20
 const PIECE_BYTES = 1 << 20
 /** Pieces that are asked for at once. */
 const AHEAD = 2
-/** Of a piece, to be read through: 0.1 ms of work. */
-const STEP_BYTES = 128 << 10
 /** A file that is not what it has to be is copied once more. */
 const TRIES = 2
 
@@ -204,7 +202,7 @@ class Copy {
         const piece = await pieces.next(at)
         if (piece === null || piece.byteLength === 0) return null
         file.writev([piece], at)
-        if (arrival) addInSteps(arrival, piece)
+        if (arrival) for (const step of restingSteps(piece)) arrival.add(step)
         at += piece.byteLength
         this.#done += piece.byteLength
         onProgress?.({ done: this.#done, total: this.#total })
@@ -215,14 +213,6 @@ class Copy {
     } finally {
       file.close()
     }
-  }
-}
-
-/** Other threads get the core in between. */
-function addInSteps(arrival: Arrival, piece: Buffer): void {
-  for (let from = 0; from < piece.byteLength; from += STEP_BYTES) {
-    if (from > 0) letOthersRun()
-    arrival.add(piece.subarray(from, from + STEP_BYTES))
   }
 }
 

@@ -45,16 +45,17 @@ export class PieceConnection {
   close(): void {
     void this.#line?.then(
       ({ socket }) => socket.destroy(),
-      () => {}, // whoever asked has heard of it
+      () => {}, // `ask` has rejected
     )
   }
 
   async #open(): Promise<Line> {
-    const { url, secret, idleMs } = this.#access
+    const { secret, idleMs } = this.#access
+    const target = urlToHttpOptions(new URL(this.#access.url))
     const answers = new PieceAnswers()
     const greeting = Buffer.alloc(GREETING_BYTES)
     let isUpgraded = false
-    const socket = connectTo(this.#access, {
+    const socket = connectTo(target, this.#access, {
       buffer: () => (isUpgraded ? answers.place : greeting),
       callback(count, memory) {
         if (!isUpgraded) socket.push(Buffer.from(memory.subarray(0, count)))
@@ -85,7 +86,7 @@ export class PieceConnection {
       answers.fail(problem)
     })
     socket.on('timeout', () => socket.destroy(new Error(`no answer for ${idleMs / 1000} s`)))
-    const { hostname, port, path } = urlToHttpOptions(new URL(url))
+    const { hostname, port, path } = target
     const headers = { authorization: `Bearer ${secret}`, connection: 'Upgrade', upgrade: PIECE_PROTOCOL }
     const request = requestHttp({ hostname, port, path, headers, createConnection: () => socket })
     const upgraded = new Promise<void>((resolve) => {
@@ -103,8 +104,11 @@ export class PieceConnection {
 }
 
 /** @param onread where its bytes go: its own memory would be copied once more, and collected */
-function connectTo({ url, ca, idleMs }: PieceAccess, onread: OnReadOpts): Socket {
-  const { protocol, hostname, port } = urlToHttpOptions(new URL(url))
+function connectTo(
+  { protocol, hostname, port }: ReturnType<typeof urlToHttpOptions>,
+  { ca, idleMs }: PieceAccess,
+  onread: OnReadOpts,
+): Socket {
   const host = hostname ?? ''
   if (protocol !== 'https:') return connect({ host, port: Number(port ?? 80), onread, timeout: idleMs })
   const names = isIP(host) === 0 ? { servername: host } : {}

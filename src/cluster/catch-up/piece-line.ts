@@ -1,18 +1,18 @@
 /**
- * How pieces of files go from one node to another: over a connection that begins as HTTP and is then this protocol's. Node's HTTP client would copy what it
- * receives twice; here the kernel puts it where it has to be.
+ * How pieces of files go from one node to another: over a connection that begins as HTTP and is then this protocol's. Node's HTTP client copies what it
+ * receives; here the kernel puts it into the memory that was given for it.
  *
  *   question  path=…&from=…&bytes=…\n
  *   answer    u32 kind, u32 length, so many bytes (the piece, or why there is none), u32 CRC-32 of them
  *
  * Y1  answers come in the order of the questions
  * Y2  the side that gives has one piece in memory, and reads the next one when the kernel has taken it
- * Y3  other threads get the core after every little of the work
+ * Y3  both sides rest after each step, so that other threads get the core
  */
 import type { Duplex } from 'node:stream'
 import { crc32 } from 'node:zlib'
 import { messageOf } from '../../errors.ts'
-import { letOthersRun } from '../../pipeline/niceness.ts'
+import { STEP_BYTES, letOthersRun, restingSteps } from '../../pipeline/niceness.ts'
 
 /** As HTTP's header `upgrade` names it. */
 export const PIECE_PROTOCOL = 'trilog-pieces'
@@ -32,8 +32,6 @@ const CHECKSUM_BYTES = 4
 const NOTHING = Buffer.alloc(0)
 const QUESTION_LENGTH_MAX = 1000
 const REASON_BYTES_MAX = 10_000
-/** Y3. To check and send, or to receive and check them, takes 0.1 ms. */
-const STEP_BYTES = 128 << 10
 
 /**
  * Answers until the other side is gone, or asks what is no question.
@@ -42,7 +40,7 @@ const STEP_BYTES = 128 << 10
  */
 export async function givePieces(
   socket: Duplex,
-  give: (question: URLSearchParams) => Promise<Uint8Array | null>,
+  give: (question: URLSearchParams) => Promise<Buffer | null>,
 ): Promise<void> {
   try {
     for await (const question of questionsOf(socket)) {
@@ -70,7 +68,7 @@ async function* questionsOf(socket: Duplex): AsyncGenerator<string, void, undefi
 }
 
 /** Resolves when the kernel has taken all of it (Y2). */
-function send(socket: Duplex, kind: PieceAnswer['kind'], bytes: Uint8Array): Promise<void> {
+function send(socket: Duplex, kind: PieceAnswer['kind'], bytes: Buffer): Promise<void> {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt32LE(KINDS.indexOf(kind), 0)
   header.writeUInt32LE(bytes.byteLength, 4)
@@ -79,12 +77,10 @@ function send(socket: Duplex, kind: PieceAnswer['kind'], bytes: Uint8Array): Pro
     socket.cork() // the header goes with the first bytes
     socket.write(header)
     let sum = 0
-    for (let from = 0; from < bytes.byteLength; from += STEP_BYTES) {
-      const step = bytes.subarray(from, from + STEP_BYTES)
+    for (const step of restingSteps(bytes)) {
       socket.write(step)
       socket.uncork()
       sum = crc32(step, sum)
-      letOthersRun()
     }
     checksum.writeUInt32LE(sum)
     socket.write(checksum, (error) => (error ? reject(error) : resolve()))
@@ -104,7 +100,7 @@ export class PieceAnswers {
   readonly #waiting: Waiting[] = []
   readonly #header = Buffer.alloc(HEADER_BYTES)
   readonly #checksum = Buffer.alloc(CHECKSUM_BYTES)
-  /** Of the answer to the oldest question, and as much of it as has come. */
+  /** What arrives of the answer to the oldest question, where, and how much of it has come. */
   #part: Part = 'header'
   #memory: Buffer = this.#header
   #filled = 0

@@ -55,7 +55,7 @@ export function answerOn(server: Server, parts: ServerParts): () => void {
     answer(parts, request, response).catch((error: unknown) => sendJson(response, ...refusalOf(error)))
   })
   server.on('upgrade', (request, socket, head) => {
-    socket.on('error', () => {}) // whoever reads or writes hears of it
+    socket.on('error', () => {}) // givePieces sees it when it reads or writes
     if (!knowsSecret(request)) return endWith(socket, ...SECRET_WRONG)
     try {
       const log = logOfPieces(parts, request)
@@ -82,26 +82,33 @@ const digestOf = (secret: string): Buffer => createHash('sha256').update(secret)
 
 async function answer(parts: ServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { files, readAnchor, ask } = parts
-  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://node')
-  const key = `${request.method} ${pathname}`
+  const { key, searchParams } = routeOf(request)
   if (key === 'GET /v1/nodes') return sendJson(response, 200, await ask({ kind: 'nodes' }))
   if (key === 'POST /v1/hand-over') {
     const reply = await ask({ kind: 'hand over', service: searchParams.get('service'), to: searchParams.get('to') })
     return sendJson(response, 202, reply)
   }
-  const log = logAt(parts, /^GET \/v1\/logs\/([a-z]+)$/, request)
+  const log = logAt(parts, /^GET \/v1\/logs\/([a-z]+)$/, key)
   sendJson(response, 200, listLog(files, log, readAnchor(files, log.directory)))
 }
 
 function logOfPieces(parts: ServerParts, request: IncomingMessage): GivenLog {
   if (request.headers.upgrade !== PIECE_PROTOCOL)
     throw new StoreError('invalid', 'upgrade_unknown', `the one protocol to upgrade to is ${PIECE_PROTOCOL}`)
-  return logAt(parts, /^GET \/v1\/logs\/([a-z]+)\/pieces$/, request)
+  return logAt(parts, /^GET \/v1\/logs\/([a-z]+)\/pieces$/, routeOf(request).key)
+}
+
+function routeOf({ method, url = '/' }: IncomingMessage): {
+  readonly key: string
+  readonly searchParams: URLSearchParams
+} {
+  const { pathname, searchParams } = new URL(url, 'http://node')
+  return { key: `${method} ${pathname}`, searchParams }
 }
 
 /** @throws StoreError when there is none */
-function logAt({ logs }: ServerParts, route: RegExp, { method, url = '/' }: IncomingMessage): GivenLog {
-  const [, service = ''] = route.exec(`${method} ${new URL(url, 'http://node').pathname}`) ?? []
+function logAt({ logs }: ServerParts, route: RegExp, key: string): GivenLog {
+  const [, service = ''] = route.exec(key) ?? []
   const log = Object.hasOwn(logs, service) ? logs[service] : undefined
   if (log === undefined) throw new StoreError('notFound', 'not_found', 'there is no such route')
   return log
