@@ -13,6 +13,7 @@ import { LogWriter } from '../../log/log-writer.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { replaySegment } from '../../log/read.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
+import { letOthersRun } from '../../pipeline/niceness.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
 import { IDEMPOTENCY_CACHE_BYTES, IDEMPOTENCY_PIECES_BYTES } from '../limits.ts'
@@ -27,6 +28,7 @@ import { FairQueue } from './fair-queue.ts'
 import { FrameCopies } from './frame-copies.ts'
 import { GatewayBudget } from './gateway-budget.ts'
 import { FrameIndexer } from '../index/index-frame.ts'
+import { LaneRests } from './lane-rests.ts'
 import type { DecodeLaneControl, DecodeLaneData, DecodeLaneMessage } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import { readRequest } from './messages.ts'
@@ -57,6 +59,7 @@ class DecodeLoop {
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   readonly #waiting = new FairQueue<IngestRequest>()
+  readonly #rests = new LaneRests(letOthersRun)
   /** The policy under which all waiting requests were admitted. */
   #policyGeneration = -1
   /** The next request, admitted under another policy. It waits until the queue is empty (C1). */
@@ -116,7 +119,9 @@ class DecodeLoop {
         if (request.policyGeneration !== this.#intake.policyGeneration) this.#hearControl()
         this.#intake.take(request)
         if (this.#intake.takeMustWake()) this.#wakeMain()
-        this.#waiting.served(performance.now() - startMs)
+        const endMs = performance.now()
+        this.#waiting.served(endMs - startMs)
+        this.#rests.served(request.tenant, startMs, endMs)
         this.#gather()
       }
     }
