@@ -18,7 +18,7 @@ import { BLOCK_BYTES } from './direct-file.ts'
 import { errorCode } from './files.ts'
 
 /** Smaller writes cost less through the page cache, and are read again sooner. */
-const DIRECT_BYTES_MIN = 1 << 20
+const DIRECT_BYTES_MIN = { short: 256 << 10, medium: 1 << 20 }
 const PIECE_BYTES = 1 << 20
 
 /** The calls of the operating system; tests pass in others. */
@@ -29,20 +29,23 @@ let piece: Buffer | null = null
 
 export class DirectWrites {
   readonly #descriptor: number
+  readonly #bytesMin: number
   readonly #system: FileCalls
 
-  /** Null: the file system has no such way. */
-  static open(path: string, system: FileCalls = fs): DirectWrites | null {
+  /** Null: the file system has no such way. @param cached which writes do not go this way */
+  static open(path: string, cached: keyof typeof DIRECT_BYTES_MIN, system: FileCalls = fs): DirectWrites | null {
     try {
-      return new DirectWrites(system.openSync(path, fs.constants.O_WRONLY | fs.constants.O_DIRECT), system)
+      const descriptor = system.openSync(path, fs.constants.O_WRONLY | fs.constants.O_DIRECT)
+      return new DirectWrites(descriptor, DIRECT_BYTES_MIN[cached], system)
     } catch (error) {
       if (errorCode(error) === 'EINVAL') return null
       throw error
     }
   }
 
-  private constructor(descriptor: number, system: FileCalls) {
+  private constructor(descriptor: number, bytesMin: number, system: FileCalls) {
     this.#descriptor = descriptor
+    this.#bytesMin = bytesMin
     this.#system = system
   }
 
@@ -61,7 +64,7 @@ export class DirectWrites {
   ): number | null {
     let bytes = 0
     for (const part of parts) bytes += part.byteLength
-    if (bytes < DIRECT_BYTES_MIN) return 0
+    if (bytes < this.#bytesMin) return 0
     piece ??= alignedMemory(PIECE_BYTES, BLOCK_BYTES)
     const source = new Parts(parts)
     const headBytes = -at & (BLOCK_BYTES - 1)

@@ -120,12 +120,12 @@ export const nodeFiles: Files = {
     if (cache === 'all') return new NodeFile(descriptor)
     return new NodeFile(
       descriptor,
-      access === 'read' ? { reads: DirectFile.open(path) } : { writes: DirectWrites.open(path) },
+      access === 'read' ? { reads: DirectFile.open(path) } : { writes: DirectWrites.open(path, cache) },
     )
   },
   create(path, cache = 'all') {
     const descriptor = fs.openSync(path, 'wx+')
-    return new NodeFile(descriptor, { writes: cache === 'short' ? DirectWrites.open(path) : null })
+    return new NodeFile(descriptor, { writes: cache === 'all' ? null : DirectWrites.open(path, cache) })
   },
   makeDirectory,
   list(path) {

@@ -59,6 +59,7 @@ function openLog(
     segmentBytes,
     arena: arena.shared,
     pace: startup.pace,
+    pageCache: 'short' as const,
     ringBytes: Math.max(LOG_RING_BYTES_MIN, powerOfTwoFrom(2 * (bodyBytesMax + BATCH_HEAD_BYTES_MAX))),
     ...(durability.mode === 'replicated-local' && {
       replicas: durability.replicaDirectories,

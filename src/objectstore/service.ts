@@ -174,7 +174,7 @@ function openLog(
     ringBytes: LOG_RING_BYTES,
     arena: arena.shared,
     pace: startup.pace,
-    pageCache: 'short',
+    pageCache: 'medium',
     ...(cluster !== null && { cluster }),
   } as const
   return running.open(() => openServiceLog(options, { settings: ['OBJSTORE_DATA_DIR'], logger }))

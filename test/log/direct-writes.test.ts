@@ -39,6 +39,22 @@ describe('writes of which large ones go past the page cache', () => {
     )
   })
 
+  it('are cut where the file was opened to cut them', () => {
+    const name = path.join(temporaryDirectory(), 'file')
+    fs.writeFileSync(name, '')
+    for (const [cached, bytesMin] of [
+      ['short', 256 * KIB],
+      ['medium', MIB],
+    ] as const) {
+      const direct = DirectWrites.open(name, cached)!
+      for (const bytes of [bytesMin - 1, bytesMin]) {
+        const past = direct.writev([Buffer.alloc(bytes)], 0, () => assert.fail('there is no head'))
+        assert.equal(past, bytes < bytesMin ? 0 : bytes)
+      }
+      direct.close()
+    }
+  })
+
   it('leave what stands around them in a file that is overwritten', () => {
     const name = path.join(temporaryDirectory(), 'file')
     fs.writeFileSync(name, Buffer.alloc(6 * MIB, 1))
@@ -58,14 +74,14 @@ describe('the way past the page cache', () => {
     const name = path.join(temporaryDirectory(), 'file')
     fs.writeFileSync(name, '')
     const system = { ...fs, openSync: () => fs.openSync(name, 'r+'), writeSync }
-    return DirectWrites.open(name, system)!
+    return DirectWrites.open(name, 'medium', system)!
   }
 
   it('is none where the file system has none', () => {
     const openSync = (): number => {
       throw failure('EINVAL')
     }
-    assert.equal(DirectWrites.open('file', { ...fs, openSync }), null)
+    assert.equal(DirectWrites.open('file', 'short', { ...fs, openSync }), null)
   })
 
   it('ends where the file system refuses a write this way', () => {
