@@ -20,7 +20,17 @@ export function* dropInSteps(
   const records = `${dropped}/${RECORDS_NAME}`
   const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
   if (!isKept && files.exists(records)) yield* removeEmptied(files, records)
+  for (const sidecar of files.list(dropped) ?? []) yield* removeUnlessMoved(files, `${dropped}/${sidecar}`)
   removeUnlessWritten(files, dropped)
+}
+
+/** Sidecars may be as long as records. A thread that writes one there at this moment gives it its name in between. */
+function* removeUnlessMoved(files: Files, path: string): Generator<void, void, undefined> {
+  try {
+    yield* removeEmptied(files, path)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
 }
 
 /** A thread that writes a sidecar there at this moment may keep the directory: it is small by now, and goes at the next start. */

@@ -233,6 +233,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
       onBundleUnreadable: (base, code) => {
+        if (!log.segments.some((segment) => segment.base === base)) return // retention dropped it before the lane heard
         if (registry.isCompacted(base)) {
           // Else its sidecar went before the lane heard why.
           if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { dropInSteps } from '../../src/log/drop-segment.ts'
-import { RECORDS_NAME, segmentName } from '../../src/log/segment-format.ts'
+import { DROPPED_PREFIX, RECORDS_NAME, segmentName } from '../../src/log/segment-format.ts'
 import { World, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 import { SimFiles } from '../support/sim-files.ts'
 
@@ -52,6 +52,25 @@ describe('segments that are dropped', () => {
     file.writev([Buffer.alloc(10 * MIB)], 0)
     const sizes: number[] = []
     for (const _ of dropInSteps(files, '/segments', 0, false)) sizes.push(file.size() / MIB)
+    assert.deepEqual(sizes, [10, 6, 2, 0])
+    assert.deepEqual(files.list('/segments'), [])
+  })
+
+  it('give those of their sidecars back in steps, too, but for one that a thread gives its name meanwhile', () => {
+    const files = new SimFiles({ seed: 1 })
+    const name = segmentName(0)
+    const directory = `/segments/${name}`
+    for (const path of ['/segments', directory]) files.makeDirectory(path)
+    files.create(`${directory}/${RECORDS_NAME}`)
+    const index = files.create(`${directory}/index.bin`)
+    index.writev([Buffer.alloc(10 * MIB)], 0)
+    files.create(`${directory}/z.tmp`)
+    const dropped = (path: string): string => `/segments/${DROPPED_PREFIX}${name}/${path}`
+    const sizes: number[] = []
+    for (const _ of dropInSteps(files, '/segments', 0, false)) {
+      sizes.push(index.size() / MIB)
+      if (index.size() === 0 && files.exists(dropped('z.tmp'))) files.rename(dropped('z.tmp'), dropped('z'))
+    }
     assert.deepEqual(sizes, [10, 6, 2, 0])
     assert.deepEqual(files.list('/segments'), [])
   })
