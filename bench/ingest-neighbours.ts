@@ -1,7 +1,7 @@
 /**
  * What do others do to the ingest of one tenant? Four kinds of neighbours, and compaction.
  *
- *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 6] [--rate 20000] [--only neighbours|own] [--data-dir DIR]
+ *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 9] [--rate 20000] [--only neighbours|own] [--data-dir DIR]
  *
  * A tenant sends `--rate` records/s at even times, 50 in a request, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
  * that does so with times of the last day at random, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
@@ -21,7 +21,7 @@ import { Service } from './support/service.ts'
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '9' },
     rate: { type: 'string', default: '20000' },
     only: { type: 'string', default: '' },
     'data-dir': { type: 'string', default: tmpdir() },
@@ -91,7 +91,7 @@ const SECONDS = `${values.seconds}s`
 const measured = (store: Service): Promise<LoadResult> =>
   loadAs(store, goFirst, [
     '--connections',
-    '4',
+    '32',
     '--batch',
     '50',
     '--rate',
@@ -99,7 +99,7 @@ const measured = (store: Service): Promise<LoadResult> =>
     '--duration',
     SECONDS,
     '--warm-up',
-    '1s',
+    '3s',
   ])
 const flood = (store: Service, ...args: readonly string[]): Promise<LoadResult> =>
   load(store, '--tenant', 'neighbour', '--dataset', 'flood', '--connections', '16', '--duration', SECONDS, ...args)
