@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { AcceptGate } from '../../src/http/accept-gate.ts'
+import { nodeFiles } from '../../src/log/node-files.ts'
 import { openLogStore } from '../../src/logstore/logstore.ts'
 import type { LogStore } from '../../src/logstore/logstore.ts'
 import { ProcessMetrics } from '../../src/observability/process-metrics.ts'
@@ -92,14 +93,16 @@ const batchOf = (number: number) => ({
 const matched = async (store: LogStore, dataset: string): Promise<number> =>
   ((await post(store, '/v1/query', { dataset, page: { limit: 1 } })) as { matched_records: number }).matched_records
 
-/** Bytes of the bundles below a directory of the log but the one that is written, and how many segments there are. */
+/** Bytes of the bundles below a directory of the log but the one that is written, and how many segments there are. What goes at this moment has none. */
 function diskOf(directory: string): { readonly bytes: number; readonly segments: number } {
   const bundles = join(directory, 'bundles')
   const segments = readdirSync(bundles).filter((name) => /^[0-9a-f]{16}$/.test(name))
   const files = segments
     .slice(0, -1)
     .flatMap((segment) =>
-      readdirSync(join(bundles, segment)).map((name) => statSync(join(bundles, segment, name)).size),
+      (nodeFiles.list(join(bundles, segment)) ?? []).map(
+        (name) => statSync(join(bundles, segment, name), { throwIfNoEntry: false })?.size ?? 0,
+      ),
     )
   return { bytes: files.reduce((sum, size) => sum + size, 0), segments: segments.length }
 }
