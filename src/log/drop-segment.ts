@@ -18,9 +18,8 @@ export function* dropInSteps(
   files.syncDirectory(segments)
   yield
   const records = `${dropped}/${RECORDS_NAME}`
-  const isKept = keepFile && files.exists(records) && keepAsSpare(files, segments, records)
-  if (!isKept && files.exists(records)) yield* removeEmptied(files, records)
-  for (const sidecar of files.list(dropped) ?? []) yield* removeUnlessMoved(files, `${dropped}/${sidecar}`)
+  if (keepFile && files.exists(records)) keepAsSpare(files, segments, records)
+  for (const file of files.list(dropped) ?? []) yield* removeUnlessMoved(files, `${dropped}/${file}`)
   removeUnlessWritten(files, dropped)
 }
 

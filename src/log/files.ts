@@ -15,7 +15,8 @@ import type { Steps } from '../steps.ts'
 
 /**
  * Which reads and writes go through the page cache. `short`: long ones go past it, where the file system lets them; they take a tenth of the
- * processor time then. The next reader of the bytes waits for the disk. `medium`: writes that are not much longer go through it, too.
+ * processor time then. The next reader of the bytes waits for the disk. `medium`: writes of 256 KiB
+ * to 1 MiB go through it, too.
  */
 export type PageCache = 'all' | 'medium' | 'short'
 
