@@ -22,6 +22,7 @@ const inService = (service: string, storey: string): string[] =>
 const SHARED = [
   'src/errors.ts',
   'src/require-package.ts', // how packages are loaded
+  'src/tree.ts', // where the files are that code reads, of whatever part
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
   'src/queue.ts',
@@ -175,8 +176,8 @@ test('codecs import only each other, pure packages and built-ins that touch noth
   assert.deepEqual(violations(['native-free-codecs'], allowed), [])
 })
 
-test('the pipeline imports nothing of src but the errors, the C library and the way to load packages', () => {
-  const folders = ['src/pipeline', 'src/errors.ts', 'src/libc.ts', 'src/require-package.ts']
+test('the pipeline imports nothing of src but the errors, the C library and the way to packages and files', () => {
+  const folders = ['src/pipeline', 'src/errors.ts', 'src/libc.ts', 'src/require-package.ts', 'src/tree.ts']
   const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, folders)
   assert.deepEqual(violations(['src/pipeline'], allowed), [])
 })

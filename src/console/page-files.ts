@@ -14,6 +14,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { treeFile } from '../tree.ts'
 
 /** P2 */
 export class PageFile {
@@ -57,7 +58,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
 }
 
 /** The one place that knows where the page is: sources in a checkout, JavaScript in a package. */
-const DIRECTORY = new URL('page/', import.meta.url)
+const DIRECTORY = treeFile('src/console/page/')
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',

@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import type { Type } from 'protobufjs'
+import { treeFile } from '../tree.ts'
 import { protobuf } from './protobuf.ts'
 
 interface RpcTypes {
@@ -12,9 +13,7 @@ interface RpcTypes {
   readonly RetryInfo: Type
 }
 
-const FILES = ['status.proto', 'error_details.proto'].map((name) =>
-  fileURLToPath(new URL(`../../proto/google/rpc/${name}`, import.meta.url)),
-)
+const FILES = ['status.proto', 'error_details.proto'].map((name) => fileURLToPath(treeFile(`proto/google/rpc/${name}`)))
 
 let loaded: RpcTypes | null = null
 

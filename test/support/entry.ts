@@ -1,6 +1,6 @@
 /**
- * The programs under test: what was built of the sources when all tests run (`scripts/test.ts`), as users install it and as it starts in half the
- * time; else the sources themselves, so that nothing has to be built for one file.
+ * The programs under test: what was built of the sources when all tests run (`scripts/test.ts`), as users install it and as it starts in less than half
+ * the time; else the sources themselves, so that nothing has to be built for one file.
  */
 import { fileURLToPath } from 'node:url'
 

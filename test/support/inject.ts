@@ -27,6 +27,9 @@ import { syncBuiltinESMExports } from 'node:module'
 import workerThreads from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
+/** Of a stack that is looked at. */
+const FRAMES_MAX = 50
+
 const directory = process.env['FAULT_DIRECTORY'] ?? ''
 /** As they are, for our own use. */
 const { existsSync, readFileSync, readlinkSync, unlinkSync } = fs
@@ -54,7 +57,14 @@ function take(name: string): boolean {
 const isAbout = (descriptor: number, part: string | null): boolean =>
   part !== null && readlinkSync(`/proc/self/fd/${descriptor}`).includes(part)
 
-const calledFrom = (part: string): boolean => new Error('for its stack').stack!.includes(part)
+/** What is built has functions and classes as the sources have them, but not their files, except those of threads. */
+function calledFrom(part: string): boolean {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES_MAX
+  const { stack } = new Error('for its stack')
+  Error.stackTraceLimit = stackTraceLimit
+  return stack!.includes(part)
+}
 
 function failWith(code: string, call: string): never {
   throw Object.assign(new Error(`${code}: injected, ${call}`), { code, syscall: call })
@@ -135,10 +145,10 @@ Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 // Lanes: they look at their port between two pieces of work, which is where the countdown is armed.
 
 const LANES = [
-  ['exit-decode', '/ingest/decode-loop.'],
-  ['exit-prepare', '/ingest/prepare-loop.'],
+  ['exit-decode', 'DecodeLoop.'],
+  ['exit-prepare', 'runPrepareLane'],
   ['exit-journal', '/workers/journal.'],
-  ['exit-digest', '/bodies/digest-loop.'],
+  ['exit-digest', 'runDigestLane'],
 ] as const
 let operationsLeft = Infinity
 /** The countdown begins where this is on the stack; '' when it has begun. */
@@ -146,9 +156,9 @@ let beginsIn = ''
 
 const { receiveMessageOnPort } = workerThreads
 workerThreads.receiveMessageOnPort = (port: MessagePort) => {
-  for (const [name, file] of LANES) {
+  for (const [name, caller] of LANES) {
     const content = trigger(name)
-    if (content === null || !calledFrom(file) || !take(name)) continue
+    if (content === null || !calledFrom(caller) || !take(name)) continue
     const [count = '', from = ''] = content.split(' ')
     operationsLeft = Number(count)
     beginsIn = from

@@ -33,14 +33,14 @@ describe('a reader thread that dies', () => {
     const stream = await server.newStream()
     await stream.fill(20)
     const group = stream.group()
-    faults.set('exit-read', 'frame-source.')
+    faults.set('exit-read', 'FrameSource.')
     const replayed = await server.request('GET', `${stream.path}/records`)
     assertRefused(replayed, 500, 'internal_error')
     assert.equal(replayed.refusal().retryable, true, replayed.text)
     assert.equal((await stream.replay()).records.length, 20)
 
     await server.restart() // or its window still holds what is to be read
-    faults.set('exit-read', 'frame-source.')
+    faults.set('exit-read', 'FrameSource.')
     const claimed = await group.tryClaim({ max_messages: 5, lease_timeout_millis: 600_000 })
     assertRefused(claimed, 500, 'internal_error')
     assert.equal(claimed.refusal().retryable, true, claimed.text)
@@ -59,7 +59,7 @@ describe('a reader thread that dies', () => {
     for (let death = 0; death < DEATHS; death++) {
       await load.untilDelivered(100)
       load.scene.failures = 'unknown'
-      broker.faults.set('exit-read', 'frame-source.')
+      broker.faults.set('exit-read', 'FrameSource.')
       const { failures } = load.scene.traffic
       await load.during(eventually(() => load.scene.traffic.failures > failures))
       await load.hold()

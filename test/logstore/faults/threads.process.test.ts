@@ -76,7 +76,7 @@ describe('a thread that dies with a job', () => {
     await store.sealing(load, 1)
     await load.stop()
     const ask = () => {
-      faults.set('exit-read', '/query/')
+      faults.set('exit-read', '/workers/query.')
       return server.request('/v1/query', { dataset: load.batches.dataset })
     }
     let reply = await ask()

@@ -39,11 +39,11 @@ describe('a reader thread that dies', () => {
     const bucket = await server.newBucket()
     await bucket.put('small', 'small')
     await bucket.put('large', LARGE)
-    faults.set('exit-read', 'frame-reader.')
+    faults.set('exit-read', 'FrameReader.')
     assertFailed(await bucket.ask('GET', '/small'), 'ServiceUnavailable')
     assert.equal(await bucket.read('small'), 'small')
     await bucket.ask('HEAD', '/large')
-    faults.set('exit-read', 'frame-reader.')
+    faults.set('exit-read', 'FrameReader.')
     const reply = await bucket.ask('GET', '/large')
     if (reply.status === 200) assert.equal(reply.text, String(LARGE))
     else assertFailed(reply, 'ServiceUnavailable')
@@ -60,7 +60,7 @@ describe('a thread that dies under load', () => {
     for (const [name, content] of [
       ['exit-journal', String(load.random.between(1, 60))],
       ['exit-digest', String(load.random.between(1, 60))],
-      ['exit-read', 'frame-reader.'],
+      ['exit-read', 'FrameReader.'],
     ] as const) {
       await load.untilWorked(100)
       await load.during(eventually(faults.hits(name, content, () => traffic.failures)))

@@ -1,6 +1,7 @@
 /** The protobuf messages of OTLP and google.rpc, from the definitions in proto/, read once when first asked for. */
 import { fileURLToPath } from 'node:url'
 import type { Root, Type } from 'protobufjs'
+import { treeFile } from '../../../tree.ts'
 import { protobuf } from '../../protobuf.ts'
 
 const FILES = [
@@ -13,7 +14,7 @@ const FILES = [
 function load(): Root {
   const root = new protobuf.Root()
   // Imports name files from the root of proto/; what protobufjs has built in (google/protobuf/any.proto) it finds itself.
-  root.resolvePath = (_from, target) => fileURLToPath(new URL(`../../../../proto/${target}`, import.meta.url))
+  root.resolvePath = (_from, target) => fileURLToPath(treeFile(`proto/${target}`))
   root.loadSync(FILES)
   root.resolveAll()
   return root
