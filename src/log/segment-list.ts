@@ -27,6 +27,10 @@ export function segmentOf(segments: readonly SegmentInfo[], position: Position):
   return segments[low - 1] ?? null
 }
 
+/** Retention may have dropped the one that began there. */
+export const hasSegment = (segments: readonly SegmentInfo[], base: Position): boolean =>
+  segmentOf(segments, base)?.base === base
+
 export class SegmentList {
   readonly #segmentsDirectory: string
   #sealed: readonly SegmentInfo[] = []

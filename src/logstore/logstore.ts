@@ -25,6 +25,7 @@ import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import { segmentName } from '../log/segment-format.ts'
+import { hasSegment } from '../log/segment-list.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, rereadAcknowledged } from '../observability/log-state.ts'
@@ -233,7 +234,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
       onBundleUnreadable: (base, code) => {
-        if (!log.segments.some((segment) => segment.base === base)) return // retention dropped it before the lane heard
+        if (!hasSegment(log.segments, base)) return // the lane had not heard of it yet
         if (registry.isCompacted(base)) {
           // Else its sidecar went before the lane heard why.
           if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })

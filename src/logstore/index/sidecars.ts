@@ -10,6 +10,7 @@ import { StoreError, messageOf } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { segmentName } from '../../log/segment-format.ts'
+import { hasSegment } from '../../log/segment-list.ts'
 import { openFailure } from '../../log/service-log.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { ReadErrors } from '../../observability/read-errors.ts'
@@ -104,7 +105,7 @@ export class Sidecars {
   }
 
   #build(segment: SegmentInfo, retryMs: number, fromFrames = false): void {
-    if (this.#building.has(segment.base) || this.#closed || !this.#exists(segment)) return
+    if (this.#building.has(segment.base) || this.#closed || !hasSegment(this.#parts.log.segments, segment.base)) return
     this.#building.add(segment.base)
     this.#run(segment, fromFrames)
       .then((row) => this.#publish(segment, row))
@@ -118,11 +119,6 @@ export class Sidecars {
       .finally(() => this.#building.delete(segment.base))
   }
 
-  /** Retention may have dropped it while its sidecar waited to be built. */
-  #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
-    return this.#parts.log.segments.some((segment) => segment.base === base)
-  }
-
   async #run(segment: SegmentInfo, fromFrames: boolean): Promise<Bundle> {
     const { log, registry, jobs } = this.#parts
     const { base, end, directory, recordsPath } = segment
@@ -133,7 +129,7 @@ export class Sidecars {
   }
 
   #publish({ base, end, directory }: SegmentInfo, row: Bundle): void {
-    if (this.#closed || !this.#exists({ base })) return
+    if (this.#closed || !hasSegment(this.#parts.log.segments, base)) return
     for (const listener of this.#listeners) listener({ base, end, identity: row.identity, directory })
     this.#parts.registry.publish(row)
     this.#parts.logger.info({ segment: segmentName(base), records: row.records }, 'bundle published')
