@@ -2,7 +2,7 @@
  * Builds `dist/`, which a package runs: below `node_modules` Node runs no TypeScript.
  *
  *   node scripts/build.ts
- *     --unchecked          takes types for right, as `npm run check` has found them: a third of the time
+ *     --unchecked          takes types for right, as `npm run check` has found them: half the time
  *
  * Programs, threads and the client have a file each; what several of them share is in `shared/`. With a file for each module, a service takes a third more
  * processor time to start. Dependencies stay packages. The page of the console keeps its modules, as browsers load them by section (`src/console/page-files.ts`).

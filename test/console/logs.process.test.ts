@@ -10,7 +10,7 @@ import { eventually } from '../support/waiting.ts'
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 const TOKEN = 'a-token-of-the-log-store'
-/** Goes down, page by page, until nothing comes any more. */
+/** Goes down, page by page, until this text is there. */
 const toTheEnd = (text: string): string => `new Promise((resolve) => {
   const list = document.querySelector('.list')
   const turn = () => {
