@@ -6,7 +6,8 @@
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
  *     are stored. In a cluster only what is committed is stored: a machine that burns takes what was written with it
  * A3  if frames are lost, they are always the last ones. `onLost` restores the state to the last stored frame before any waiter learns of the
- *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only
+ *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only, and all who wait
+ *     are told of a loss
  * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
  *     woken earlier, so that the disk starts before the turn ends
  */
@@ -231,9 +232,8 @@ export class Appender {
     else this.#waiting.push({ end, generation, durability, waiter })
   }
 
-  /** Resolves when everything appended so far is stored; rejects with FrameLost. */
+  /** Resolves when everything appended so far is stored; rejects with FrameLost (A3). */
   settled(): Promise<void> {
-    if (this.inFlight === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
       this.behind({ settled: (stored) => (stored ? resolve() : reject(new FrameLost())) })
     })

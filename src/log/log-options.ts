@@ -53,3 +53,6 @@ export type LogState =
   | { readonly kind: 'restarting'; readonly code: string; readonly message: string }
   | { readonly kind: 'read-only'; readonly code: string; readonly message: string }
   | { readonly kind: 'closed' }
+
+/** Whether the log takes frames: it does without some of its replicas, too. */
+export const takesFrames = ({ kind }: LogState): boolean => kind === 'ok' || kind === 'degraded'

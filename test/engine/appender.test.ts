@@ -140,6 +140,8 @@ describe('the appender', () => {
     assert.equal(opened.log.state.kind, 'read-only')
     assert.match('message' in opened.log.state ? opened.log.state.message : '', /too many open files/)
     assert.equal(opened.append('b'), 'read-only')
+    await opened.settled('the state')
+    assert.equal(opened.heard.at(-1), 'the state failed')
   })
 
   it('says so before anybody hears of a frame when frames behind it are lost (A3)', async () => {

@@ -45,8 +45,10 @@ export interface BrokerWorldOptions {
   readonly quotas?: Quotas
   /** Main renders what the log's ring still has. Default: readers do it all. */
   readonly readsRecent?: boolean
-  /** More directories, all of which must have synced a frame. */
+  /** More directories. */
   readonly replicas?: readonly string[]
+  /** Directories that must have synced a frame. Default: all. */
+  readonly writeQuorum?: number
   /** Default: all events are kept. */
   readonly auditMaxAgeMs?: number
   readonly policies?: readonly ReplicationPolicy[]
@@ -104,12 +106,14 @@ export class BrokerWorld extends EngineWorld {
     this.boot()
     const segmentBytes = options.segmentBytes ?? SEGMENT_BYTES
     const replicas = options.replicas ?? []
+    const writeQuorum = options.writeQuorum ?? 1 + replicas.length
     const writeAheadBytes = Math.floor(segmentBytes / 8)
     this.log = await world.open({
       ringBytes: RING_BYTES,
       segmentBytes,
       reserveBytes: RESERVE_BYTES,
       replicas,
+      writeQuorum,
       writeAheadBytes,
     })
     const opening = this.#openEngine()
@@ -196,7 +200,7 @@ export class BrokerWorld extends EngineWorld {
       },
       random: this.fillRandom,
       localDisk: this.options.localDisk ?? 'sync',
-      writeQuorum: 1 + (this.options.replicas?.length ?? 0),
+      writeQuorum: this.options.writeQuorum ?? 1 + (this.options.replicas?.length ?? 0),
       hasReplicas: this.options.replicas !== undefined,
       auditMaxAgeMs: this.options.auditMaxAgeMs ?? null,
       setsClock: this.setsClock,

@@ -10,6 +10,7 @@ import type { NewFrame } from '../../engine/decision.ts'
 import { NotLeading } from '../../engine/engine.ts'
 import type { Engine, NotStored } from '../../engine/engine.ts'
 import type { Log } from '../../log/log.ts'
+import { takesFrames } from '../../log/log-options.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerCounters } from '../counters.ts'
 import { FRAME_CHANGE } from '../frames.ts'
@@ -103,8 +104,8 @@ export class Core {
     this.auditMaxAgeMs = parts.auditMaxAgeMs
     this.policies = parts.policies
     this.localDisk = parts.localDisk
-    this.log.onStateChange(({ kind }) => {
-      if (kind === 'ok') this.#tellAllVisible() // what could not be given out meanwhile
+    this.log.onStateChange((state) => {
+      if (takesFrames(state)) this.#tellAllVisible() // what could not be given out meanwhile
     })
   }
 

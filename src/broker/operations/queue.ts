@@ -6,6 +6,8 @@
  */
 import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
+import { takesFrames } from '../../log/log-options.ts'
+import { Queue as Fifo } from '../../queue.ts'
 import type { Change } from '../frames/change.ts'
 import { DEAD_LETTER_HOPS_MAX } from '../limits.ts'
 import type { AckedPairs, Caller, DeliveryPath } from '../operations.ts'
@@ -25,11 +27,20 @@ const EXPIRIES_MAX = 5000
 const TICK_MS = 20
 /** Failure policies that are tried again with one tick. */
 const AGAIN_MAX = 100
+/** After a state of the log that takes no frames, it is tried again at once. */
+const AGAIN_AFTER_MS = 1000
+const WARN_EVERY_MS = 10_000
 
 /** An active delivery that a request names. */
 interface Active extends Failed {
   readonly leasedAtMs: number
   readonly expiresAtMs: number
+}
+
+/** An expired lease whose failure policy could not be applied. */
+interface Unapplied {
+  readonly expired: Failed
+  readonly failedAtMs: number
 }
 
 /** A delivery as a request names it; the ids may be no ids at all. */
@@ -44,13 +55,17 @@ export class Queue {
   readonly #core: Core
   readonly #endings: Endings
   readonly #stopTicking: () => void
-  /** Expired leases whose failure policy could not be applied yet. */
-  readonly #expiredBefore: Failed[] = []
+  readonly #unapplied = new Fifo<Unapplied>()
+  #takesFramesSinceMs = 0
+  #warnedAtMs = -Infinity
 
   constructor(core: Core, endings: Endings) {
     this.#core = core
     this.#endings = endings
     core.onVisible((stream) => core.engine.parked.wake(stream.number))
+    core.log.onStateChange((state) => {
+      if (takesFrames(state)) this.#takesFramesSinceMs = core.time.nowMs()
+    })
     this.#stopTicking = core.timers.every(TICK_MS, () => this.#tick())
   }
 
@@ -299,13 +314,21 @@ export class Queue {
   #tick(): void {
     const { log, time, engine, state } = this.#core
     if (!log.mayAnswer) return // what time does to a cluster's log, its leader says
-    if (log.state.kind === 'ok') {
-      for (const again of this.#expiredBefore.splice(0, AGAIN_MAX)) void this.#onExpired(again)
-    }
+    if (takesFrames(log.state)) this.#applyAgain()
     for (const group of state.dueGroups(time.nowMs())) {
       if (this.expire(group) > 0) engine.parked.wake(group.stream.number, group.name)
     }
     engine.parked.pass() // who can have something at the last moment gets it
+  }
+
+  #applyAgain(): void {
+    const failedUntilMs = Math.max(this.#core.time.nowMs() - AGAIN_AFTER_MS, this.#takesFramesSinceMs)
+    for (let taken = 0; taken < AGAIN_MAX; taken++) {
+      const first = this.#unapplied.peek()
+      if (first === undefined || first.failedAtMs > failedUntilMs) return
+      this.#unapplied.shift()
+      void this.#onExpired(first.expired)
+    }
   }
 
   /** What time has done to a group. @returns how many offsets it has moved */
@@ -339,7 +362,10 @@ export class Queue {
       await this.#core.engine.ask(decide, NOT_STORED[FAILURE])
     } catch (error) {
       if (error instanceof BrokerError && error.code === 'lease_not_active') return
-      if (this.#expiredBefore.push(expired) > 1) return // they fail together, mostly
+      const failedAtMs = this.#core.time.nowMs()
+      this.#unapplied.push({ expired, failedAtMs })
+      if (failedAtMs - this.#warnedAtMs < WARN_EVERY_MS) return // they fail together, mostly
+      this.#warnedAtMs = failedAtMs
       const details = { stream: expired.group.stream.name, offset: expired.offset, reason: String(error) }
       this.#core.logger.warn(details, 'failure policies could not be applied, and are tried again')
     }

@@ -15,6 +15,7 @@
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
+import { takesFrames } from '../../log/log-options.ts'
 import { segmentName } from '../../log/segment-format.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
@@ -181,7 +182,7 @@ export class Compactor {
   /** Null: there is nothing to do now. */
   #nextTask(): BackgroundTask | null {
     const { clock, log, sidecars } = this.#parts
-    if (log.state.kind !== 'ok' && log.state.kind !== 'degraded') return null // J3
+    if (!takesFrames(log.state)) return null // J3
     const damaged = this.#mender.next()
     if (damaged !== null) return { kind: 'mend', bundle: damaged }
     const unclean = this.#unclean.shift()
