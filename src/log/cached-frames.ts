@@ -7,18 +7,17 @@
  * C4  frames that their reader keeps stand side by side in pieces of memory that are never used again. So a piece is collected as soon as none
  *     of its frames is kept
  * C5  a file system that cannot tell what is in memory is not asked again
- * C6  a file is of the generation of the log in which it was opened: one that was removed when the log was cut may hold other frames at the same
- *     positions
+ * C6  a segment has one file here at most: what is being opened is not opened again, and is kept only if it still may be read (open-segments O1, O2)
  */
 import { frameBytes } from '../../native-free-codecs/frame.ts'
 import type { ReadMemory } from '../libc.ts'
 import type { CachedFile } from './files.ts'
 import type { Log } from './log.ts'
+import { OpenSegments } from './open-segments.ts'
 import { readFrame } from './read.ts'
 import type { FrameView } from './read.ts'
-import { segmentOf } from './segment-list.ts'
+import { hasSegment, segmentOf } from './segment-list.ts'
 
-const OPEN_FILES_MAX = 64
 /** C4 */
 const PIECE_BYTES = 256 * 1024
 const PIECED_FRAME_BYTES_MAX = 80 * 1024
@@ -49,11 +48,9 @@ interface Place {
 
 export class CachedFrames {
   readonly #options: CachedFramesOptions
-  /** By base of the segment, in order of use. Null: it is being opened. */
-  readonly #files = new Map<number, CachedFile | null>()
-  #oldestBase = 0
-  /** C6 */
-  #generation = 0
+  readonly #files = new OpenSegments<CachedFile>()
+  /** Bases of segments whose files are being opened (C6). */
+  readonly #opening = new Set<number>()
   /** C3 */
   readonly #spare: ReadMemory[] = []
   /** C4 */
@@ -98,7 +95,7 @@ export class CachedFrames {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const base of this.#files.keys()) this.#close(base)
+    this.#files.closeAll()
   }
 
   #placeOf(position: number): Place | null {
@@ -133,46 +130,25 @@ export class CachedFrames {
   }
 
   #file(base: number, path: string): CachedFile | null {
-    this.#closeDropped()
-    const known = this.#files.get(base)
-    if (known === undefined) {
-      void this.#open(base, path)
-      return null
-    }
-    this.#files.delete(base)
-    this.#files.set(base, known)
-    return known
+    const known = this.#openFiles().get(base)
+    if (known === undefined && !this.#isClosed && !this.#opening.has(base)) void this.#open(base, path)
+    return known ?? null
   }
 
   async #open(base: number, path: string): Promise<void> {
-    if (this.#isClosed) return
-    this.#files.set(base, null)
-    const file = await this.#options.open(path).catch(() => null) // the thread that reads it says why
-    const isWanted = !this.#isClosed && this.#files.has(base)
-    if (file === null || !isWanted) {
-      file?.close()
-      this.#files.delete(base)
-      return
-    }
-    this.#files.set(base, file)
-    for (const oldest of this.#files.keys()) {
-      if (this.#files.size <= OPEN_FILES_MAX) break
-      this.#close(oldest)
-    }
+    const { log, open } = this.#options
+    const { generation } = log
+    this.#opening.add(base)
+    const file = await open(path).catch(() => null) // the thread that reads it says why
+    this.#opening.delete(base)
+    const mayBeRead = !this.#isClosed && generation === log.generation && hasSegment(log.segments, base) // C6
+    if (mayBeRead && file !== null) this.#openFiles().add(base, file)
+    else file?.close()
   }
 
-  #closeDropped(): void {
-    const { generation } = this.#options.log
-    if (generation !== this.#generation) for (const base of this.#files.keys()) this.#close(base) // C6
-    this.#generation = generation
-    const oldestBase = this.#options.log.segments[0]?.base ?? 0
-    if (oldestBase === this.#oldestBase) return
-    this.#oldestBase = oldestBase
-    for (const base of this.#files.keys()) if (base < oldestBase) this.#close(base)
-  }
-
-  #close(base: number): void {
-    this.#files.get(base)?.close()
-    this.#files.delete(base)
+  #openFiles(): OpenSegments<CachedFile> {
+    const { generation, segments } = this.#options.log
+    this.#files.begin(segments[0]?.base ?? 0, generation)
+    return this.#files
   }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { ReadMemory } from '../../src/libc.ts'
 import { CachedFrames } from '../../src/log/cached-frames.ts'
+import type { CachedFrame } from '../../src/log/cached-frames.ts'
 import type { CachedFile } from '../../src/log/files.ts'
 import type { Log } from '../../src/log/log.ts'
 import { openCachedFile } from '../../src/log/node-files.ts'
@@ -26,6 +27,8 @@ class Cache {
   /** Whether the file system knows what is. */
   canTell = true
   asked = 0
+  /** An open file is there when it resolves. */
+  opening = Promise.resolve()
   readonly log: Log
   readonly frames: CachedFrames
 
@@ -39,7 +42,11 @@ class Cache {
     this.log = log
     this.frames = new CachedFrames({
       log,
-      open: async (path) => this.#open(path),
+      open: async (path) => {
+        const file = this.#open(path)
+        await this.opening
+        return file
+      },
       memory: (byteLength) => {
         this.memories += 1
         return new ReadMemory(byteLength)
@@ -121,6 +128,25 @@ describe('the files of a log that was cut', () => {
     assert.equal(cache.closed, 1)
     assert.ok((await cache.read(frame!))?.payload.equals(frame!.payload))
     assert.equal(cache.opened.length, 2)
+  })
+
+  it('are closed at once when they were being opened, and opened once meanwhile', async () => {
+    const cache = await Cache.open()
+    const [frame] = cache.append(300)
+    const read = (): CachedFrame | null => cache.frames.read(frame!.position, HEADER_BYTES + 300)
+    let go = (): void => {}
+    cache.opening = new Promise<void>((resolve) => (go = resolve))
+    assert.equal(read(), null)
+    await cache.log.cutTo(cache.log.written)
+    assert.equal(read(), null)
+    assert.equal(cache.opened.length, 1)
+    go()
+    await turn()
+    assert.equal(cache.closed, 1)
+    assert.ok((await cache.read(frame!))?.payload.equals(frame!.payload))
+    assert.equal(cache.opened.length, 2)
+    await cache.frames.close()
+    assert.equal(cache.closed, 2)
   })
 })
 

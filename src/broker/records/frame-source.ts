@@ -18,13 +18,13 @@ import {
 } from '../../../native-free-codecs/frame.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
+import { OpenSegments } from '../../log/open-segments.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 
 const WINDOW_BYTES = 64 * 1024
 const WINDOWS_MAX = 64
 /** Frames that are kept, as the records of a batch are often read one after the other. The last frame is kept even if it is larger. */
 const FRAMES_BYTES_MAX = 32 * 1024 * 1024
-const OPEN_FILES_MAX = 64
 
 /** Positions of the log between which there is something to read. */
 export interface Readable {
@@ -79,9 +79,8 @@ export class FrameSource {
   readonly #logId: number
   readonly #header = emptyFrameHeader()
   #readable: Readable = { from: 0, end: 0, generation: 0 }
-  // All three in order of use.
-  readonly #open = new Map<number, OpenFile>()
-  /** By position. */
+  readonly #open = new OpenSegments<OpenFile>()
+  /** By position, in order of use, as are frames. */
   readonly #windows = new Map<number, Window>()
   /** Used last. */
   #window = NO_WINDOW
@@ -99,7 +98,7 @@ export class FrameSource {
   begin(readable: Readable): void {
     if (readable.generation !== this.#readable.generation) this.close() // W3
     this.#readable = readable
-    for (const base of this.#open.keys()) if (base < readable.from) this.#close(base)
+    this.#open.begin(readable.from, readable.generation)
   }
 
   /** Sets `type` and `payload`, or says why not. */
@@ -135,7 +134,8 @@ export class FrameSource {
   }
 
   close(): void {
-    for (const base of this.#open.keys()) this.#forget(base)
+    this.#open.closeAll()
+    this.#forgetWindows()
     this.#frames.clear()
     this.#framesBytes = 0
   }
@@ -223,29 +223,18 @@ export class FrameSource {
   }
 
   #file(segmentBase: number): OpenFile {
-    const open = this.#open.get(segmentBase)
-    if (open !== undefined) {
-      touch(this.#open, segmentBase, open)
-      return open
-    }
-    const file = this.#files.open(`${this.#directory}/${segmentName(segmentBase)}/${RECORDS_NAME}`, 'read')
-    this.#open.set(segmentBase, file)
-    for (const base of this.#open.keys()) {
-      if (this.#open.size <= OPEN_FILES_MAX) break
-      this.#close(base)
-    }
-    return file
+    const path = `${this.#directory}/${segmentName(segmentBase)}/${RECORDS_NAME}`
+    return this.#open.get(segmentBase) ?? this.#open.add(segmentBase, this.#files.open(path, 'read'))
   }
 
   #forget(segmentBase: number): void {
-    this.#close(segmentBase)
-    this.#windows.clear()
-    this.#window = NO_WINDOW
+    this.#open.close(segmentBase)
+    this.#forgetWindows()
   }
 
-  #close(segmentBase: number): void {
-    this.#open.get(segmentBase)?.close()
-    this.#open.delete(segmentBase)
+  #forgetWindows(): void {
+    this.#windows.clear()
+    this.#window = NO_WINDOW
   }
 }
 

@@ -4,19 +4,18 @@
  * F1  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may live on as that of another
  *     segment
  * F2  long frames are read past the page cache where it has not got them, all of a task at once, unless they are read again and again
- * F3  a file is of the generation of the log in which it was opened: one that was removed when the log was cut may hold other frames at the same
- *     positions
+ * F3  no file is read beyond a generation of the log (open-segments O1)
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { NOTHING_LOADED } from '../../log/direct-reads.ts'
 import type { DirectReads, Loaded } from '../../log/direct-reads.ts'
 import { errorCode } from '../../log/files.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
+import { OpenSegments } from '../../log/open-segments.ts'
 import { readFrame } from '../../log/read.ts'
 import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 import type { FrameToRead, ReadOutcome, ReadResult, ReadTask, ReaderData } from './read-protocol.ts'
 
-const OPEN_FILES_MAX = 64
 /** Bodies up to this length share memory: separate memory for each costs more than the copy. */
 const SHARED_BYTES_MAX = 32 * 1024
 /** F2 */
@@ -26,8 +25,7 @@ export class FrameReader {
   readonly #files: Files
   readonly #data: ReaderData
   readonly #direct: Pick<DirectReads, 'load' | 'close'> | null
-  /** In order of use. */
-  readonly #open = new Map<number, OpenFile>()
+  readonly #open = new OpenSegments<OpenFile>()
   #generation = 0
 
   /** @param direct null: there is no such way (F2) */
@@ -39,9 +37,8 @@ export class FrameReader {
 
   /** @param loaded of this task: valid until the next one is loaded */
   run({ oldestBase, generation, frames }: ReadTask, loaded: Loaded = NOTHING_LOADED): ReadResult {
-    const isOver = generation !== this.#generation // F3
     this.#generation = generation
-    for (const base of this.#open.keys()) if (isOver || base < oldestBase) this.#close(base)
+    this.#open.begin(oldestBase, generation) // F3
     return packed(
       frames,
       frames.map((place) => this.#read(place, loaded)),
@@ -62,12 +59,12 @@ export class FrameReader {
     try {
       const outcome = this.#readOnce(place, loaded)
       if (!('cause' in outcome) || outcome.cause !== 'damaged') return outcome
-      this.#close(place.segmentBase) // F1
+      this.#open.close(place.segmentBase) // F1
       return this.#readOnce(place, NOTHING_LOADED)
     } catch (error) {
       const code = errorCode(error)
       if (code === 'unknown') throw error
-      this.#close(place.segmentBase)
+      this.#open.close(place.segmentBase)
       return code === 'ENOENT' ? { cause: 'dropped' } : { cause: 'unavailable', reason: code }
     }
   }
@@ -92,24 +89,8 @@ export class FrameReader {
   }
 
   #file(base: number): OpenFile {
-    const open = this.#open.get(base)
-    if (open !== undefined) {
-      this.#open.delete(base)
-      this.#open.set(base, open)
-      return open
-    }
-    const file = this.#files.open(`${this.#data.segmentsDirectory}/${segmentName(base)}/${RECORDS_NAME}`, 'read')
-    this.#open.set(base, file)
-    for (const oldest of this.#open.keys()) {
-      if (this.#open.size <= OPEN_FILES_MAX) break
-      this.#close(oldest)
-    }
-    return file
-  }
-
-  #close(base: number): void {
-    this.#open.get(base)?.close()
-    this.#open.delete(base)
+    const path = `${this.#data.segmentsDirectory}/${segmentName(base)}/${RECORDS_NAME}`
+    return this.#open.get(base) ?? this.#open.add(base, this.#files.open(path, 'read'))
   }
 }
 
