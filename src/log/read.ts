@@ -29,7 +29,8 @@ export type FrameRead =
   | { readonly kind: 'frame'; readonly frame: FrameView }
   /** Nothing that is, or was, a frame of this log stands there. */
   | { readonly kind: 'none' }
-  | { readonly kind: 'corrupt'; readonly reason: string }
+  /** `frameBytes`: its length, or that of a header, where no header tells it. */
+  | { readonly kind: 'corrupt'; readonly reason: string; readonly frameBytes: number }
 
 /**
  * The frame at an offset that was handed out by the log; its bytes lie in the memory that the caller gave.
@@ -49,10 +50,9 @@ export function readFrame(
   const have = file.read(first, offset)
   const frame: FrameView = { ...emptyFrameHeader(), payload: EMPTY }
   if (have < FRAME_HEADER_BYTES) return { kind: 'none' }
-  if (!decodeFrameHeader(first, 0, frame)) return { kind: 'corrupt', reason: 'no frame header' }
-  if (frame.logId !== logId || frame.position !== segmentBase + offset) {
-    return { kind: 'corrupt', reason: 'a frame of another place' }
-  }
+  if (!decodeFrameHeader(first, 0, frame)) return corrupt('no frame header', FRAME_HEADER_BYTES)
+  if (frame.logId !== logId || frame.position !== segmentBase + offset)
+    return corrupt('a frame of another place', FRAME_HEADER_BYTES)
   const wholeBytes = FRAME_HEADER_BYTES + frame.payloadBytes
   if (wholeBytes <= have) {
     frame.payload = first.subarray(FRAME_HEADER_BYTES, wholeBytes)
@@ -60,13 +60,15 @@ export function readFrame(
     const whole = memory(wholeBytes)
     first.copy(whole, 0, 0, have)
     if (have < first.byteLength || file.read(whole.subarray(have), offset + have) < wholeBytes - have) {
-      return { kind: 'corrupt', reason: ENDS_INSIDE }
+      return corrupt(ENDS_INSIDE, frameBytes(frame.payloadBytes))
     }
     frame.payload = whole.subarray(FRAME_HEADER_BYTES)
   }
-  if (crc32(frame.payload) !== frame.payloadCrc) return { kind: 'corrupt', reason: PAYLOAD_CHECKSUM }
+  if (crc32(frame.payload) !== frame.payloadCrc) return corrupt(PAYLOAD_CHECKSUM, frameBytes(frame.payloadBytes))
   return { kind: 'frame', frame }
 }
+
+const corrupt = (reason: string, bytes: number): FrameRead => ({ kind: 'corrupt', reason, frameBytes: bytes })
 
 export interface ScanVisitor {
   /** In order; `view` and its payload are valid during the call. */

@@ -7,6 +7,7 @@
  * F3  no file is read beyond a generation of the log (open-segments O1)
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import { NOTHING_LOADED } from '../../log/direct-reads.ts'
 import type { DirectReads, Loaded } from '../../log/direct-reads.ts'
 import { errorCode } from '../../log/files.ts'
@@ -83,8 +84,9 @@ export class FrameReader {
         ? Buffer.from(target.memory, target.from, byteLength)
         : Buffer.allocUnsafe(byteLength)
     const read = readFrame(bytes, this.#data.logId, segmentBase, place, expectBytes, given)
-    if (read.kind === 'none') return { cause: 'damaged', reason: 'the file ends before the frame' }
-    if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason }
+    if (read.kind === 'none')
+      return { cause: 'damaged', reason: 'the file ends before the frame', frameBytes: FRAME_HEADER_BYTES }
+    if (read.kind === 'corrupt') return { cause: 'damaged', reason: read.reason, frameBytes: read.frameBytes }
     return { type: read.frame.type, payload: read.frame.payload }
   }
 

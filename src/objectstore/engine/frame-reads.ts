@@ -190,7 +190,7 @@ export class FrameReads {
     return this.#spare.pop() ?? new SharedArrayBuffer(LONG_FRAME_BYTES)
   }
 
-  #failureOf(segment: SegmentInfo, { place, expectBytes }: FramePlace, failure: ReadFailure): Error {
+  #failureOf(segment: SegmentInfo, { place }: FramePlace, failure: ReadFailure): Error {
     const { log, counters, readErrors } = this.#options
     if (failure.cause === 'dropped') return this.#isLost(segment.base + place) ? damaged() : new FrameDropped()
     if (failure.cause === 'unavailable') {
@@ -199,7 +199,7 @@ export class FrameReads {
     }
     counters.damagedReads += 1
     const from = segment.base + place
-    log.reportDamage(segment, { from, to: from + expectBytes, reason: failure.reason })
+    log.reportDamage(segment, { from, to: from + failure.frameBytes, reason: failure.reason })
     return damaged()
   }
 

@@ -39,8 +39,8 @@ export interface ReadTask {
 export type ReadFailure =
   /** Its segment is gone. */
   | { readonly cause: 'dropped' }
-  /** Its bytes are not what was stored. */
-  | { readonly cause: 'damaged'; readonly reason: string }
+  /** Its bytes are not what was stored. `frameBytes` as far as it is known. */
+  | { readonly cause: 'damaged'; readonly reason: string; readonly frameBytes: number }
   /** The disk failed. */
   | { readonly cause: 'unavailable'; readonly reason: string }
 

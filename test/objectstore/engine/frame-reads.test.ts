@@ -9,7 +9,7 @@ import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import { COPIED_BODY_BYTES_MIN } from '../../../src/objectstore/engine/written-runs.ts'
 import type { ByteSource } from '../../../src/objectstore/operations.ts'
-import { payloadOf } from '../../support/log-harness.ts'
+import { payloadOf, replay } from '../../support/log-harness.ts'
 import { PLAN, StoreClient, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
@@ -60,12 +60,14 @@ describe('a thread that reads', () => {
 })
 
 describe('an object whose stored bytes changed', () => {
-  it('is refused, for good, and there is an incident; others are read', async () => {
+  it('is refused, for good, and there is an incident of its frame; others are read', async () => {
     const { world, client } = await stored()
     damage(world, BODY.subarray(100, 200)) // the small one is in the log first
     await assert.rejects(client.get('small'), { code: 'InternalError', retryable: false })
     assert.equal(world.counters.damagedReads, 1)
-    assert.equal(world.log.incidents.length, 1)
+    const [incident, ...others] = world.log.incidents
+    const { damage: damaged } = replay(world.log, world.files)
+    assert.deepEqual([incident!.from, incident!.to, others], [damaged[0]!.from, damaged[0]!.to, []])
     assert.ok((await client.get('large')).equals(BODY))
     await assert.rejects(client.get('small'), { code: 'InternalError' })
     assert.equal(world.log.incidents.length, 1)
