@@ -15,7 +15,7 @@ import { StoreError } from '../errors.ts'
 import { dropInSteps } from './drop-segment.ts'
 import { DurableMark, readMark } from './durable-mark.ts'
 import type { CatchUpTask } from './environment.ts'
-import { TEMPORARY_SUFFIX, makeDurableInParent, syncedInTurns, withOpenFile } from './files.ts'
+import { makeDurableInParent, publishInSteps, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { copyMerged, mergedNear, overlapsOther } from './merged-copy.ts'
@@ -24,6 +24,7 @@ import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import { atOnce } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from './segment-format.ts'
 import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, readStandIn } from './stand-in.ts'
 
@@ -137,29 +138,25 @@ function copyFile(
 ): number {
   return withOpenFile(files, source, (from) => {
     makeDurableInParent(files, directory)
-    const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
-    if (files.exists(temporary)) files.removeFile(temporary)
-    const to = syncedInTurns(files.create(temporary, 'short'))
-    try {
-      copyBytesOf(from, to, bytes, rest)
-      to.fdatasync()
-    } finally {
-      to.close()
+    const dropQuarantine = (): void => {
+      if (files.exists(`${directory}/${QUARANTINE_NAME}`)) files.removeFile(`${directory}/${QUARANTINE_NAME}`)
     }
-    if (files.exists(`${directory}/${QUARANTINE_NAME}`)) files.removeFile(`${directory}/${QUARANTINE_NAME}`)
-    files.rename(temporary, `${directory}/${name}`)
-    files.syncDirectory(directory) // C2
+    const steps = publishInSteps(files, directory, name, (to) => copyBytesOf(from, to, bytes), {
+      check: dropQuarantine,
+      cache: 'short',
+    })
+    for (const _ of steps) rest() // C2
     return bytes
   })
 }
 
-function copyBytesOf(from: OpenFile, to: OpenFile, bytes: number, rest: () => void): void {
+function* copyBytesOf(from: OpenFile, to: OpenFile, bytes: number): Steps<void> {
   const piece = Buffer.alloc(Math.min(bytes, PIECE_BYTES))
   for (let at = 0; at < bytes; at += piece.byteLength) {
     const part = piece.subarray(0, Math.min(piece.byteLength, bytes - at))
     if (from.read(part, at) !== part.byteLength) throw new Error('a sealed segment is shorter than it was')
     to.writev([part], at)
-    rest()
+    yield { phase: 'copying', done: at + part.byteLength, total: bytes, unit: 'bytes' }
   }
 }
 

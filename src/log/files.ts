@@ -178,25 +178,29 @@ export function publishWritten<Written>(
   const steps = function* (file: OpenFile): Steps<Written> {
     return write(file)
   }
-  return atOnce(publishInSteps(files, directory, name, steps, check))
+  return atOnce(publishInSteps(files, directory, name, steps, { check }))
 }
 
-/** `publishFile` of a content that takes long to write. */
+/**
+ * `publishFile` of a content that takes long to write.
+ *
+ * @param how `check`: as for `publishWritten`; `cache`: what of it goes through the page cache
+ */
 export function* publishInSteps<Written>(
   files: Files,
   directory: string,
   name: string,
   write: (file: OpenFile) => Steps<Written>,
-  check: (path: string) => void = () => {},
+  how: { readonly check?: ((path: string) => void) | undefined; readonly cache?: PageCache } = {},
 ): Steps<Written> {
   const temporary = `${directory}/${name}${TEMPORARY_SUFFIX}`
   if (files.exists(temporary)) files.removeFile(temporary)
-  const file = syncedInTurns(files.create(temporary))
+  const file = syncedInTurns(files.create(temporary, how.cache))
   let written: Written
   try {
     written = yield* write(file)
     file.fdatasync()
-    check(temporary)
+    how.check?.(temporary)
   } catch (error) {
     file.close()
     files.removeFile(temporary) // on a full disk its room is needed

@@ -163,7 +163,7 @@ export function* copyStandIn(
     if (!isWhole) throw new Error(`${name} does not read back`)
   }
   try {
-    yield* publishInSteps(files, to, name, write, check)
+    yield* publishInSteps(files, to, name, write, { check })
   } finally {
     source.close()
   }

@@ -218,6 +218,25 @@ describe('a replica directory that was lost and is there again', () => {
     assert.deepEqual(filesOf(running, '/replica-2'), filesOf(running, '/data'))
   })
 
+  it('leaves nothing of a file that its disk had no room for', async () => {
+    const running = await started()
+    const { world, log } = running
+    fill(running, 0, 12)
+    takeAway(running, '/replica-2')
+    fill(running, 12, 40)
+    world.files.rename('/replica-2-away', '/replica-2')
+    world.files.faults = { write: (path) => (path.startsWith('/replica-2') && path.endsWith('.tmp') ? 'ENOSPC' : null) }
+    await later(running)
+    assert.equal(log.state.kind, 'degraded')
+    assert.deepEqual(
+      world.files.paths().filter((path) => path.endsWith('.tmp')),
+      [],
+    )
+    world.files.faults = {}
+    await later(running)
+    assert.equal(log.state.kind, 'ok')
+  })
+
   it('is left out while another process has it', async () => {
     let isTaken = false
     const running = await started(1, (environment) => ({
