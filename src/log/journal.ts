@@ -388,9 +388,17 @@ export class Journal {
     while (this.#ring.next() >= 0);
     this.#ring.release()
     const isFull = isFullDisk(error) && !this.#isSyncing
-    const showsRoom = isFull && this.#files.freeBytes(this.#options.directory) >= FINISH_RESERVE_BYTES
+    const showsRoom = isFull && this.#showsRoom()
     this.#options.notify({ kind: 'failed', code: errorCode(error), message: messageOf(error), isFull, showsRoom })
     this.#wakeMain()
+  }
+
+  #showsRoom(): boolean {
+    try {
+      return this.#files.freeBytes(this.#options.directory) >= FINISH_RESERVE_BYTES
+    } catch {
+      return false
+    }
   }
 
   #recordsPath(): string {

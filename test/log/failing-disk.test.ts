@@ -241,6 +241,25 @@ describe('a disk that fills up', () => {
     assert.equal(restarts, 1)
   })
 
+  it('which does not say how much room there is: counts as full, not as a thread that died', async (t) => {
+    const world = new World({ seed: 1 })
+    const log = await world.open()
+    const writer = openWriter(log)
+    const reasons: string[] = []
+    log.onStateChange((state) => {
+      if (state.kind === 'restarting') reasons.push(state.message)
+    })
+    world.files.faults = { write: (path) => (path.endsWith('/records.log') ? 'ENOSPC' : null) }
+    const freeBytes = t.mock.method(world.files, 'freeBytes', () => {
+      throw Object.assign(new Error('the test fails statfs'), { code: 'EIO' })
+    })
+    appended(writer, payloadOf(1, 100))
+    world.step()
+    freeBytes.mock.restore()
+    assert.equal(reasons.length, 1)
+    assert.match(reasons[0]!, /ENOSPC/)
+  })
+
   it('though it says that there is room, also when room was found: is tried less and less often', async () => {
     const world = new World({ seed: 1 })
     const log = await world.open()
