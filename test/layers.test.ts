@@ -26,6 +26,7 @@ const SHARED = [
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
   'src/queue.ts',
+  'src/leading-node.ts', // members follow the node that leads, and answers name it
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/schema.ts', // shapes of settings, requests and answers
@@ -220,6 +221,7 @@ test('the lane of a cluster and what main has of it know the protocol, the log a
     'src/errors.ts',
     'src/steps.ts',
     'native-free-codecs',
+    'src/leading-node.ts',
     'src/config/cluster.ts',
   ]
   const allowed = ({ to }: Import): boolean => !isFile(to) || under(to, folders)

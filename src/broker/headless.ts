@@ -20,6 +20,7 @@ import type { ClusterOptions } from '../log/cluster-part.ts'
 import type { Log } from '../log/log.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
+import { SEGMENTS_NAME_OF } from '../log/segment-format.ts'
 import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
 import { ReadErrors } from '../observability/read-errors.ts'
@@ -51,7 +52,7 @@ import type { BeginSpan } from '../spans.ts'
 import { withoutPauses } from '../steps.ts'
 import type { Pace } from '../steps.ts'
 
-export const SEGMENTS_NAME = 'segments'
+export const SEGMENTS_NAME = SEGMENTS_NAME_OF.broker
 const RETENTION_EVERY_MS = 5000
 const DAY_MS = 86_400_000
 /** Longer ones are a thread's work. */

@@ -1,10 +1,10 @@
 /** A start begins at the newest readable checkpoint, and applies the frames behind it one by one. */
 import { StoreError } from '../errors.ts'
-import { newestCheckpoint } from '../log/checkpoint.ts'
+import { newestCheckpoint, standsForBefore } from '../log/checkpoint.ts'
 import type { Checkpoint } from '../log/checkpoint.ts'
 import type { Files } from '../log/files.ts'
 import type { ReadableLog } from '../log/read-only-log.ts'
-import { SEGMENT_FOOTER_BYTES, segmentName } from '../log/segment-format.ts'
+import { segmentName } from '../log/segment-format.ts'
 import type { Steps } from '../steps.ts'
 
 export interface RecoveryParts {
@@ -39,7 +39,7 @@ export function* startingPoint(
   )
   const position = checkpoint?.position ?? 0
   const oldest = log.segments[0]
-  if (oldest && oldest.base > position + SEGMENT_FOOTER_BYTES) {
+  if (oldest && !standsForBefore(oldest.base, position)) {
     throw new StoreError(
       'corrupt',
       `${service}_checkpoint_missing`,

@@ -5,6 +5,7 @@
  * L2  without a cluster, a node leads: it is asked the same and answers everything
  */
 import type { Static } from 'typebox'
+import { isAway, leaderOf } from '../leading-node.ts'
 import { Type } from '../schema.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { Endpoint, Route } from './routes.ts'
@@ -39,8 +40,6 @@ export interface ClusterView {
   readonly nodes: readonly HeardNode[]
 }
 
-/** A node that was not heard for so long is away: nodes speak about every second. */
-const AWAY_MS = 5000
 export const LEADER_HEADER = 'x-trilog-leader'
 const RETRY_AFTER_SECONDS = '1'
 
@@ -100,13 +99,7 @@ export function clusterReply({ name, node, nodes }: ClusterView): ClusterReply {
 
 const isAhead = (one: HeardNode, other: HeardNode | null): boolean => other === null || one.sequence > other.sequence
 
-const roleOf = ({ role, heardMsAgo }: HeardNode): string => (heardMsAgo > AWAY_MS ? 'away' : role)
-
-/** The one of the highest epoch: one that was stopped may not know yet that it leads no more. Null: none is known. */
-function leaderOf(nodes: readonly HeardNode[]): HeardNode | null {
-  const leading = nodes.filter((each) => roleOf(each) === 'leader')
-  return leading.reduce<HeardNode | null>((newest, each) => (each.epoch > (newest?.epoch ?? -1) ? each : newest), null)
-}
+const roleOf = (node: HeardNode): string => (isAway(node) ? 'away' : node.role)
 
 /** @param isKnown strangers are told the role alone, where the service asks for credentials */
 export const clusterEndpoint = (

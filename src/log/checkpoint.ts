@@ -19,6 +19,7 @@ import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/f
 import { crcOf } from './crc-of.ts'
 import { TEMPORARY_SUFFIX, fileBytes, piecesOf, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
+import { SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { atOnce } from '../steps.ts'
 import type { Steps } from '../steps.ts'
 
@@ -65,8 +66,16 @@ export class Checkpoint {
   }
 }
 
+/** K2. How many a data directory needs, and so what a copy of it takes. */
+export const CHECKPOINTS_KEPT = 2
+
+/** Whether a checkpoint of this position, or none for 0, stands for what the log held before its oldest segment. @param base of that segment */
+export const standsForBefore = (base: number, position: number): boolean => base <= position + SEGMENT_FOOTER_BYTES
+
 export const checkpointName = (position: number): string =>
   `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`
+
+export const isCheckpointName = (name: string): boolean => positionOf(name) !== null
 
 function positionOf(name: string): number | null {
   const digits = /^checkpoint-([0-9a-f]{16})\.bin$/.exec(name)?.[1]

@@ -23,7 +23,7 @@ import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-c
 import { readWhole } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 
-const MARK_NAME = 'DURABLE'
+export const MARK_NAME = 'DURABLE'
 
 const SLOT_BYTES = 64
 const SLOT_DISTANCE = 512

@@ -8,7 +8,7 @@ import { StoreError } from '../errors.ts'
 import { tryLock } from '../libc.ts'
 import type { DirectoryLock } from './environment.ts'
 
-const LOCK_NAME = 'LOCK'
+export const LOCK_NAME = 'LOCK'
 /** Directories that this process has, by device and inode. LOCK cannot tell: processes in two containers may have the same pid. */
 const ours = new Set<string>()
 

@@ -45,6 +45,8 @@ import { crc32, readU32, readU64, writeU32, writeU64 } from '../../native-free-c
 export const LOG_VERSION = 1
 export const SEGMENT_HEADER_BYTES = 64
 export const SEGMENT_FOOTER_BYTES = 64
+/** Folder of the segments in a data directory, by service. */
+export const SEGMENTS_NAME_OF = { logstore: 'bundles', objectstore: 'segments', broker: 'segments' } as const
 /** Offsets inside a segment stay below it, so that they are small integers and fit 32 bits everywhere. */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 8
 export const RECORDS_NAME = 'records.log'

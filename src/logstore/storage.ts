@@ -7,6 +7,7 @@ import type { Lifecycle } from '../lifecycle.ts'
 import type { ClusterOptions } from '../log/cluster-part.ts'
 import type { Log } from '../log/log.ts'
 import { nodeFiles } from '../log/node-files.ts'
+import { SEGMENTS_NAME_OF } from '../log/segment-format.ts'
 import { openServiceLog } from '../log/service-log.ts'
 import { reportLogState } from '../observability/log-state.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -30,7 +31,7 @@ import {
   THREAD_HEAP,
 } from './limits.ts'
 
-export const SEGMENTS_NAME = 'bundles'
+export const SEGMENTS_NAME = SEGMENTS_NAME_OF.logstore
 
 interface StorageContext {
   readonly config: LogStoreConfig

@@ -14,9 +14,17 @@
  */
 import { createHash } from 'node:crypto'
 import { StoreError } from '../errors.ts'
-import { checkpointName, checkpointPositions, isWholeCheckpoint } from '../log/checkpoint.ts'
-import { readMark } from '../log/durable-mark.ts'
+import {
+  CHECKPOINTS_KEPT,
+  checkpointName,
+  checkpointPositions,
+  isWholeCheckpoint,
+  standsForBefore,
+} from '../log/checkpoint.ts'
+import { MARK_NAME, readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX } from '../log/files.ts'
+import { FORMAT_NAME } from '../log/format.ts'
+import { LOCK_NAME } from '../log/lock.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../log/segment-format.ts'
 import { MOVED_REASON, isMoved, mergedName } from '../log/merged.ts'
 import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
@@ -34,10 +42,8 @@ const ATTEMPTS_MAX = 5
 const LOOKS_MAX = 3
 /** Times that a set of small files is listed again because one of them was replaced. */
 const LISTINGS_MAX = 20
-/** The newest, and the one that a start falls back on. */
-const CHECKPOINTS_COPIED = 2
 /** Files of a data directory that a restore writes anew, or that mean nothing in it. */
-const NOT_COPIED = new Set(['FORMAT', 'DURABLE', 'LOCK'])
+const NOT_COPIED = new Set([FORMAT_NAME, MARK_NAME, LOCK_NAME])
 
 export interface CaptureCounts {
   copiedFiles: number
@@ -130,7 +136,7 @@ class Capture {
     const first = segments[0]?.base ?? mark.begin ?? 0
     const position = last?.end ?? first
     this.#demandCheckpoint(first, newestCheckpoints)
-    const checkpoints = newestCheckpoints.filter((checkpoint) => first <= checkpoint.position + SEGMENT_FOOTER_BYTES)
+    const checkpoints = newestCheckpoints.filter(({ position }) => standsForBefore(first, position))
     const oldest = checkpoints.at(-1)?.position ?? 0
     return {
       place: this.#parts.place,
@@ -357,7 +363,7 @@ class Capture {
         for (const position of checkpointPositions(files, directory)) {
           const checkpoint = await this.#copyCheckpoint(position)
           if (checkpoint !== null) copied.push(checkpoint)
-          if (copied.length === CHECKPOINTS_COPIED) break
+          if (copied.length === CHECKPOINTS_KEPT) break
         }
         return copied
       } catch (error) {
@@ -431,7 +437,7 @@ class Capture {
       if (first === 0 || checkpointPositions(this.#source.files, this.#source.directory).length === 0) return
       throw this.#withoutCheckpoint()
     }
-    if (first > newest + SEGMENT_FOOTER_BYTES) throw this.#withoutCheckpoint()
+    if (!standsForBefore(first, newest)) throw this.#withoutCheckpoint()
   }
 
   #withoutCheckpoint(): StoreError {

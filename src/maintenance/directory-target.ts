@@ -8,13 +8,11 @@ import { StoreError } from '../errors.ts'
 import type { DirectoryLock } from '../log/environment.ts'
 import { TEMPORARY_SUFFIX, fileBytes, makeDurableDirectory, parentOf, piecesOf } from '../log/files.ts'
 import type { Files } from '../log/files.ts'
-import { lockDirectory, lockToRead } from '../log/lock.ts'
+import { LOCK_NAME, lockDirectory, lockToRead } from '../log/lock.ts'
 import { MARKER_KEY } from './snapshot.ts'
 import { namesIn } from './source.ts'
 import { missingFile } from './target.ts'
 import type { BackupTarget, ListedFile, TargetAccess } from './target.ts'
-
-const LOCK_NAME = 'LOCK'
 
 /** @throws StoreError backup_missing, backup_place_taken, backup_place_busy; what the file system throws */
 export async function openDirectoryTarget(

@@ -7,12 +7,18 @@
  */
 import { StoreError, messageOf } from '../errors.ts'
 import { checkpointName, checkpointPositions, isWholeCheckpoint } from '../log/checkpoint.ts'
-import { readMark } from '../log/durable-mark.ts'
+import { MARK_NAME, readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX, errorCode } from '../log/files.ts'
 import type { Files } from '../log/files.ts'
 import { MOVED_REASON, isMoved, mergedName } from '../log/merged.ts'
 import { readIncidents, readQuarantine } from '../log/quarantine.ts'
-import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from '../log/segment-format.ts'
+import {
+  RECORDS_NAME,
+  SEGMENTS_NAME_OF,
+  SEGMENT_FOOTER_BYTES,
+  segmentBaseOf,
+  segmentName,
+} from '../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest, verifySidecar } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
@@ -145,7 +151,7 @@ class Inspection {
     const known = Math.max(mark.position, checkpoints[0]?.position ?? 0)
     if (known > end && !this.#hasGrown(bases.at(-1) ?? -1, known))
       this.#problem(segmentsName, `the log ends at ${end}: what was durable up to ${known} is missing`)
-    if (segments.length > 0 && mark.epoch === 0) this.#problem('DURABLE', 'neither of its two marks reads')
+    if (segments.length > 0 && mark.epoch === 0) this.#problem(MARK_NAME, 'neither of its two marks reads')
     const bundles = this.#bundles()
     return {
       place: this.#place,
@@ -358,7 +364,7 @@ class Inspection {
   }
 
   #service(scans: readonly Looked['scan'][]): InspectedLog['service'] {
-    if (this.#source.segmentsName === 'bundles') return 'logstore'
+    if (this.#source.segmentsName === SEGMENTS_NAME_OF.logstore) return 'logstore'
     if (scans.some(({ types }) => BROKER_TYPES.some((type) => types.has(type)))) return 'broker'
     const first = scans.find(({ firstByteOfType1 }) => firstByteOfType1 !== null)?.firstByteOfType1
     if (first !== undefined) return first === JSON_BEGIN ? 'objectstore' : 'broker'

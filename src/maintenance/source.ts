@@ -17,6 +17,7 @@ import {
   RECORDS_NAME,
   SEGMENT_FOOTER_BYTES,
   SEGMENT_HEADER_BYTES,
+  SEGMENTS_NAME_OF,
   segmentBaseOf,
   segmentName,
 } from '../log/segment-format.ts'
@@ -27,8 +28,7 @@ import { STAND_IN_HEADER_BYTES, STAND_IN_NAME, isStandInWhole, readStandIn } fro
 import type { StandIn } from '../log/stand-in.ts'
 import type { Damage } from './snapshot.ts'
 
-/** Folders that hold the segments of a log, by service. */
-const SEGMENT_FOLDERS = ['bundles', 'segments'] as const
+const SEGMENT_FOLDERS = [...new Set(Object.values(SEGMENTS_NAME_OF))]
 
 /** A service's folder, and one in it. */
 const FOLDERS_DEPTH = 2
@@ -51,7 +51,7 @@ export interface LogDirectory {
 function logIn(files: Files, directory: string): LogDirectory | null {
   const segmentsName = SEGMENT_FOLDERS.find((name) => files.exists(`${directory}/${name}`))
   if (segmentsName === undefined) {
-    if (files.exists(`${directory}/${FORMAT_NAME}`)) readFormat(files, directory, SEGMENT_FOLDERS[0])
+    if (files.exists(`${directory}/${FORMAT_NAME}`)) readFormat(files, directory, SEGMENTS_NAME_OF.logstore)
     return null
   }
   const logId = readFormat(files, directory, segmentsName)

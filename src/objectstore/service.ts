@@ -34,7 +34,7 @@ import type { Log } from '../log/log.ts'
 import { RESERVE_BYTES_DEFAULT } from '../log/log-options.ts'
 import { openFailure, openServiceLog } from '../log/service-log.ts'
 import { nodeFiles, openCachedFile } from '../log/node-files.ts'
-import { segmentName } from '../log/segment-format.ts'
+import { SEGMENTS_NAME_OF, segmentName } from '../log/segment-format.ts'
 import { NO_AUDIT_LOG } from '../observability/audit-log.ts'
 import { Health } from '../observability/health.ts'
 import { logDegradations, logProblem, reportLogState, rereadAcknowledged } from '../observability/log-state.ts'
@@ -79,7 +79,7 @@ import { bucketUsage, storeMetrics } from './metrics.ts'
 import { notLeading } from './refusals.ts'
 import { diskBytes, memoryBytes, probeDisk } from './platform.ts'
 
-const SEGMENTS_NAME = 'segments'
+const SEGMENTS_NAME = SEGMENTS_NAME_OF.objectstore
 const HOUR_MS = 3600 * 1000
 
 interface Clock extends HttpClock {

@@ -10,7 +10,7 @@
  */
 import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
 import { decodeCheckedJson, encodeCheckedJson } from '../../log/checked-json.ts'
-import { DurableMark } from '../../log/durable-mark.ts'
+import { DurableMark, MARK_NAME } from '../../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX, makeDurableDirectory, parentOf, publishFile, readWhole } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
 import { FORMAT_NAME, writeFormat } from '../../log/format.ts'
@@ -36,7 +36,6 @@ interface Plan {
 
 const PLAN_NAME = 'plan.json'
 const APPLYING_NAME = 'applying.json'
-const MARK_NAME = 'DURABLE'
 
 /** P1. @param listing what `copyLog` gave. @throws StoreError when the copy is not whole; what files throw */
 export function commitCopy(parts: CommitParts, listing: Listing): void {

@@ -6,12 +6,18 @@
  * L3  a piece is what the file held as long as the file still stands at its place afterwards (source R2)
  */
 import { StoreError } from '../../errors.ts'
-import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
+import {
+  CHECKPOINTS_KEPT,
+  checkpointName,
+  checkpointPositions,
+  isCheckpointName,
+  standsForBefore,
+} from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
 import { readFormat } from '../../log/format.ts'
 import { isMoved, mergedName } from '../../log/merged.ts'
-import { RECORDS_NAME, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
+import { RECORDS_NAME, SEGMENTS_NAME_OF, SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { MANIFEST_NAME, readManifest } from '../../log/sidecar.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import { LogSource, Vanished, unlessGone, withFile } from '../../maintenance/source.ts'
@@ -57,8 +63,6 @@ export interface GivenLog {
   readonly segmentsName: string
 }
 
-/** The newest, and the one that a start falls back on. */
-const CHECKPOINTS_GIVEN = 2
 export const PIECE_BYTES_MAX = 4 << 20
 
 /**
@@ -136,7 +140,7 @@ function sidecarsOf(source: LogSource, base: number): readonly ListedFile[] {
 
 function checkpointsOf(files: Files, directory: string, atMost: number): readonly ListedCheckpoint[] {
   const positions = checkpointPositions(files, directory).filter((position) => position <= atMost)
-  return positions.slice(0, CHECKPOINTS_GIVEN).flatMap((position) => {
+  return positions.slice(0, CHECKPOINTS_KEPT).flatMap((position) => {
     const path = checkpointName(position)
     try {
       return [{ position, path, bytes: withFile(files, `${directory}/${path}`, (file) => file.size()) }]
@@ -167,17 +171,15 @@ function demandCheckpoint(
 ): void {
   const first = segments[0]?.base ?? 0
   const newest = checkpoints[0]?.position ?? (hasAny ? 0 : Infinity)
-  if (first > 0 && first > newest + SEGMENT_FOOTER_BYTES)
+  if (first > 0 && !standsForBefore(first, newest))
     throw unavailable('the checkpoint that stands for what is gone is not confirmed yet')
 }
 
-const PLACES = [
-  /^(?:bundles|segments)\/[0-9a-f]{16}\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
-  /^checkpoint-[0-9a-f]{16}\.bin$/,
-]
+const SEGMENT_FOLDERS = Object.values(SEGMENTS_NAME_OF).join('|')
+const PLACE_IN_SEGMENT = new RegExp(`^(?:${SEGMENT_FOLDERS})/[0-9a-f]{16}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 /** Whether a copy may have a file there: nothing else of a directory is given, and nothing else is written. */
-export const isPlace = (path: string): boolean => PLACES.some((place) => place.test(path))
+export const isPlace = (path: string): boolean => PLACE_IN_SEGMENT.test(path) || isCheckpointName(path)
 
 /** Reads from a place of a file on. @param path of the file. @returns the bytes read: fewer where the file ends */
 export type ReadPart = (file: OpenFile, path: string, into: Buffer, at: number) => Promise<number>

@@ -5,6 +5,7 @@ import type { ClusterSettings } from '../../config/cluster.ts'
 import { readTls } from '../../config/tls.ts'
 import { StoreError } from '../../errors.ts'
 import { renewTls } from '../../http/tls.ts'
+import { SEGMENTS_NAME_OF } from '../../log/segment-format.ts'
 import type { ListeningNode, NodeListener } from './listener.ts'
 import { openNodeListener } from './listener.ts'
 import type { GivenLog } from './listing.ts'
@@ -65,9 +66,10 @@ function readAgain(authorities: Authorities, logger: Parameters<typeof renewTls>
 }
 
 function logsOf({ logstore, objectstore, broker }: Config['services']): Readonly<Record<string, GivenLog>> {
+  const of = SEGMENTS_NAME_OF
   return {
-    ...(logstore && { logstore: { directory: logstore.dataDirectory, segmentsName: 'bundles' } }),
-    ...(objectstore && { objectstore: { directory: objectstore.dataDirectory, segmentsName: 'segments' } }),
-    ...(broker && { broker: { directory: broker.dataDirectory, segmentsName: 'segments' } }),
+    ...(logstore && { logstore: { directory: logstore.dataDirectory, segmentsName: of.logstore } }),
+    ...(objectstore && { objectstore: { directory: objectstore.dataDirectory, segmentsName: of.objectstore } }),
+    ...(broker && { broker: { directory: broker.dataDirectory, segmentsName: of.broker } }),
   }
 }

@@ -1,4 +1,5 @@
 /** What a node knows of the nodes of its cluster, itself included, as the lane tells it. */
+import { AWAY_MS, leaderOf } from '../../leading-node.ts'
 import type { HeardNodes, NodeStatus } from '../lane/protocol.ts'
 
 export type ClusterRole = NodeStatus['role']
@@ -18,9 +19,6 @@ interface KnownNodesOptions {
   /** Monotonic, the same in all threads of the process. */
   readonly nowMs: () => number
 }
-
-/** A node that says nothing for so long does not lead. */
-const AWAY_MS = 5000
 
 export class KnownNodes {
   readonly #options: KnownNodesOptions
@@ -50,12 +48,9 @@ export class KnownNodes {
     return { name: cluster, node, leads: role === 'leader', nodes }
   }
 
-  /** The one of the highest epoch that says it leads, and was heard in time; null: none is known. @param role of this node */
+  /** Null: none is known. @param role of this node */
   leaderAs(role: ClusterRole): NodeStatus | null {
-    if (role === 'leader') return this.#heard.own
-    const sinceMs = this.#options.nowMs() - AWAY_MS
-    const leaders = this.#heard.others.filter((other) => other.role === 'leader' && other.atMs >= sinceMs)
-    return leaders.toSorted((one, other) => other.epoch - one.epoch)[0] ?? null
+    return role === 'leader' ? this.#heard.own : leaderOf(this.viewAs(role).nodes)
   }
 
   /** Where the other nodes give their logs, the leader first. */

@@ -17,6 +17,7 @@ import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import { takesFrames } from '../../log/log-options.ts'
 import { segmentName } from '../../log/segment-format.ts'
+import { hasSegment } from '../../log/segment-list.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
 import type { BundlePlace } from '../index/catalog.ts'
@@ -289,7 +290,7 @@ export class Compactor {
 
   /** Retention may have dropped it meanwhile. */
   #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
-    return this.#parts.log.segments.some((segment) => segment.base === base)
+    return hasSegment(this.#parts.log.segments, base)
   }
 }
 

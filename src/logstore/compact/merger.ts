@@ -14,6 +14,7 @@
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
 import { segmentName } from '../../log/segment-format.ts'
+import { hasSegment } from '../../log/segment-list.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import type { Bundle } from '../index/manifest.ts'
@@ -207,8 +208,7 @@ export class Merger {
 
   /** M4 */
   #exists({ segments }: Plan): boolean {
-    const first = segments[0]!.base
-    return this.#parts.log.segments.some(({ base }) => base === first)
+    return hasSegment(this.#parts.log.segments, segments[0]!.base)
   }
 }
 
