@@ -23,8 +23,38 @@ export function schemaCheck<Schema extends TSchema>(schema: Schema): SchemaCheck
   const validator = (): TypeBox.Validator<Schema> => (compiled ??= library().Compile(schema))
   return {
     accepts: (value): value is Static<Schema> => validator().Check(value),
-    errors: (value) => validator().Errors(value)[1],
+    errors(value) {
+      const errors = validator().Errors(shortened(schema, value))[1]
+      return errors.length > 0 ? errors : validator().Errors(value)[1]
+    },
   }
+}
+
+/** What of a schema bounds the length of a value. */
+interface Bounds {
+  readonly maxItems?: number
+  readonly items?: Bounds
+  readonly maxProperties?: number
+  readonly properties?: Readonly<Record<string, Bounds>>
+}
+
+/**
+ * The value with one item or field more than its schema allows, where it has more. To find what is wrong takes no longer then for a list of a
+ * hundred thousand than for one of a thousand.
+ */
+function shortened(schema: Bounds, value: unknown): unknown {
+  const { maxItems = Infinity, items, maxProperties = Infinity, properties } = schema
+  if (Array.isArray(value)) {
+    const kept: unknown[] = value.length > maxItems ? value.slice(0, maxItems + 1) : value
+    return items === undefined ? kept : kept.map((item) => shortened(items, item))
+  }
+  if (typeof value !== 'object' || value === null) return value
+  if (properties === undefined)
+    return maxProperties === Infinity ? value : Object.fromEntries(Object.entries(value).slice(0, maxProperties + 1))
+  const fields = Object.entries(value)
+  const known = fields.filter(([name]) => Object.hasOwn(properties, name))
+  const unknown = fields.filter(([name]) => !Object.hasOwn(properties, name)).slice(0, 1)
+  return Object.fromEntries([...known.map(([name, field]) => [name, shortened(properties[name]!, field)]), ...unknown])
 }
 
 /** For a schema that hardly a value is checked against: nothing is compiled. */
