@@ -59,8 +59,8 @@ interface Changing<Reply, Change> {
   /** What the frame builds on and is not there yet, as its group. Stays when the frame is not taken. */
   readonly before?: readonly NewFrame<Change>[]
   readonly frame: NewFrame<Change>
-  /** Called when it is told. */
-  readonly reply: () => Reply
+  /** Called when the frame is stored, or at once. A promise: the caller waits for more than that, and is refused when it rejects. */
+  readonly reply: () => Reply | Promise<Reply>
   /** The caller does not wait for the frame: it is told when the turn of the event loop in which the frame is taken ends. */
   readonly isToldAtOnce?: boolean
 }

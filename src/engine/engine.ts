@@ -337,9 +337,19 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
     const decision = this.#decision
     const { log } = this.#engine
     if (!log.mayAnswer) this.#refuse(new NotLeading(log, decision.kind === 'change')) // E6
-    else if (decision.kind === 'change') this.#answer.answered(decision.reply())
+    else if (decision.kind === 'change') this.#reply(decision.reply())
     else if (decision.kind === 'reply') this.#answer.answered(decision.reply)
     else if (decision instanceof Error) this.#refuse(decision)
+  }
+
+  /** Of a change that is stored: frames that are lost from here on are others. */
+  #reply(reply: Reply | Promise<Reply>): void {
+    if (!(reply instanceof Promise)) return this.#answer.answered(reply)
+    const { log } = this.#engine
+    reply.then(
+      (awaited) => (log.mayAnswer ? this.#answer.answered(awaited) : this.#refuse(new NotLeading(log, true))), // E6
+      (error: unknown) => this.#refuse(asError(error)),
+    )
   }
 
   #refuse(error: Error): void {

@@ -294,11 +294,11 @@ export class Streams {
     reply: () => Reply,
   ): Decision<Reply, Change> {
     return {
-      kind: 'read',
-      read: async () => {
-        await this.#core.store(frame, 'internal_error')
+      kind: 'change',
+      frame,
+      reply: async () => {
         const receipt = await this.#targets.acknowledged(stream, policy, frame.firstOffset, frame.end)
-        return () => ({ kind: 'reply', reply: { ...reply(), replication_receipt: receipt }, isToldAtOnce: true })
+        return { ...reply(), replication_receipt: receipt }
       },
     }
   }

@@ -335,6 +335,27 @@ describe('a worker', () => {
     assert.equal(sites.way.length, 0)
   })
 
+  it('whose node loses other frames answers a publish that waits for the target when the target has it', async () => {
+    const sites = await Sites.open(1)
+    const client = new Client(sites.source)
+    const body = { default_durability: 'replication-policy:dr' } as const
+    await client.now(new Pending(sites.source.broker.updateStream(CALLER, 'orders', body, false)))
+    const waiting = client.publish('orders', '0', null)
+    await sites.source.flush()
+    assert.equal(waiting.outcome.kind, 'pending')
+    const lost = client.publish('orders', '1', 'local-sync')
+    await turn()
+    await sites.source.journalDies()
+    assert.equal(lost.code, 'internal_error')
+    while (sites.way.length > 0) {
+      await sites.deliver(0, true, true)
+      await sites.source.flush()
+    }
+    assert.equal(waiting.value.offset, 0)
+    assert.equal(waiting.value.replication_receipt?.next_expected_offset, 1)
+    assert.deepEqual(await sites.ids(sites.source), [0])
+  })
+
   it('is looked at once for all the metrics of a scrape', async () => {
     const sites = await Sites.open(1)
     sites.publish(3)
