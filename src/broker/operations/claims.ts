@@ -40,6 +40,7 @@ import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { Endings } from './endings.ts'
 import { behindEnd, groupOf, pinned } from './groups.ts'
+import { notNow } from './reading.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -204,7 +205,8 @@ export class Claims {
   /** L1, L3. Null: there is nothing to lease. */
   #lease(stream: StreamState, { request, giving, answered }: AskedClaim): Decision<Lease, Change> | null {
     const { core, quotas } = this.#parts
-    const { caller, path, startOffset, max, timeoutMs, id, bytesMax } = request
+    const { caller, path, startOffset, max, timeoutMs, id, bytesMax, waitsUntilMs } = request
+    if (core.reads.unread.isFull) return waitsUntilMs === null ? notNow() : null
     const queue = stream.groups.get(path.group)?.queue ?? GroupState.create()
     const available = queue.plan(Math.max(startOffset, stream.floor), stream.visibleNext, max, stream.holes)
     if (available.length === 0) return null

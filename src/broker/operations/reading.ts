@@ -11,6 +11,7 @@ import type { Change } from '../frames/change.ts'
 import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest, StreamPin } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
+import type { BrokerError } from '../refusals.ts'
 import type { ReplayDiagnostics } from '../wire/record-answers.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
@@ -178,6 +179,7 @@ export class Reading {
     if (this.#core.reads.unread.isFull) throw notNow()
     for (let attempt = 1; ; attempt += 1) {
       const page = await read()
+      if (page.unreadable.some(({ cause }) => cause === 'withheld')) throw notNow()
       this.#core.reportUnreadable(stream, page.unreadable)
       const isMissing = page.unreadable.some(({ cause }) => cause !== 'damaged')
       const isLast = attempt === READ_ATTEMPTS_MAX
@@ -233,7 +235,7 @@ const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({
   isToldAtOnce: true,
 })
 
-const notNow = (): Error =>
+export const notNow = (): BrokerError =>
   refuse('internal_error', 'the records cannot be read at present: repeat the request', { retryable: true })
 
 /** Where the next page begins: behind what was returned, or behind the end when nothing is left. */

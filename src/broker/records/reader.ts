@@ -2,7 +2,8 @@
  * Reads and renders records: what a reader thread does. Keeps open files and frames between jobs, see frame-source.ts.
  *
  * D1  what cannot be read is named and left out; everything else is answered
- * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is always given
+ * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is given unless too much waits for
+ *     clients (unread-answers U2)
  */
 import type { Files } from '../../log/files.ts'
 import { CLAIM_BYTES_MAX } from '../limits.ts'
@@ -32,7 +33,7 @@ import {
 import type { ReadKind, ReadResult, ReadTask, ReadWorkerData, UnreadablePlace } from './read-protocol.ts'
 import { StoredRecords } from './stored-records.ts'
 import type { FoundRecord } from './stored-records.ts'
-import { ANSWER_PAYLOAD_BYTES_MAX, pagePayloadBytesMax } from './unread-answers.ts'
+import { ANSWER_PAYLOAD_BYTES_MAX, isFullOf, pagePayloadBytesMax } from './unread-answers.ts'
 
 /** D2, of pages; twice as much in text. Claims are planned to fit. */
 const TEXT_BYTES_FIRST = 4096
@@ -136,7 +137,7 @@ export class RecordReader {
     for (let number = 0; number < this.#count; number++) {
       if (this.#find(number)) {
         const sum = payloadBytes + this.#records.payloadBytes
-        if (payloadBytes > 0 && sum > CLAIM_BYTES_MAX) {
+        if ((payloadBytes > 0 && sum > CLAIM_BYTES_MAX) || this.#isFull) {
           this.#leaveOut(number, WITHHELD)
         } else {
           if (asStored) this.#stored.copyWithTime(text)
@@ -158,6 +159,10 @@ export class RecordReader {
     this.#set(PAGE_BEGIN, text.length)
     for (; number < this.#count; number++) {
       if (!this.#find(number)) continue
+      if (returned === 0 && !asOrigins && this.#isFull) {
+        this.#leaveOut(number, WITHHELD)
+        break
+      }
       const sum = payloadBytes + this.#records.payloadBytes
       if (returned > 0 && sum > Math.min(maxPayloadBytes, limit)) {
         this.#set(PAGE_CAPPED, sum > maxPayloadBytes ? 1 : 0)
@@ -216,6 +221,11 @@ export class RecordReader {
       }
       this.#set(1 + number, text.length)
     }
+  }
+
+  /** D2 */
+  get #isFull(): boolean {
+    return isFullOf(this.#heldBytes + this.#text.length)
   }
 
   /** D1 */

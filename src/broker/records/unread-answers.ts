@@ -3,8 +3,8 @@
  *
  * U1  the more is held, the shorter the next pages and claims are, PAYLOAD_BYTES_MIN or one record at least: so clients that do not read cost
  *     a bounded memory, and others are served meanwhile
- * U2  where even that is too much, because of many clients or long records, pages are refused until something was read. A client that reads
- *     nothing is gone after a while (src/http/slow-clients.ts)
+ * U2  where even that is too much, because of many clients or long records, pages are refused and nothing is claimed until something was read.
+ *     What was asked for before that was known is withheld by the reader. A client that reads nothing is gone after a while (src/http/slow-clients.ts)
  */
 
 import { CLAIM_BYTES_MAX } from '../limits.ts'
@@ -13,7 +13,6 @@ import { CLAIM_BYTES_MAX } from '../limits.ts'
 export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
 const PAYLOAD_BYTES_MIN = 64 * 1024
 const HELD_BYTES_MAX = 128 * 1024 * 1024
-/** U2 */
 const HELD_BYTES_FULL = 2 * HELD_BYTES_MAX
 /** Rendered, a payload takes twice its length, and the next answer is to take half of what is left. */
 const HELD_BYTES_PER_PAYLOAD_BYTE = 4
@@ -24,6 +23,9 @@ export function pagePayloadBytesMax(heldBytes: number): number {
   const fitting = Math.floor(left / HELD_BYTES_PER_PAYLOAD_BYTE)
   return Math.min(ANSWER_PAYLOAD_BYTES_MAX, Math.max(PAYLOAD_BYTES_MIN, fitting))
 }
+
+/** U2. @param heldBytes as above */
+export const isFullOf = (heldBytes: number): boolean => heldBytes >= HELD_BYTES_FULL
 
 export class UnreadAnswers {
   #heldBytes = 0
@@ -46,6 +48,6 @@ export class UnreadAnswers {
 
   /** U2 */
   get isFull(): boolean {
-    return this.#heldBytes >= HELD_BYTES_FULL
+    return isFullOf(this.#heldBytes)
   }
 }

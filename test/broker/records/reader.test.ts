@@ -24,6 +24,7 @@ import {
   PAGE_RETURNED,
   READ_DELIVERIES,
   READ_EVENTS,
+  READ_ORIGINS,
   READ_PAGE,
   READ_RAW,
   READ_TIMES,
@@ -269,6 +270,27 @@ describe('a page', () => {
       ],
     )
   })
+})
+
+it('a page and deliveries give no record while too much waits for clients (D2), all else does', async () => {
+  const stream = await StoredStream.open()
+  stream.publish(upTo(3).map((n) => plainRecord(n, 10)))
+  const places = placesOf(stream, upTo(3))
+  const asks = [READ_PAGE, READ_DELIVERIES, READ_ORIGINS, READ_RAW].map(
+    (kind) => ({ kind, argument: Infinity, places }) as Ask,
+  )
+  const withheldOf = (heldBytes: number): unknown[] =>
+    stream.reader
+      .run({ ...taskOf(stream, asks), heldBytes })
+      .unreadable.map(({ request, number, cause }) => [request, number, cause])
+  const full = 256 << 20
+  assert.deepEqual(withheldOf(full), [
+    [0, 0, 'withheld'],
+    [1, 0, 'withheld'],
+    [1, 1, 'withheld'],
+    [1, 2, 'withheld'],
+  ])
+  assert.deepEqual(withheldOf(full - 10_000), [])
 })
 
 describe('what cannot be read', () => {
