@@ -134,3 +134,9 @@ function prefixOfGroup(
     body.subarray(batch.groupSchemaUrlStart[group], batch.groupSchemaUrlEnd[group]),
   )
 }
+
+/** Whether a record of the batch takes the digest of the batch into its id. */
+export function hasTimeless({ recordCount, timeHigh, timeLow }: OtlpBatch): boolean {
+  for (let record = 0; record < recordCount; record++) if ((timeHigh[record]! | timeLow[record]!) === 0) return true
+  return false
+}

@@ -10,8 +10,8 @@
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
- *     each. It is booked as a whole and answered with its last frame; if a frame before that fails, the sender repeats the batch, and the
- *     parts that are stored are recognised. Identical records in different parts have ids of their own, and records without a time have the
+ *     each. It is booked as a whole and answered with its last frame. If it broke off, the sender repeats it, and the parts that are stored are
+ *     recognised. A batch that only begins as another one did is stored whole. Identical records in different parts have ids of their own, and records without a time have the
  *     digest of the whole batch in theirs
  */
 import assert from 'node:assert/strict'
@@ -21,8 +21,9 @@ import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { splitBatch } from '../../../native-free-codecs/otlp-split.ts'
 import type { BatchForm } from '../../../native-free-codecs/otlp-split.ts'
+import type { Position } from '../../log/log-writer.ts'
 import { AdmissionWindow } from '../tenants/admission-window.ts'
-import type { QuotaWindow, WindowVerdict } from '../tenants/admission-window.ts'
+import type { QuotaWindow } from '../tenants/admission-window.ts'
 import { SmoothWindow } from '../tenants/smooth-window.ts'
 import {
   BATCH_FRAME_TYPE,
@@ -35,15 +36,16 @@ import {
   writeBatchHead,
 } from '../batch-frame.ts'
 import { NAME_BYTES_MAX, TENANT_BATCH_RECORDS_MAX } from '../limits.ts'
-import { permanentRefusal, refusal } from '../refusals.ts'
-import type { Refusal, RefusalKind } from '../refusals.ts'
+import { refusal } from '../refusals.ts'
+import type { Refusal } from '../refusals.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { Tenant, TenantPolicy } from '../tenants/tenant-policy.ts'
 import { decompress } from './decompress.ts'
 import type { DatasetCounts } from './dataset-counts.ts'
 import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
-import { BatchIdentifier } from '../index/identify.ts'
+import { BatchIdentifier, hasTimeless } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
+import { exceeded, inPart, logStopped, neverFits, unavailable } from './intake-refusals.ts'
 import { ENCODINGS, NO_SLOT } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
 import { openSegment } from './open-segment.ts'
@@ -51,9 +53,11 @@ import type { SegmentParts } from './open-segment.ts'
 import { writeAccepted, writeRefused } from './outcomes.ts'
 import type { StoredBatchAnswer } from './outcomes.ts'
 import { PartsMet } from './parts-met.ts'
+import type { PartOfBatch } from './parts-met.ts'
 import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { scanBatch } from '../index/scan-batch.ts'
+import { claimRefusal } from './tenant-claims.ts'
 
 /** Dataset of a resource without `service.name`. */
 export const UNKNOWN_DATASET = 'unknown_service'
@@ -92,6 +96,8 @@ export class BatchIntake {
   #isIdentified = false
   /** Made when the first large batch comes. */
   #met: PartsMet | null = null
+  /** Positions of the frames behind which a batch can have broken off: the last one that this lane found, and those of parts before one that was refused. */
+  readonly #brokenOffBehind = new Set<Position>()
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
@@ -100,6 +106,8 @@ export class BatchIntake {
     this.#generation = parts.writer.generation
     this.#policies = new PoliciesInUse(policy)
     this.#batch = this.#narrow
+    const { base, index } = parts.seen.active
+    if (index.appended > 0) this.#brokenOffBehind.add(base + index.frameOffset[index.appended - 1]!)
   }
 
   get policyGeneration(): number {
@@ -111,8 +119,13 @@ export class BatchIntake {
     this.#policies.add(policy)
     for (const [id, { window, isSmooth }] of this.#windows) {
       const tenant = policy.tenants.find((candidate) => candidate.id === id)
-      if (tenant?.options.smoothQuota === isSmooth) window.applyLimits(tenant.limits)
-      else this.#windows.delete(id)
+      if (tenant === undefined) this.#windows.delete(id)
+      else if (tenant.options.smoothQuota === isSmooth) window.applyLimits(tenant.limits)
+      else {
+        const nowMs = this.#parts.now()
+        this.#windows.delete(id)
+        this.#windowOf(tenant).takeOver(nowMs, window.used(nowMs))
+      }
     }
   }
 
@@ -139,7 +152,7 @@ export class BatchIntake {
       this.#batch = this.#narrow
       const own = prepared!.read(request.slot, this.#narrow, this.#identifier.ids)
       return (
-        this.#checkClaims(tenant) ??
+        claimRefusal(this.#batch, tenant) ??
         this.#resolveDatasets(tenant, request.credential) ??
         this.#book(request, tenant, own ?? stored, own === null)
       )
@@ -148,7 +161,7 @@ export class BatchIntake {
     if (!(body instanceof Uint8Array)) return body
     return (
       this.#decode(request, tenant, body) ??
-      this.#checkClaims(tenant) ??
+      claimRefusal(this.#batch, tenant) ??
       this.#resolveDatasets(tenant, request.credential) ??
       this.#book(request, tenant, body, body === stored)
     )
@@ -188,27 +201,6 @@ export class BatchIntake {
 
   #wideBatch(): OtlpBatch {
     return (this.#wide ??= new OtlpBatch(TENANT_BATCH_RECORDS_MAX))
-  }
-
-  #checkClaims(tenant: Tenant): Refusal | null {
-    const batch = this.#batch
-    for (let resource = 0; resource < batch.resourceCount; resource++) {
-      if (batch.resourceTenantConflict[resource]!) {
-        return refusal('tenant_mismatch', 'a resource carries two different tenant claims, or one that is not a string')
-      }
-      const claim = batch.resourceTenantClaim[resource]!
-      if (claim === null) {
-        if (tenant.options.claimOptional) continue
-        return refusal(
-          'tenant_mismatch',
-          'a resource has no tenant claim: set the resource attribute tenant_id to the tenant of the header',
-        )
-      }
-      if (claim !== tenant.id) {
-        return refusal('tenant_mismatch', 'the tenant claim of a resource differs from the authenticated tenant')
-      }
-    }
-    return null
   }
 
   #resolveDatasets(tenant: Tenant, credential: number): Refusal | null {
@@ -302,36 +294,68 @@ export class BatchIntake {
       return refused
     }
     // N5
+    const isByBatch = tenant.options.deduplication === 'batches'
+    const isNew = isByBatch && !this.#parts.seen.beginBatch(this.#batch)
     const whole = hasTimeless(this.#batch) ? hash('sha256', body, 'buffer') : null
     const parts = splitBatch(this.#batch, body, formOf(request), RECORDS_PER_BATCH_MAX, whole)
     const met = (this.#met ??= new PartsMet())
+    this.#batch = this.#narrow
+    this.#narrow.isLenient = false
+    const stored = isNew ? 0 : isByBatch ? this.#partsStored(request, tenant, parts, met) : null
     met.begin()
     const ids = new Uint32Array(4 * recordCount)
     let records = 0
     let collapsed = 0
-    this.#batch = this.#narrow
-    this.#narrow.isLenient = false
     for (const [number, part] of parts.entries()) {
-      scanBatch(this.#narrow, part, request.signal, request.format)
-      const refused = this.#resolveDatasets(tenant, request.credential)
-      assert(refused === null, 'the whole batch was asked')
-      const partRefused = this.#storePart(request, tenant, part, false, met, (position, collapsedOfPart) => {
-        ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
-        records += this.#narrow.recordCount
-        collapsed += collapsedOfPart
-        if (number === parts.length - 1) this.#accept(request, position, { ...answer, ids, collapsed })
-      })
-      if (partRefused) return partRefused
+      this.#beginPart(request, tenant, part)
+      const refused = this.#storePart(
+        request,
+        tenant,
+        part,
+        false,
+        { met, isStored: stored === null ? null : number < stored },
+        (position, collapsedOfPart) => {
+          ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
+          records += this.#narrow.recordCount
+          collapsed += collapsedOfPart
+          if (number === parts.length - 1) this.#accept(request, position, { ...answer, ids, collapsed })
+        },
+      )
+      if (refused && number > 0) this.#brokenOffBehind.add(this.#parts.writer.position)
+      if (refused) return number > 0 ? inPart(refused) : refused
       this.#count(tenant.id, this.#narrow.recordCount, part.byteLength)
     }
     assert.equal(records, recordCount)
     return null
   }
 
+  #beginPart(request: IngestRequest, tenant: Tenant, part: Buffer): void {
+    scanBatch(this.#narrow, part, request.signal, request.format)
+    const refused = this.#resolveDatasets(tenant, request.credential)
+    assert(refused === null, 'the whole batch was asked')
+  }
+
+  /** N5. How many of the first parts are stored already, of this batch: all, or those before it broke off. */
+  #partsStored(request: IngestRequest, tenant: Tenant, parts: readonly Buffer[], met: PartsMet): number {
+    const { seen } = this.#parts
+    let last = -1
+    met.begin()
+    for (const [number, part] of parts.entries()) {
+      this.#beginPart(request, tenant, part)
+      this.#identifier.identify(this.#narrow, part, tenant.id, request.signal, this.#resourceDatasetNames, met)
+      const place = seen.beginBatch(this.#narrow)
+        ? seen.placeOfBatch(this.#identifier.ids, this.#narrow.recordCount)
+        : null
+      if (place === null || place < last) return this.#brokenOffBehind.has(last) ? number : 0
+      last = place
+    }
+    return parts.length
+  }
+
   /**
    * Stores what `#batch` describes in one frame, or in none when all of it is stored already.
    *
-   * @param met  what the earlier parts of its batch have; null: it is whole
+   * @param part null: it is whole
    * @param done called before the frame is published (N1), with the position behind it and how many records are stored already
    */
   #storePart(
@@ -339,15 +363,15 @@ export class BatchIntake {
     tenant: Tenant,
     body: Uint8Array,
     inArena: boolean,
-    met: PartsMet | null,
+    part: PartOfBatch | null,
     done: (position: number, collapsed: number) => void,
   ): Refusal | null {
     const { writer, seen } = this.#parts
     const batch = this.#batch
     if (!this.#isIdentified) {
-      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames, met)
+      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames, part?.met ?? null)
     }
-    const collapsed = this.#markSeen(tenant, met)
+    const collapsed = this.#markSeen(tenant, part)
     if (collapsed === batch.recordCount) {
       const { tail } = writer
       if (this.#isStale()) return unavailable('the log was recovered')
@@ -399,15 +423,17 @@ export class BatchIntake {
   }
 
   /** How many records are stored already: all or none, or by record where the policy has it so; then FLAG_COLLAPSED is set on them. */
-  #markSeen({ options }: Tenant, met: PartsMet | null): number {
+  #markSeen({ options }: Tenant, part: PartOfBatch | null): number {
     const { seen } = this.#parts
     const { recordCount } = this.#batch
     const { ids } = this.#identifier
-    if (met === null) this.#flags.fill(0, 0, recordCount)
+    if (part === null) this.#flags.fill(0, 0, recordCount)
     else
-      for (let record = 0; record < recordCount; record++) this.#flags[record] = flagsOfEarlier(met.identical[record]!)
+      for (let record = 0; record < recordCount; record++)
+        this.#flags[record] = flagsOfEarlier(part.met.identical[record]!)
+    if (part !== null && part.isStored !== null) return part.isStored ? recordCount : 0
     if (!seen.beginBatch(this.#batch)) return 0
-    if (options.deduplication === 'batches') return seen.hasBatch(ids, recordCount) ? recordCount : 0
+    if (options.deduplication === 'batches') return seen.placeOfBatch(ids, recordCount) === null ? 0 : recordCount
     let collapsed = 0
     for (let record = 0, at = 0; record < recordCount; record++, at += 4) {
       if (!seen.has(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!)) continue
@@ -468,27 +494,3 @@ export class BatchIntake {
 
 const formOf = ({ signal, format }: IngestRequest): BatchForm =>
   `${signalName(signal) === 'log' ? 'logs' : 'traces'} ${format === FORMAT_JSON ? 'json' : 'protobuf'}`
-
-const unavailable = (what: string): Refusal =>
-  refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)
-
-/** The log takes nothing, for good or while it restarts in place. */
-const logStopped = (): Refusal => unavailable('the log takes nothing at present, health says why')
-
-const neverFits = (kind: RefusalKind, what: string): Refusal => permanentRefusal(kind, `${what}: send smaller batches`)
-
-function exceeded(verdict: Exclude<WindowVerdict, { kind: 'admitted' }>): Refusal {
-  const kind = verdict.of === 'records' ? 'record_quota_exceeded' : 'byte_quota_exceeded'
-  if (verdict.kind === 'never')
-    return neverFits(kind, `the batch has more ${verdict.of} than the tenant's whole window admits`)
-  return refusal(
-    kind,
-    `the tenant's window has no room for the ${verdict.of} of this batch yet`,
-    Math.max(1, Math.ceil(verdict.waitMs / 1000)),
-  )
-}
-
-function hasTimeless({ recordCount, timeHigh, timeLow }: OtlpBatch): boolean {
-  for (let record = 0; record < recordCount; record++) if ((timeHigh[record]! | timeLow[record]!) === 0) return true
-  return false
-}

@@ -223,13 +223,13 @@ function openSeenBundle(
 ): SeenBundle {
   const index = openBundle(new LocalSegmentFiles(nodeFiles, parentOf(place.directory)), cache, pieces, place)
   let readable = true
-  const answer = (ask: () => boolean): boolean => {
+  const answer = <Answer>(ask: () => Answer, none: Answer): Answer => {
     try {
-      return readable && ask()
+      return readable ? ask() : none
     } catch (error) {
       readable = false
       onUnreadable(error)
-      return false
+      return none
     }
   }
   return {
@@ -238,38 +238,39 @@ function openSeenBundle(
     records: index.entryCount,
     minTime: Number(index.header.minTime),
     maxTime: Number(index.header.maxTime),
-    mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3)),
+    mayContainId: (w0, w1, w2, w3) => answer(() => index.mayContainId(w0, w1, w2, w3), false),
     receivedUntil: Number(index.header.receivedUntil),
-    containsId: (w0, w1, w2, w3) => answer(() => index.findId(w0, w1, w2, w3) !== null),
-    containsBatch: (ids, records, framesMax) => answer(() => bundleHasBatch(index, ids, records, framesMax)),
+    containsId: (w0, w1, w2, w3) => answer(() => index.findId(w0, w1, w2, w3) !== null, false),
+    frameOfBatch: (ids, records, framesMax) => answer(() => frameOfBatch(index, ids, records, framesMax), null),
     close: () => index.close(),
   }
 }
 
 /** As seen-records R1. */
-function bundleHasBatch(index: BundleSearch, ids: Uint32Array, records: number, framesMax: number): boolean {
+function frameOfBatch(index: BundleSearch, ids: Uint32Array, records: number, framesMax: number): number | null {
   let found = index.findId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)
   for (let looked = 0; found !== null && looked < framesMax; looked++) {
-    if (isBatchAt(index, found.entry, ids, records)) return true
+    const frame = frameOfBatchAt(index, found.entry, ids, records)
+    if (frame !== null) return frame
     found = index.findId(ids[0]!, ids[1]!, ids[2]!, ids[3]!, found.nextRow)
   }
-  return false
+  return null
 }
 
-function isBatchAt(index: BundleSearch, first: number, ids: Uint32Array, records: number): boolean {
+function frameOfBatchAt(index: BundleSearch, first: number, ids: Uint32Array, records: number): number | null {
   const end = first + records
-  if (end > index.entryCount) return false
+  if (end > index.entryCount) return null
   index.seekEntry(first)
   const { frameOffset, recordNumber } = index
-  if (recordNumber !== 0) return false
+  if (recordNumber !== 0) return null
   if (end < index.entryCount) {
     index.seekEntry(end)
-    if (index.frameOffset === frameOffset) return false
+    if (index.frameOffset === frameOffset) return null
   }
   for (let record = 0; record < records; record++) {
     const id = index.idOf(first + record)
-    for (let word = 0; word < 4; word++) if (id[word] !== ids[4 * record + word]) return false
+    for (let word = 0; word < 4; word++) if (id[word] !== ids[4 * record + word]) return null
   }
   index.seekEntry(end - 1)
-  return index.frameOffset === frameOffset && index.recordNumber === records - 1
+  return index.frameOffset === frameOffset && index.recordNumber === records - 1 ? frameOffset : null
 }

@@ -26,3 +26,10 @@ export class PartsMet implements EarlierParts {
     return this.identical
   }
 }
+
+export interface PartOfBatch {
+  /** What the earlier parts have. */
+  readonly met: PartsMet
+  /** Null: its records are recognised one by one. */
+  readonly isStored: boolean | null
+}

@@ -83,7 +83,7 @@ class BatchPreparer {
       if (error instanceof MalformedBatchError) return false
       throw error
     }
-    if (batch.recordCount === 0 || batch.recordCount > RECORDS_PER_BATCH_MAX) return false
+    if (batch.recordCount === 0 || batch.recordCount > options.recordsPerBatchMax) return false
     const datasets = batch.resourceDataset.slice(0, batch.resourceCount).map((name) => name ?? UNKNOWN_DATASET)
     if (datasets.some((name) => Buffer.byteLength(name) > NAME_BYTES_MAX)) return false
     this.#identifier.identify(batch, body, id, request.signal, datasets)

@@ -13,6 +13,7 @@
  * are looked for nowhere.
  */
 import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
+import type { Position } from '../../log/log-writer.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
 import { IDEMPOTENCY_BUNDLES, IDEMPOTENCY_BUNDLES_MAX, IDEMPOTENCY_SECONDS, SEGMENT_ENTRIES_MAX } from '../limits.ts'
 
@@ -27,8 +28,8 @@ export interface SeenBundle {
   readonly receivedUntil: number
   mayContainId(w0: number, w1: number, w2: number, w3: number): boolean
   containsId(w0: number, w1: number, w2: number, w3: number): boolean
-  /** R1; of the frames whose first record is that of the batch, it may look at the newest `framesMax` only. */
-  containsBatch(ids: Uint32Array, records: number, framesMax: number): boolean
+  /** R1. Offset of the frame in the segment; null: it has none. Of the frames whose first record is that of the batch, it may look at the newest `framesMax` only. */
+  frameOfBatch(ids: Uint32Array, records: number, framesMax: number): number | null
   close(): void
 }
 
@@ -77,7 +78,7 @@ export class SeenRecords {
   /** Newest last. */
   #bundles: SeenBundle[] = []
   /** Where records of the current batch can stand. */
-  readonly #candidateIndexes: ActiveIndex[] = []
+  readonly #candidateIndexes: IndexedSegment[] = []
   readonly #candidates: SeenBundle[] = []
 
   constructor(active: IndexedSegment, sealing: readonly IndexedSegment[] = []) {
@@ -130,8 +131,8 @@ export class SeenRecords {
       if (time > latest) latest = time
     }
     this.#candidateIndexes.length = 0
-    for (const { index } of [...this.#sealing, this.#active]) {
-      if (index.mayHoldTimes(earliest, latest)) this.#candidateIndexes.push(index)
+    for (const segment of [...this.#sealing, this.#active]) {
+      if (segment.index.mayHoldTimes(earliest, latest)) this.#candidateIndexes.push(segment)
     }
     this.#candidates.length = 0
     for (const bundle of this.#bundles) {
@@ -140,19 +141,23 @@ export class SeenRecords {
     return this.#candidateIndexes.length > 0 || this.#candidates.length > 0
   }
 
-  /** R1. Whether the batch that `beginBatch` was called with is stored. */
-  hasBatch(ids: Uint32Array, records: number): boolean {
-    for (const index of this.#candidateIndexes) if (indexHasBatch(index, ids, records)) return true
+  /** R1. Position of the frame of the batch that `beginBatch` was called with; null: it is not stored. */
+  placeOfBatch(ids: Uint32Array, records: number): Position | null {
+    for (const { base, index } of this.#candidateIndexes) {
+      const frame = frameIn(index, ids, records)
+      if (frame !== null) return base + frame
+    }
     for (const bundle of this.#candidates) {
       if (!bundle.mayContainId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)) continue
-      if (bundle.containsBatch(ids, records, FRAMES_LOOKED_AT)) return true
+      const frame = bundle.frameOfBatch(ids, records, FRAMES_LOOKED_AT)
+      if (frame !== null) return bundle.base + frame
     }
-    return false
+    return null
   }
 
   /** R2 */
   has(w0: number, w1: number, w2: number, w3: number): boolean {
-    for (const index of this.#candidateIndexes) if (index.newestOfId(w0, w1, w2, w3) >= 0) return true
+    for (const { index } of this.#candidateIndexes) if (index.newestOfId(w0, w1, w2, w3) >= 0) return true
     for (const bundle of this.#candidates) {
       if (bundle.mayContainId(w0, w1, w2, w3) && bundle.containsId(w0, w1, w2, w3)) return true
     }
@@ -160,7 +165,8 @@ export class SeenRecords {
   }
 }
 
-function indexHasBatch(index: ActiveIndex, ids: Uint32Array, records: number): boolean {
+/** As `frameOfBatch`. */
+function frameIn(index: ActiveIndex, ids: Uint32Array, records: number): number | null {
   const { appended, frameOffset, recordNumber, idWords } = index
   let first = index.newestOfId(ids[0]!, ids[1]!, ids[2]!, ids[3]!)
   for (let looked = 0; first >= 0 && looked < FRAMES_LOOKED_AT; first = index.olderOfId(first), looked++) {
@@ -168,9 +174,9 @@ function indexHasBatch(index: ActiveIndex, ids: Uint32Array, records: number): b
     if (recordNumber[first] !== 0 || end > appended) continue
     if (frameOffset[end - 1] !== frameOffset[first] || recordNumber[end - 1] !== records - 1) continue
     if (end < appended && frameOffset[end] === frameOffset[first]) continue
-    if (sameIds(idWords, 4 * first, ids, records)) return true
+    if (sameIds(idWords, 4 * first, ids, records)) return frameOffset[first]!
   }
-  return false
+  return null
 }
 
 function sameIds(words: Uint32Array, at: number, ids: Uint32Array, records: number): boolean {

@@ -21,6 +21,11 @@ export type WindowVerdict =
   | { readonly kind: 'exceeded'; readonly of: 'records' | 'bytes'; readonly waitMs: number }
   | { readonly kind: 'never'; readonly of: 'records' | 'bytes' }
 
+export interface Used {
+  readonly records: number
+  readonly bytes: number
+}
+
 /** What a tenant was admitted lately. */
 export interface QuotaWindow {
   /** New limits after a policy reload; what was used stays used. */
@@ -29,6 +34,10 @@ export interface QuotaWindow {
   admit(nowMs: number, records: number, bytes: number): WindowVerdict
   /** Takes back what the latest `admit` booked: the batch was refused after all. */
   takeBack(records: number, bytes: number): void
+  /** What it holds now. */
+  used(nowMs: number): Used
+  /** Books what another window held, as if it was admitted now. */
+  takeOver(nowMs: number, used: Used): void
 }
 
 const ADMITTED: WindowVerdict = { kind: 'admitted' }
@@ -83,14 +92,24 @@ export class AdmissionWindow implements QuotaWindow {
       const of = excessRecords > 0 ? 'records' : 'bytes'
       return { kind: 'exceeded', of, waitMs: this.#waitMs(nowMs, excessRecords, excessBytes) }
     }
-    this.#book(records, bytes)
-    this.#latestMs[this.#slice % SLICES_HELD] = nowMs
+    this.takeOver(nowMs, { records, bytes })
     return ADMITTED
   }
 
   /** Takes back what the latest `admit` booked: the batch was refused after all. */
   takeBack(records: number, bytes: number): void {
     this.#book(-records, -bytes)
+  }
+
+  used(nowMs: number): Used {
+    this.#slideTo(nowMs)
+    return { records: this.#usedRecords, bytes: this.#usedBytes }
+  }
+
+  takeOver(nowMs: number, { records, bytes }: Used): void {
+    this.#slideTo(nowMs)
+    this.#book(records, bytes)
+    this.#latestMs[this.#slice % SLICES_HELD] = nowMs
   }
 
   #book(records: number, bytes: number): void {

@@ -7,7 +7,7 @@
  * 0 <= used <= limit, unless the limit was lowered.
  */
 import type { TenantLimits } from './tenant-policy.ts'
-import type { QuotaWindow, WindowVerdict } from './admission-window.ts'
+import type { QuotaWindow, Used, WindowVerdict } from './admission-window.ts'
 
 export class SmoothWindow implements QuotaWindow {
   #limits: TenantLimits
@@ -28,10 +28,7 @@ export class SmoothWindow implements QuotaWindow {
     if (records > recordLimit) return { kind: 'never', of: 'records' }
     if (bytes > byteLimit) return { kind: 'never', of: 'bytes' }
     const windowMs = windowSeconds * 1000
-    const passed = (nowMs - this.#atMs) / windowMs
-    this.#atMs = nowMs
-    this.#usedRecords = refilled(this.#usedRecords, recordLimit, passed)
-    this.#usedBytes = refilled(this.#usedBytes, byteLimit, passed)
+    this.#refill(nowMs)
     const recordsWaitMs = waitMs(this.#usedRecords + records, recordLimit, windowMs)
     const bytesWaitMs = waitMs(this.#usedBytes + bytes, byteLimit, windowMs)
     if (recordsWaitMs > 0 || bytesWaitMs > 0) {
@@ -43,9 +40,28 @@ export class SmoothWindow implements QuotaWindow {
     return { kind: 'admitted' }
   }
 
+  used(nowMs: number): Used {
+    this.#refill(nowMs)
+    return { records: this.#usedRecords, bytes: this.#usedBytes }
+  }
+
+  takeOver(nowMs: number, { records, bytes }: Used): void {
+    this.#refill(nowMs)
+    this.#usedRecords += records
+    this.#usedBytes += bytes
+  }
+
   takeBack(records: number, bytes: number): void {
     this.#usedRecords = Math.max(0, this.#usedRecords - records)
     this.#usedBytes = Math.max(0, this.#usedBytes - bytes)
+  }
+
+  #refill(nowMs: number): void {
+    const { records, bytes, windowSeconds } = this.#limits
+    const passed = (nowMs - this.#atMs) / (windowSeconds * 1000)
+    this.#atMs = nowMs
+    this.#usedRecords = refilled(this.#usedRecords, records, passed)
+    this.#usedBytes = refilled(this.#usedBytes, bytes, passed)
   }
 }
 

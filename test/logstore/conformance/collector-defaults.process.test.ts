@@ -126,16 +126,25 @@ describe('a tenant that may send more than 512 records in a batch', () => {
     assert.equal((await ask('records', { dataset })).matched_records, 1101)
   })
 
-  it('has two batches stored whole that begin with the same records without a time', async () => {
-    const dataset = 'begins alike'
-    const alike = Array.from({ length: 512 }, (_, i) => ({ body: { stringValue: `${i}` } }))
-    for (const last of ['one', 'other']) {
-      const body = jsonLogs([...alike, { body: { stringValue: last } }], ofTenant('large', dataset))
-      const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
-      assert.equal(reply['duplicate_records'], 0)
-    }
-    assert.equal((await ask('large', { dataset })).matched_records, 1026)
-  })
+  for (const [dataset, time] of [
+    ['begins alike, timed', { timeUnixNano: '7' }],
+    ['begins alike, timeless', {}],
+  ] as const) {
+    it(`has each batch stored whole that is another one, however much of it came before (${dataset})`, async () => {
+      const alike = Array.from({ length: 1024 }, (_, i) => ({ ...time, body: { stringValue: `${i}` } }))
+      const other = { ...time, body: { stringValue: 'other' } }
+      let stored = 0
+      for (const records of [[...alike, alike[0]!], [...alike, other], alike.slice(0, 513), [other, ...alike]]) {
+        const body = jsonLogs(records, ofTenant('large', dataset))
+        for (const duplicates of [0, records.length]) {
+          const reply = (await send('large', JSON_LOGS, 'application/json', body)).ok() as Record<string, unknown>
+          assert.equal(reply['duplicate_records'], duplicates)
+        }
+        stored += records.length
+      }
+      assert.equal((await ask('large', { dataset })).matched_records, stored)
+    })
+  }
 
   it('finds them again after a restart', async () => {
     const dataset = 'restarted'

@@ -14,6 +14,7 @@ const TENANTS: readonly PolicyTenant[] = [
   { ...policyTenant('wide', 'token', NO_LIMITS), max_records_per_batch: 8192, tenant_claim: 'optional' },
   { ...policyTenant('lenient', 'token', NO_LIMITS), partial_success: true },
   { ...policyTenant('by-record', 'token', NO_LIMITS), deduplication: 'records' },
+  { ...policyTenant('short', 'token', NO_LIMITS), max_records_per_batch: 39 },
 ]
 const ENCODINGS = {
   identity: (body: Buffer): Buffer => body,

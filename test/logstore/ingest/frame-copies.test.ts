@@ -110,7 +110,7 @@ class Follower {
     scanBatch(batch, stored.body, SIGNAL_LOG, FORMAT_JSON)
     const identifier = new BatchIdentifier()
     identifier.identify(batch, stored.body, 'acme', SIGNAL_LOG, [DATASET])
-    return this.seen.beginBatch(batch) && this.seen.hasBatch(identifier.ids, batch.recordCount)
+    return this.seen.beginBatch(batch) && this.seen.placeOfBatch(identifier.ids, batch.recordCount) !== null
   }
 
   index(number: number): ActiveIndex {

@@ -56,7 +56,8 @@ function bundleOf(
       return true
     },
     containsId: (id) => ids.includes(id),
-    containsBatch: (words, records) => records === ids.length && ids.every((id, record) => words[4 * record] === id),
+    frameOfBatch: (words, records) =>
+      records === ids.length && ids.every((id, record) => words[4 * record] === id) ? 64 : null,
     close: () => {},
   }
 }
@@ -125,7 +126,7 @@ describe('the batches seen before', () => {
     const others = [[1], [2, 3], [1, 3, 2], [1, 2, 3, 5, 6], [4, 1, 1], [5], [2, 1], [1, 2, 3, 1]]
     const knows = (ids: readonly number[]): boolean => {
       assert(seen.beginBatch(batchAt(...ids.map(() => 10))))
-      return seen.hasBatch(wordsOf(ids), ids.length)
+      return seen.placeOfBatch(wordsOf(ids), ids.length) !== null
     }
     assert.deepEqual(frames.map(knows), [true, true, true, true, true])
     assert.deepEqual(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { AdmissionWindow } from '../../../src/logstore/tenants/admission-window.ts'
 import { SmoothWindow } from '../../../src/logstore/tenants/smooth-window.ts'
 
 const limits = { windowSeconds: 60, records: 600, bytes: 60_000, concurrentRequests: 16 }
@@ -14,6 +15,21 @@ describe('a window that refills steadily', () => {
     const bytes = new SmoothWindow(limits)
     bytes.admit(0, 1, 2)
     assert.deepEqual(bytes.admit(0, 1, 60_000), { kind: 'exceeded', of: 'bytes', waitMs: 2 })
+  })
+
+  it('goes on with what another kind of window held, and leaves it to another', () => {
+    const limits = { records: 600, bytes: 60_000, windowSeconds: 60, concurrentRequests: 1 }
+    const sliding = new AdmissionWindow(limits)
+    sliding.admit(0, 300, 30_000)
+    sliding.admit(30_000, 300, 30_000)
+    const smooth = new SmoothWindow(limits)
+    smooth.takeOver(45_000, sliding.used(45_000))
+    assert.equal(smooth.admit(45_000, 1, 1).kind, 'exceeded')
+    assert.equal(smooth.admit(75_000, 300, 1).kind, 'admitted')
+    const again = new AdmissionWindow(limits)
+    again.takeOver(75_000, smooth.used(75_000))
+    assert.deepEqual(again.used(134_000).records, 600)
+    assert.deepEqual(again.used(136_000).records, 0)
   })
 
   it('says never of what is more than its limit, gives back what was refused after all, and knows no limit that is lifted', () => {
