@@ -10,12 +10,12 @@ export type { Quotas } from '../config/quotas.ts'
  * for afterwards: it would never fit otherwise.
  */
 class Bucket {
-  readonly #perSecond: number
+  readonly perSecond: number
   #level: number
   #filledAtMs: number
 
   constructor(perSecond: number, nowMs: number) {
-    this.#perSecond = perSecond
+    this.perSecond = perSecond
     this.#level = perSecond
     this.#filledAtMs = nowMs
   }
@@ -23,9 +23,9 @@ class Bucket {
   /** Seconds until the amount could be taken; 0: now. */
   wait(amount: number, nowMs: number): number {
     const elapsedSeconds = (nowMs - this.#filledAtMs) / 1000
-    this.#level = Math.min(this.#perSecond, this.#level + elapsedSeconds * this.#perSecond)
+    this.#level = Math.min(this.perSecond, this.#level + elapsedSeconds * this.perSecond)
     this.#filledAtMs = nowMs
-    return Math.max(0, (Math.min(amount, this.#perSecond) - this.#level) / this.#perSecond)
+    return Math.max(0, (Math.min(amount, this.perSecond) - this.#level) / this.perSecond)
   }
 
   take(amount: number): void {
@@ -46,11 +46,12 @@ export class TenantQuotas {
     this.#nowMs = nowMs
   }
 
+  /** Buckets whose limit is what it was keep what is in them: what is owed has still to be paid. All others begin anew. */
   replace(quotas: Quotas): void {
     this.#quotas = quotas
-    this.#records.clear()
-    this.#bytes.clear()
-    this.#egress.clear()
+    dropChanged(this.#records, (tenant) => quotas.tenants.get(tenant)?.publishRecordsPerSecond)
+    dropChanged(this.#bytes, (tenant) => quotas.tenants.get(tenant)?.publishBytesPerSecond)
+    dropChanged(this.#egress, (tenant) => quotas.tenants.get(tenant)?.replicationEgressBytesPerSecond)
   }
 
   /** @returns quota_exceeded: nothing is used up then; null: they are taken */
@@ -85,6 +86,10 @@ export class TenantQuotas {
     if (max === null || activeClaims() < max) return null
     return refuse('quota_exceeded', `the group has ${max} consumers with an active lease, as many as the quota allows`)
   }
+}
+
+function dropChanged(buckets: Map<string, Bucket>, perSecondOf: (tenant: string) => number | null | undefined): void {
+  for (const [tenant, { perSecond }] of buckets) if (perSecondOf(tenant) !== perSecond) buckets.delete(tenant)
 }
 
 function bucketOf(

@@ -85,7 +85,25 @@ describe('tenant quotas', () => {
     refuses(quotas.checkConsumers('acme', () => 2))
   })
 
-  it('begin anew when they are replaced', () => {
+  it('are replaced, and what is owed stays owed where the limit is what it was', () => {
+    let nowMs = 0
+    const limits = { publish_records_per_second: 100, publish_bytes_per_second: 100 }
+    const replacing = { replication_egress_bytes_per_second: 100, ...limits }
+    const quotas = quotasOf(replacing, () => nowMs)
+    letThrough(quotas.takePublish('acme', 1, 300))
+    assert.equal(quotas.takeEgress('acme', 300), 0)
+    const replace = (tenants: readonly object[]): void => quotas.replace(parseQuotas(JSON.stringify({ tenants })))
+    replace([{ tenant: 'acme', ...replacing, consumers_per_group: 1 }])
+    assert.equal(retryAfterOf(quotas.takePublish('acme', 1, 100)), 3)
+    assert.equal(quotas.takeEgress('acme', 100), 3)
+    nowMs = 3000
+    letThrough(quotas.takePublish('acme', 1, 100))
+    replace([])
+    replace([{ tenant: 'acme', ...limits }])
+    letThrough(quotas.takePublish('acme', 1, 100))
+  })
+
+  it('begin anew with another limit', () => {
     const quotas = quotasOf({ publish_records_per_second: 1 }, () => 0)
     letThrough(quotas.takePublish('acme', 1, 0))
     refuses(quotas.takePublish('acme', 1, 0))

@@ -59,10 +59,19 @@ export class Retainer implements Upkeep {
   async #raiseFloors(signal: AbortSignal): Promise<void> {
     this.#areFloorsDue = false
     const core = this.#core
+    const failures: unknown[] = []
     for (const stream of core.state.streams) {
-      if (signal.aborted) return
-      if (stream && hasLimits(core, stream)) await this.#raiseFloor(stream)
+      if (signal.aborted) break
+      if (!stream || !hasLimits(core, stream)) continue
+      try {
+        await this.#raiseFloor(stream)
+      } catch (error) {
+        failures.push(error) // the streams behind it do not need what this one lacks
+      }
     }
+    if (failures.length === 0) return
+    const details = { streams: failures.length, reason: String(failures[0]) }
+    core.logger.warn(details, 'retention could not be enforced for some streams, and is tried again')
   }
 
   async #raiseFloor(stream: StreamState): Promise<void> {

@@ -149,12 +149,12 @@ export class Claims {
   #decide(turn: Turn, stream: StreamState, asked: AskedClaim): Decision<Lease | null, Change> {
     const { core, expire } = this.#parts
     const { path, startOffset, waitsUntilMs, patience, id } = asked.request
-    if (turn === 'first') {
-      if (startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
-      if (!core.isReadable(stream)) return LATER
-    }
     const group = stream.groups.get(path.group)
     const repeated = group && id !== null ? this.#repeat(stream, group, id, asked) : null
+    if (turn === 'first') {
+      if (repeated === null && startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
+      if (!core.isReadable(stream)) return LATER
+    }
     if (repeated !== null) return repeated
     if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }

@@ -71,8 +71,9 @@ export class Redriving {
     const max = body.max_records ?? REDRIVE_RECORDS_DEFAULT
     const end = stream.visibleNext
     const offsets: number[] = []
+    const mayBeLost = this.#core.state.streams.some((each) => each !== undefined && each.holes.size > 0) // once: there are many streams
     let at = Math.max(stream.floor, body.start_offset ?? 0)
-    const behindUsed = (): number => Math.max(at, Math.min(this.#nextUnused(stream, at), end))
+    const behindUsed = (): number => Math.max(at, Math.min(this.#nextUnused(stream, at, mayBeLost), end))
     for (at = behindUsed(); at < end && offsets.length < max; at = behindUsed()) {
       offsets.push(at)
       at += 1
@@ -190,9 +191,12 @@ export class Redriving {
     return { source, record: redriven.record }
   }
 
-  /** The first offset from `at` on whose copy can be used (D1). */
-  #nextUnused({ redriven, holes }: StreamState, at: number): number {
-    const mayBeLost = this.#core.state.streams.some((stream) => stream !== undefined && stream.holes.size > 0)
+  /**
+   * The first offset from `at` on whose copy can be used (D1).
+   *
+   * @param mayBeLost some stream has damaged records
+   */
+  #nextUnused({ redriven, holes }: StreamState, at: number, mayBeLost: boolean): number {
     for (let next = at; ;) {
       const unused = redriven.firstGap(next)
       const usable = mayBeLost ? redriven.firstLost(next, unused, this.#nextLost) : unused

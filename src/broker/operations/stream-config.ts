@@ -1,7 +1,7 @@
 /** The configuration of a stream, from the bodies that create and change it. */
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
-import { DEFAULT_STREAM_CONFIG } from '../state/state.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import type { StreamConfig } from '../state/state.ts'
 import type { UpdateStreamBody } from '../wire/requests.ts'
 
@@ -22,8 +22,17 @@ export function configOf(stream: string, body: UpdateStreamBody, present: Stream
       retention === null ? DEFAULT_STREAM_CONFIG.retention : { ...present.retention, ...given(retention ?? {}) },
     failure_policy,
   }
-  if (failure_policy?.dead_letter_stream !== stream) return config
-  return refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
+  if (failure_policy?.dead_letter_stream === stream) {
+    return refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
+  }
+  // Only where it is named: older logs have such policies, and the rest of these streams can be changed.
+  if (body.failure_policy?.dead_letter_stream === AUDIT_STREAM) {
+    return refuse(
+      'invalid_request',
+      `failure_policy.dead_letter_stream cannot be ${AUDIT_STREAM}: only the broker writes to it`,
+    )
+  }
+  return config
 }
 
 function policyOf(

@@ -57,12 +57,11 @@ export function listLeases(
       reason,
     }
   }
-  if (!includeCompleted) {
-    const { slots, truncated } = select(table, isActive, max, 'lowest')
-    return { entries: slots.map(entryOf), truncated }
-  }
+  const active = select(table, isActive, max, 'lowest')
+  if (!includeCompleted) return { entries: active.slots.map(entryOf), truncated: active.truncated }
 
-  const { slots, truncated } = select(table, (slot) => table.status(slot) !== FREE, max, 'highest')
+  const isOver = (slot: number): boolean => table.status(slot) !== FREE && !isActive(slot)
+  const over = select(table, isOver, max, 'highest')
   const completed = finished.newest(max).map(({ offset, attempt, outcome }): LeaseEntry => ({
     offset,
     attempt,
@@ -70,9 +69,12 @@ export function listLeases(
     ...NO_LEASE,
     reason: reasons.get(offset),
   }))
-  const entries = [...slots.map(entryOf), ...completed].sort((a, b) => a.offset - b.offset)
-  const excess = Math.max(0, entries.length - max)
-  return { entries: entries.slice(excess), truncated: truncated || excess > 0 || completed.length < finished.size }
+  const ended = [...over.slots.map(entryOf), ...completed].sort(byOffset)
+  const excess = Math.max(0, ended.length - max)
+  return {
+    entries: [...active.slots.map(entryOf), ...ended.slice(excess)].sort(byOffset),
+    truncated: active.truncated || over.truncated || excess > 0 || completed.length < finished.size,
+  }
 }
 
 /** See GroupState.delayed. */
@@ -86,6 +88,8 @@ export function listDelayed(table: DeliveryTable, max: number): DelayedListing {
   }))
   return { entries, truncated }
 }
+
+const byOffset = (a: LeaseEntry, b: LeaseEntry): number => a.offset - b.offset
 
 const NO_LEASE = { claimNumber: null, leasedAtMs: null, expiresAtMs: null } as const
 

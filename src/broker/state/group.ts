@@ -340,8 +340,8 @@ export class GroupState {
   }
 
   /**
-   * Active leases, those with the lowest offsets. With `includeCompleted` also leases that expired or were released and not followed by
-   * another since, and finished offsets: those with the highest offsets. Ascending, `max` at most.
+   * Active leases: the `max` with the lowest offsets. With `includeCompleted` also, of the leases that expired or were released and not followed
+   * by another since and of the finished offsets, the `max` with the highest offsets. Ascending.
    */
   leases(nowMs: number, includeCompleted: boolean, max: number): LeaseListing {
     return listLeases(this.#table, this.#finished, this.#reasons, nowMs, includeCompleted, max)

@@ -16,12 +16,17 @@ before(async () => {
 })
 after(() => broker.stop())
 
-/** Has the broker read its quotas file again, and fills the buckets anew. */
-async function limit(quota: object | string, says = 'quotas read again'): Promise<void> {
+/** Has the broker read its quotas file again. */
+async function reload(quota: object | string, says = 'quotas read again'): Promise<void> {
   const before = broker.stderr.split(says).length
   broker.writeQuota(quota)
   broker.signal('SIGHUP')
   await eventually(() => broker.stderr.split(says).length > before)
+}
+/** Likewise; without limits in between, so that nothing is owed. */
+async function limit(quota: object | string): Promise<void> {
+  await reload({})
+  await reload(quota)
 }
 const publish = (payload = 'p'): Promise<BrokerReply> => stream.post('/records', { message_id: 'm', payload })
 const batch = (count: number, payload = 'p'): Promise<BrokerReply> =>
@@ -125,10 +130,15 @@ describe('consumers_per_group', () => {
 })
 
 describe('SIGHUP', () => {
+  it('forgives nothing of what is owed under a limit that stays', async () => {
+    await drained(1)
+    await reload({ publish_records_per_second: 1, consumers_per_group: 5 })
+    assertRefused(await publish(), 429, 'quota_exceeded')
+  })
   it('with a bad file leaves the quotas as they are, and says why in the log', async () => {
     await drained(1)
     for (const text of ['{', '{"tenants":[{"tenant":"local","publish_records_per_second":0}]}']) {
-      await limit(text, 'the quotas stay as they are')
+      await reload(text, 'the quotas stay as they are')
     }
     assertRefused(await publish(), 429, 'quota_exceeded')
   })

@@ -35,8 +35,8 @@ export interface Operation<T> {
     | 'quarantine_storage_failed'
     | 'replica_apply_failed'
   readonly run: () => Promise<T>
-  /** As the reference is now; 'either': it is known only when records have been read, or others were served. */
-  readonly expected: () => Expected
+  /** As the reference is now; 'either': it is known only when records have been read, or others were served. Several: any of them. */
+  readonly expected: () => Expected | readonly Expected[]
   /** Of an answer, given while nothing has been lost since it was asked. */
   readonly check?: (value: T, frames: readonly TracedFrame[]) => void
   /** Of a refusal, whenever it is given. */
@@ -48,7 +48,7 @@ export interface Operation<T> {
 
 interface Asked {
   readonly name: string
-  readonly expected: () => Expected
+  readonly expected: () => Expected | readonly Expected[]
   /** On their way when it was asked. */
   readonly before: readonly TracedFrame[]
   /** As it was asked, and as it may have been decided again. */
@@ -72,7 +72,7 @@ export class Asking {
         if (isLoss) asked.isTroubled = true
         const isAgain = isLoss && asked.before.some(({ state, wasStored }) => state === 'lost' && !wasStored)
         if (isAgain) asked.possible = [] // what it had decided is told to nobody
-        if (asked.isTroubled) asked.possible.push(asked.expected())
+        if (asked.isTroubled) asked.possible = asked.possible.concat(asked.expected())
       }
     }
   }
@@ -98,7 +98,7 @@ export class Asking {
     const before = this.trace.waiting
     const { losses } = this.trace
     const wasWritable = this.isWritable
-    const asked: Asked = { name, expected, before, possible: [expected()], isTroubled: false }
+    const asked: Asked = { name, expected, before, possible: [expected()].flat(), isTroubled: false }
     this.#pending.add(asked)
     const pending = this.trace.causedBy({ ...cause, frames }, () => new Pending(run()))
     const effect = frames.length > 0

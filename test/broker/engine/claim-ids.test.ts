@@ -93,6 +93,20 @@ describe('a claim with an id', () => {
     await world.close()
   })
 
+  it('is given the same whatever else its body says, and is refused like others once its id is free', async () => {
+    const { world } = await opened(1)
+    const first = claimOf(world, { claim_id: 'mine' })
+    await world.flush()
+    const repeated = claimOf(world, { claim_id: 'mine', start_offset: 2, max_messages: 9 })
+    await world.flush()
+    assert.deepEqual(repeated.value, first.value)
+    await ackAll(world, first.value)
+    const later = claimOf(world, { claim_id: 'mine', start_offset: 2 })
+    await world.flush()
+    assert.equal(later.code, 'invalid_request')
+    await world.close()
+  })
+
   it('ends no lease when its records cannot be read again', async () => {
     const { world } = await opened(2)
     const first = claimOf(world, { claim_id: 'mine' })

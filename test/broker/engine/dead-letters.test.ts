@@ -1,7 +1,7 @@
 /** Dead-letter streams that lead back to where a record came from, and why deliveries ended, over restarts. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
+import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'
 import { Client } from './client.ts'
 import type { Delivery } from './client.ts'
 import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
@@ -99,6 +99,25 @@ describe('a stream that is its own dead-letter stream', () => {
     await client.now(client.publish('a', 'm-1'))
     assert.equal((await client.now(client.nack(await only(client, 'a')))).policy_action, 'stopped')
     assert.deepEqual(await client.messages('a'), ['m-1'])
+    await world.close()
+  })
+})
+
+describe('the audit stream', () => {
+  it('is refused as a dead-letter stream, as policy and by the verb', async () => {
+    const { world, client } = await opened()
+    const failure_policy = { max_attempts: 1, dead_letter_stream: AUDIT_STREAM }
+    const created = client.create('a', { failure_policy })
+    await world.flush()
+    assert.equal(created.code, 'invalid_request')
+    await client.now(client.create('a', { failure_policy: { max_attempts: 1 } }))
+    const changed = new Pending(world.broker.updateStream(CALLER, 'a', { failure_policy }, false))
+    await world.flush()
+    assert.equal(changed.code, 'invalid_request')
+    await client.now(client.publish('a', 'm-1'))
+    const copied = client.deadLetter(await only(client, 'a'), AUDIT_STREAM)
+    await world.flush()
+    assert.equal(copied.code, 'write_not_allowed')
     await world.close()
   })
 })

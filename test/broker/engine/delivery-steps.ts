@@ -124,7 +124,12 @@ export class DeliverySteps extends Steps {
         const nextNow = this.stream(name)?.nextOffset
         if (nextNow === undefined) return { code: 'missing_stream' }
         // Looked at once: after a loss nothing is there to be given, which says as much.
-        return startOffset > nextNow && losses === this.trace.losses ? { code: 'invalid_request' } : 'either'
+        if (startOffset <= nextNow || losses !== this.trace.losses) return 'either'
+        const refused = { code: 'invalid_request' }
+        const known = this.group(name, groupName)
+        if (id === null || !known?.claimsWithId.has(id)) return refused
+        if (known.livingOf(id, this.world.nowMs).length > 0) return 'either' // a repeat, whatever else its body says
+        return ['either', refused] // whether the claim of the id is answered already decides
       },
       check: (reply) => this.#checkClaim(reply, claim, timeoutMs),
       checkRefused: () => assert.equal(this.#claimFrame(timeoutMs), undefined, 'a refused claim leaves no lease'),

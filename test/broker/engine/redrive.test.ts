@@ -107,6 +107,23 @@ describe('a redrive', () => {
     await world.close()
   })
 
+  it('looks at other streams once, however many copies it chooses', async () => {
+    const { world, client } = await opened()
+    await bury(client, 'orders', 20)
+    const other = world.core.state.stream(CALLER.tenant, 'jobs')!
+    const { holes } = other
+    let looks = 0
+    Object.defineProperty(other, 'holes', {
+      get: () => {
+        looks += 1
+        return holes
+      },
+    })
+    assert.equal((await client.now(redrive(world))).redriven_count, 20)
+    assert.equal(looks, 1)
+    await world.close()
+  })
+
   it('is bounded by bytes, too, and leaves the rest for the next request', async () => {
     const { world, client } = await opened()
     const large = 'x'.repeat(12_000)

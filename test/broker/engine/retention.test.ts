@@ -146,6 +146,38 @@ describe('retention', () => {
     assert.deepEqual(await client.messages('kept'), ['k-1'])
   })
 
+  it('goes on with other streams, and gives room back, while one cannot be read', async () => {
+    const { world, client, publish, enforce } = await opened({ max_bytes: 150 })
+    const names = ['also unreadable', 'filler', 'behind']
+    for (const name of names) await client.now(client.create(name, { retention: { max_bytes: 150 } }))
+    const fill = async (): Promise<void> => {
+      for (let n = 0; n < 20; n += 1) await client.now(client.publish('filler', `${n} ${'x'.repeat(1000)}`))
+    }
+    await fill()
+    await publish(40, 5)
+    await client.now(client.publish('also unreadable', 'x'.repeat(100)))
+    await client.now(client.publish('also unreadable', 'x'.repeat(100)))
+    const unreadable = world.log.segments.at(-1)!
+    await fill()
+    for (let n = 0; n < 5; n += 1) await client.now(client.publish('behind', `${n} ${'x'.repeat(40)}`))
+    await world.engine.idle()
+    world.files.faults.read = (path) => {
+      if (path.startsWith(`${unreadable.directory}/`)) throw new Error('EIO')
+    }
+    const firstOffsets = async (): Promise<number[]> => {
+      const described = ['orders', ...names].map(async (name) => (await client.now(client.describe(name))).first_offset)
+      return Promise.all(described)
+    }
+    await enforce()
+    assert.deepEqual(await firstOffsets(), [0, 0, 40, 3])
+    assert.equal(world.log.segments[0]!.base, unreadable.base)
+    assert.equal(world.warnings.filter((message) => message.includes('for some streams')).length, 1)
+
+    world.files.faults = {}
+    await enforce()
+    assert.deepEqual(await firstOffsets(), [2, 1, 40, 3])
+  })
+
   it('goes on after a restart before anything was published', async () => {
     const { world, publish, trace, client, enforce } = await opened({ max_bytes: 1000 })
     await client.now(client.create('kept', {}))

@@ -180,6 +180,8 @@ class History {
     const nowMs = this.#nowMs
     const active = naive.leases(nowMs, false)
     const all = naive.leases(nowMs, true)
+    const ended = all.filter(({ state }) => state !== 'active')
+    const newest = [...active.slice(0, 3), ...ended.slice(-3)].sort((a, b) => a.offset - b.offset)
     const claims = new Set(active.map(({ claimNumber }) => claimNumber))
     for (const group of [this.#live, this.#recovered]) {
       for (let offset = FIRST - 1; offset <= END; offset++) {
@@ -196,7 +198,8 @@ class History {
       assert.deepEqual(group.leases(nowMs, false, Infinity), { entries: active, truncated: false })
       assert.deepEqual(group.leases(nowMs, true, Infinity), { entries: all, truncated: false })
       assert.deepEqual(group.leases(nowMs, false, 2), { entries: active.slice(0, 2), truncated: active.length > 2 })
-      assert.deepEqual(group.leases(nowMs, true, 3), { entries: all.slice(-3), truncated: all.length > 3 })
+      const isLong = active.length > 3 || ended.length > 3
+      assert.deepEqual(group.leases(nowMs, true, 3), { entries: newest, truncated: isLong })
     }
     const delayed = naive.delayed()
     assert.equal(this.#live.nextDueMs, naive.nextDueMs())

@@ -211,7 +211,7 @@ describe('inspection', () => {
     assert.equal(group.leases(101, false, 4).truncated, false)
   })
 
-  it('with completed ones lists the highest offsets of all that were leased', () => {
+  it('with completed ones lists the active leases, and the highest offsets of those that ended', () => {
     const group = GroupState.create()
     claim(group, 0, 5, 1, 100)
     group.applyFinish(0, 1, 'acked')
@@ -221,10 +221,23 @@ describe('inspection', () => {
     const states = (max: number): string[] =>
       group.leases(100, true, max).entries.map(({ offset, state }) => `${offset} ${state}`)
     assert.deepEqual(states(10), ['0 acked', '1 expired', '2 active', '3 nacked', '4 released'])
-    assert.deepEqual(states(2), ['3 nacked', '4 released'])
+    assert.deepEqual(states(2), ['2 active', '3 nacked', '4 released'])
     assert.deepEqual(states(0), [])
-    assert.equal(group.leases(100, true, 5).truncated, false)
-    assert.equal(group.leases(100, true, 4).truncated, true)
+    assert.equal(group.leases(100, true, 4).truncated, false)
+    assert.equal(group.leases(100, true, 3).truncated, true)
+  })
+
+  it('with completed ones hides no active lease, however many offsets above it ended', () => {
+    const group = GroupState.create()
+    claim(group, 0, 3, 1, 1000)
+    claim(group, 3, 5, 2, 100)
+    for (let offset = 3; offset < 6; offset++) group.applyFinish(offset, 1, 'acked')
+    const { entries, truncated } = group.leases(100, true, 2)
+    assert.deepEqual(
+      entries.map(({ offset, state }) => `${offset} ${state}`),
+      ['0 active', '1 active', '6 expired', '7 expired'],
+    )
+    assert.equal(truncated, true)
   })
 
   it('remembers the reasons of the 10 000 offsets that were given back last', () => {
