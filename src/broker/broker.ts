@@ -2,8 +2,8 @@
  * The broker's operations: the function that decides each, and the refusal when the log did not keep the change. Source:
  * specification "Endpoints".
  *
- * The answer to a decision is sent when its change is stored (engine.ts, E2). Only pages of records and events are sent at once: they show
- * what is visible, and that is stored in its class.
+ * An answer is sent when its change is stored (engine E2). Answered earlier: pages of what is visible, which is stored in its class, and
+ * publishes of volatile records. A publish that waits for another site is answered when that site has its records.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'

@@ -1,5 +1,5 @@
 /**
- * What the broker's operations share: the engine that they run on, streams and who hears of their records, time, tokens.
+ * What the broker's operations share: the engine that they run on, streams and the listeners for their records, time, tokens.
  *
  * C1  what goes on after an `await` looks its streams and groups up again, or sees by `isCurrent` that they are others now: numbers and
  *     places that were lost are given again
@@ -113,7 +113,7 @@ export class Core {
     return this.engine.state
   }
 
-  /** After a loss. What was lost may have kept records from those who wait for them. */
+  /** After a loss. Waiting claims and replays decide again. */
   replaceState(state: BrokerState): void {
     this.engine.replaceState(state)
     this.#tellAllVisible()

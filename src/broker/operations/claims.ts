@@ -157,7 +157,7 @@ export class Claims {
     if (repeated !== null) return repeated
     if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }
-    // What time has just made available is theirs who came before.
+    // Claims that came before get what time has just made available.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
     const mayServe = waitsUntilMs === null || turn === 'first' || core.log.state.kind !== 'restarting'
     const leasing = mayServe ? this.#lease(stream, asked) : null
@@ -370,7 +370,10 @@ class Giving<Reply> implements Answer<Lease | null> {
     return reply
   }
 
-  /** L2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
+  /**
+   * L2. Ends the leases of records that could not be read. A record that is whole can be claimed again. A damaged one becomes a hole of the
+   * stream, and its lease ends, too.
+   */
   async #giveBack(lease: Lease, unreadable: readonly Unreadable[]): Promise<void> {
     this.#parts.core.reportUnreadable(this.#stream!, unreadable)
     const { holes } = this.#stream!
