@@ -259,6 +259,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       if (log.cluster !== null) log.giveUp(new StoreError('unavailable', 'decode_lane_failed', failure))
     },
     nowMs: () => clock.nowMs(),
+    after: (delayMs, run) => clock.after(delayMs, run),
   })
   log.onProgress(progress)
   log.onStateChange(() => ingest.progress())
