@@ -42,7 +42,7 @@ export default function run({ port, data }: LaneTask<JournalTask>): void {
     const mayFollowSoon = maySpin && journal.groupFrames <= GROUP_FRAMES_MAX
     const sinceMs = nowMs()
     if (isAwaited && mayFollowSoon && ring.spinForMessage(SPIN_MS, nowMs)) continue
-    if (!ring.waitForMessage(journal.restless ? SETTLED_MS : IDLE_MS)) journal.idle()
+    if (!ring.waitForMessage(journal.hasUnwrittenMark ? SETTLED_MS : IDLE_MS)) journal.idle()
     isAwaited = mayFollowSoon && nowMs() - sinceMs < SPIN_MS
   }
   journal.close()

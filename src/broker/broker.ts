@@ -13,7 +13,7 @@ import { Claims } from './operations/claims.ts'
 import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'
 import { Cursors } from './operations/cursors.ts'
-import { Endings } from './operations/endings.ts'
+import { DeliveryOutcomes } from './operations/delivery-outcomes.ts'
 import { GroupAges } from './operations/group-ages.ts'
 import { Inspection } from './operations/inspection.ts'
 import { LifeCycle } from './operations/life-cycle.ts'
@@ -51,9 +51,9 @@ export function createBroker(
   shipping: ReplicationOptions | null,
 ): Broker {
   const { engine } = core
-  const endings = new Endings(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
-  const queue = new Queue(core, endings)
-  const claims = new Claims({ core, quotas, endings, expire: (group) => queue.expire(group) })
+  const outcomes = new DeliveryOutcomes(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
+  const queue = new Queue(core, outcomes)
+  const claims = new Claims({ core, quotas, outcomes, expire: (group) => queue.expire(group) })
   const replication = new Replication(core, quotas, nodeId, shipping)
   const streams = new Streams(core, quotas, replication)
   const reading = new Reading(core)

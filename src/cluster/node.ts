@@ -231,7 +231,7 @@ export class ClusterNode<Body> {
     const verdict = this.#history.take(sequence, message)
     if (verdict.kind === 'repeated') return
     if (verdict.kind === 'gap') return this.#act({ kind: 'follow', from: this.#history.sequence + 1 })
-    if (this.#role === 'standing') this.#comeBefore(message, verdict)
+    if (this.#role === 'standing') this.#heardWhileStanding(message, verdict)
     this.#hear(verdict)
   }
 
@@ -301,7 +301,7 @@ export class ClusterNode<Body> {
   }
 
   /** While this node stands, the next message of the stream came. */
-  #comeBefore(message: ClusterMessage<Body>, verdict: Verdict<Body>): void {
+  #heardWhileStanding(message: ClusterMessage<Body>, verdict: Verdict<Body>): void {
     const isOwn = isSameMessage(message, this.#ownEpoch)
     const isElected = this.#history.epoch === this.#epoch && this.#history.writer === this.#parts.writer
     if (isOwn || (isElected && verdict.kind === 'void')) return // the server tells the same to the publisher

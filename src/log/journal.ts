@@ -205,7 +205,7 @@ export class Journal {
   }
 
   /** Something is left for `idle` to do soon. */
-  get restless(): boolean {
+  get hasUnwrittenMark(): boolean {
     return !this.#failed && this.#mark.position !== this.#shared.synced(this.#replica)
   }
 

@@ -91,7 +91,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
     segmentEnding(end) {
-      if (log.mayAnswer) core.state.passed(time.nowMs()) // what time has done to the state is in the copy
+      if (log.mayAnswer) core.state.noteTime(time.nowMs()) // what time has done to the state is in the copy
       sidecars.take(core.state, end)
       checkpoints.take(end)
     },

@@ -177,7 +177,7 @@ export class LifeCycle {
     return {
       kind: 'change',
       before,
-      frame: { ...frame, ...SYNCED, onTaken: () => core.tellLater(stream) },
+      frame: { ...frame, ...SYNCED, onTaken: () => core.holdAnswers(stream) },
       reply: () => ({
         api_version: 'v1',
         stream: name,

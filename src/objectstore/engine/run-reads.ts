@@ -158,7 +158,7 @@ export class RunReads {
     this.#taken -= 1
     const isKnown = this.#readings.get(reading.position) === reading
     if (isKnown && reading.owner !== null) return this.#keep(reading)
-    this.#uses.passed(reading.position)
+    this.#uses.noteUnkept(reading.position)
     this.#drop(reading)
   }
 

@@ -71,7 +71,7 @@ export interface CopyOutcomes<Reply> {
   readonly onStored: () => void
 }
 
-export class Endings {
+export class DeliveryOutcomes {
   readonly #core: Core
   readonly #onReleased: (group: Group) => void
 
