@@ -35,81 +35,19 @@ export async function run(config: Config): Promise<void> {
   try {
     const logger = createLogger(config.logLevel)
     demandCodeGeneration()
-    const acceptGate = new AcceptGate({ clock: systemClock, logger })
-    const { version } = release
-    const services: Partial<Record<ServiceName, Service>> = {}
     const running = new Lifecycle() // closes what was opened, also when a later open throws
     const stopped = running.untilSignal('SIGTERM', 'SIGINT') // from here on: a reader of the ready line may stop the process at once
-    const reloadable: Reloadable[] = []
-    const reload = (): void => reloadable.forEach((each) => each.reload())
-    const cluster = config.cluster && (await startClusterNode(config, config.cluster, services, running, logger))
-    if (cluster !== null) reloadable.push(cluster)
-    const world = {
-      clock: systemClock,
-      random: randomFillSync,
-      version,
-      acceptGate,
-      processMetrics: new ProcessMetrics({ version, clock: systemClock }),
-      metricsSeriesMax: config.metricsSeriesMax,
-      cluster: cluster?.settings ?? null,
-    }
-    const tracing = config.tracing === null ? null : await tracingOf(config.tracing, { version, logger })
-    /** The world of one service, with its own logger, audit log, access log and tracer. */
-    const worldOf = (service: string) => {
-      const ownLogger = loggerOf(logger, service)
-      const { accessLogShare: share } = config
-      const tracer = tracing?.tracerOf(service) ?? null
-      const accessLog = share === 0 ? [] : [new AccessLog({ share, random: randomFraction, logger: ownLogger })]
-      return {
-        ...world,
-        logger: ownLogger,
-        audit: config.hasAuditLog ? loggerOf(logger, service, 'info') : NO_AUDIT_LOG,
-        watch: watchOf([...accessLog, ...(tracer === null ? [] : [tracer])]),
-        beginSpan: tracer?.beginSpan ?? null,
-      }
-    }
-
+    const opening: Opening = { config, logger, running, services: {}, reloadable: [] }
+    const cluster = await startClusterNode(opening)
+    const tracing = await tracingOf(opening)
     const manager = await serviceManager(logger)
-
+    const reload = (): void => opening.reloadable.forEach((each) => each.reload())
     process.on('SIGHUP', () => (manager === null ? reload() : manager.reload(reload)))
 
-    const start = async (name: ServiceName, opener: () => Promise<Service>): Promise<void> => {
-      const service = await running.openBeside(opener)
-      services[name] = service
-      reloadable.push(service)
-      announce(name, service)
-    }
-    /** Last, as it asks the services by the addresses that they got; so it is closed first. */
-    const startConsole = async (): Promise<void> => {
-      const { console } = config
-      if (console === null) return
-      const { openConsole } = await import('./console/console.ts')
-      const { placesOf } = await import('./console/places.ts')
-      const dependencies = { version, logger: loggerOf(logger, 'console'), services: placesOf(config, services) }
-      const opened = await running.open(() => openConsole(console, dependencies))
-      const { http, isSecure } = opened
-      reloadable.push(opened)
-      if (http !== null) announce('console', { http, isSecure })
-    }
-
-    const { logstore, objectstore, broker } = config.services
-    const starts: (() => Promise<void>)[] = []
-    if (logstore) {
-      const { openLogStore } = await import('./logstore/logstore.ts')
-      starts.push(() => start('logstore', () => openLogStore(logstore, worldOf('logstore'))))
-    }
-    if (objectstore) {
-      const { openObjectStore } = await import('./objectstore/service.ts')
-      starts.push(() => start('objectstore', () => openObjectStore(objectstore, worldOf('objectstore'))))
-    }
-    if (broker) {
-      const { openBroker } = await import('./broker/service.ts')
-      starts.push(() => start('broker', () => openBroker(broker, worldOf('broker'))))
-    }
-
+    const starts = await startsOf(opening, worldsOf(opening, cluster, tracing))
     // Beside each other: all ports are open while one of the services still reads what is stored.
     let hasStarted = false
-    const started = Promise.all(starts.map((each) => each())).then(startConsole)
+    const started = Promise.all(starts.map((start) => start())).then(() => startConsole(opening))
     const noteStarted = (): void => {
       hasStarted = true
       manager?.ready()
@@ -119,7 +57,7 @@ export async function run(config: Config): Promise<void> {
     const signal = await Promise.race([stopped, started.then(() => stopped)])
     manager?.stopping()
     const { drainSeconds } = config
-    if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(services), drainSeconds * 1000)
+    if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(opening.services), drainSeconds * 1000)
     await running.close({ withinMs: CLOSE_MS })
     await tracing?.close()
     if (!hasStarted) exitAtOnce(0) // its threads may be loading
@@ -139,14 +77,26 @@ interface Service extends OpenService {
 
 type Reloadable = Pick<Service, 'reload'>
 
-/** The listener for other nodes, and what it asks of the services. Loaded only in a cluster. SIGUSR2 gives the lead away. */
-async function startClusterNode(
-  config: Config,
-  settings: ClusterSettings,
-  services: Partial<Record<ServiceName, Service>>,
-  running: Lifecycle,
-  logger: ReturnType<typeof createLogger>,
-): Promise<Reloadable & { readonly settings: ClusterSettings }> {
+/** What the parts of the start share. */
+interface Opening {
+  readonly config: Config
+  readonly logger: ReturnType<typeof createLogger>
+  readonly running: Lifecycle
+  /** Those that have started. */
+  readonly services: Partial<Record<ServiceName, Service>>
+  /** What SIGHUP reloads. */
+  readonly reloadable: Reloadable[]
+}
+
+/**
+ * The listener for other nodes, and what it asks of the services. Loaded only in a cluster. SIGUSR2 gives the lead away.
+ *
+ * @returns null: the node is in no cluster
+ */
+async function startClusterNode(opening: Opening): Promise<ClusterSettings | null> {
+  const { config, logger, running, services, reloadable } = opening
+  const settings = config.cluster
+  if (settings === null) return null
   const { openListener } = await import('./cluster/catch-up/open-listener.ts')
   const { NodeOfCluster } = await import('./cluster-node.ts')
   const node = new NodeOfCluster(services)
@@ -154,13 +104,88 @@ async function startClusterNode(
   await running.open(async () => opened.listener)
   loggerOf(logger, 'cluster').info({ address: opened.listener.address }, 'listening for other nodes')
   process.on('SIGUSR2', () => node.handOverAll(loggerOf(logger, 'cluster')))
-  return opened
+  reloadable.push(opened)
+  return opened.settings
+}
+
+type WorldOf = ReturnType<typeof worldsOf>
+
+/** @returns the world of one service: what all have in common, and its own logger, audit log, access log and tracer */
+function worldsOf({ config, logger }: Opening, cluster: ClusterSettings | null, tracing: Tracing | null) {
+  const { version } = release
+  const { metricsSeriesMax, hasAuditLog, accessLogShare: share } = config
+  const common = {
+    clock: systemClock,
+    random: randomFillSync,
+    version,
+    acceptGate: new AcceptGate({ clock: systemClock, logger }),
+    processMetrics: new ProcessMetrics({ version, clock: systemClock }),
+    metricsSeriesMax,
+    cluster,
+  }
+  return (service: ServiceName) => {
+    const ownLogger = loggerOf(logger, service)
+    const tracer = tracing?.tracerOf(service) ?? null
+    const accessLog = share === 0 ? [] : [new AccessLog({ share, random: randomFraction, logger: ownLogger })]
+    return {
+      ...common,
+      logger: ownLogger,
+      audit: hasAuditLog ? loggerOf(logger, service, 'info') : NO_AUDIT_LOG,
+      watch: watchOf([...accessLog, ...(tracer === null ? [] : [tracer])]),
+      beginSpan: tracer?.beginSpan ?? null,
+    }
+  }
+}
+
+/** Loads the chosen services. @returns functions that start one each */
+async function startsOf(opening: Opening, worldOf: WorldOf): Promise<readonly (() => Promise<void>)[]> {
+  const { logstore, objectstore, broker } = opening.config.services
+  const starts: (() => Promise<void>)[] = []
+  if (logstore) {
+    const { openLogStore } = await import('./logstore/logstore.ts')
+    starts.push(() => startService(opening, 'logstore', () => openLogStore(logstore, worldOf('logstore'))))
+  }
+  if (objectstore) {
+    const { openObjectStore } = await import('./objectstore/service.ts')
+    starts.push(() => startService(opening, 'objectstore', () => openObjectStore(objectstore, worldOf('objectstore'))))
+  }
+  if (broker) {
+    const { openBroker } = await import('./broker/service.ts')
+    starts.push(() => startService(opening, 'broker', () => openBroker(broker, worldOf('broker'))))
+  }
+  return starts
+}
+
+async function startService(
+  { running, services, reloadable }: Opening,
+  name: ServiceName,
+  open: () => Promise<Service>,
+): Promise<void> {
+  const service = await running.openBeside(open)
+  services[name] = service
+  reloadable.push(service)
+  announce(name, service)
+}
+
+/** Last, as it asks the services by the addresses that they got; so it is closed first. */
+async function startConsole({ config, logger, running, services, reloadable }: Opening): Promise<void> {
+  const { console } = config
+  if (console === null) return
+  const { openConsole } = await import('./console/console.ts')
+  const { placesOf } = await import('./console/places.ts')
+  const { version } = release
+  const dependencies = { version, logger: loggerOf(logger, 'console'), services: placesOf(config, services) }
+  const opened = await running.open(() => openConsole(console, dependencies))
+  const { http, isSecure } = opened
+  reloadable.push(opened)
+  if (http !== null) announce('console', { http, isSecure })
 }
 
 /** Loaded only when it is asked for. */
-async function tracingOf(...given: ConstructorParameters<typeof Tracing>): Promise<Tracing> {
+async function tracingOf({ config, logger }: Opening): Promise<Tracing | null> {
+  if (config.tracing === null) return null
   const { Tracing } = await import('./tracing.ts')
-  return new Tracing(...given)
+  return new Tracing(config.tracing, { version: release.version, logger })
 }
 
 /** Null: no systemd asked to be told. */

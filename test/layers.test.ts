@@ -67,7 +67,6 @@ const MAY_READ_CLOCKS = [
   'src/lifecycle.ts', // shares the time to close among parts
   'src/logstore/query/task.ts', // one clock for deadlines across threads
   'src/logstore/ingest/decode-loop.ts', // the decode thread's own start: hands its clock to what it runs
-  'src/logstore/ingest/supervisor.ts', // waits before it replaces a dead thread again
   'workers/', // hand them to what they run
   'src/client/http/timers.ts', // the client library's own start, where there is no Node
   'src/console/page/', // runs in the browser

@@ -1,9 +1,9 @@
 /**
  * The journal lane of one log directory: runs `Journal` on a thread of its own until stopped. Owns its directory's writes.
  *
- * L1  it does not sleep between the frames of somebody who sends the next one as soon as the one before is stored: waking it would take a third of
- *     the time. It spins for `SPIN_MS` at most, only where the frame before came within that time, and alone: in a group of many the others
- *     need the core. So an idle log spins never, and one with a frame every millisecond neither
+ * L1  the lane does not sleep between frames of a client that sends the next one as soon as it has its answer: waking it would take a third of
+ *     the time. It spins for `SPIN_MS` at most, and only after a small group that came within that time. After a large one, others need the
+ *     core. An idle log never spins, and nor does one with a frame every millisecond
  */
 import { availableParallelism } from 'node:os'
 import { performance } from 'node:perf_hooks'
@@ -42,7 +42,7 @@ export default function run({ port, data }: LaneTask<JournalTask>): void {
     const mayFollowSoon = maySpin && journal.groupFrames <= GROUP_FRAMES_MAX
     const sinceMs = nowMs()
     if (isAwaited && mayFollowSoon && ring.spinForMessage(SPIN_MS, nowMs)) continue
-    if (!ring.waitForMessage(journal.restless ? SETTLED_MS : IDLE_MS)) journal.idle()
+    if (!ring.waitForMessage(journal.hasUnwrittenMark ? SETTLED_MS : IDLE_MS)) journal.idle()
     isAwaited = mayFollowSoon && nowMs() - sinceMs < SPIN_MS
   }
   journal.close()

@@ -2,8 +2,8 @@
  * The broker's operations: the function that decides each, and the refusal when the log did not keep the change. Source:
  * specification "Endpoints".
  *
- * The answer to a decision is sent when its change is stored (engine.ts, E2). Only pages of records and events are sent at once: they show
- * what is visible, and that is stored in its class.
+ * An answer is sent when its change is stored (engine E2). Answered earlier: pages of what is visible, which is stored in its class, and
+ * publishes of volatile records. A publish that waits for another site is answered when that site has its records.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'
@@ -13,7 +13,7 @@ import { Claims } from './operations/claims.ts'
 import { NOT_STORED } from './engine/core.ts'
 import type { Core } from './engine/core.ts'
 import { Cursors } from './operations/cursors.ts'
-import { Endings } from './operations/endings.ts'
+import { DeliveryOutcomes } from './operations/delivery-outcomes.ts'
 import { GroupAges } from './operations/group-ages.ts'
 import { Inspection } from './operations/inspection.ts'
 import { LifeCycle } from './operations/life-cycle.ts'
@@ -51,9 +51,9 @@ export function createBroker(
   shipping: ReplicationOptions | null,
 ): Broker {
   const { engine } = core
-  const endings = new Endings(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
-  const queue = new Queue(core, endings)
-  const claims = new Claims({ core, quotas, endings, expire: (group) => queue.expire(group) })
+  const outcomes = new DeliveryOutcomes(core, ({ stream, name }) => engine.parked.wake(stream.number, name))
+  const queue = new Queue(core, outcomes)
+  const claims = new Claims({ core, quotas, outcomes, expire: (group) => queue.expire(group) })
   const replication = new Replication(core, quotas, nodeId, shipping)
   const streams = new Streams(core, quotas, replication)
   const reading = new Reading(core)

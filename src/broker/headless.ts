@@ -99,7 +99,7 @@ export interface HeadlessBroker {
   readonly readErrors: ReadErrors
   /** Null: the log is in no cluster. */
   readonly member: ClusterMember | null
-  /** In a cluster: requests are to be answered here only from when `onRole` said so. */
+  /** Joins the cluster, if there is one. The node answers requests only while it leads; `onSteppedDown` is called when its lead ends. */
   readonly join: (onSteppedDown: () => void) => void
   /** Replication goes by these from now on. No connection is closed that something is under way on. */
   readonly replacePolicies: (policies: readonly ReplicationPolicy[]) => void

@@ -71,8 +71,8 @@ export interface StreamPin {
 /** Why records must not be copied to a stream on behalf of the caller; null: they may. */
 export type CopyRefusal = (stream: string) => BrokerError | null
 
-/** Gives up what waits for a record: its client is gone. */
-export interface Patience {
+/** Tells a request that waits for a record that its client is gone. */
+export interface AbandonedSignal {
   onAbandoned(listener: () => void): void
 }
 
@@ -80,7 +80,10 @@ export interface Patience {
 export interface StreamingOperations {
   readonly publishRecords: Operation<[caller: Caller, stream: string, records: RecordsToPublish], PublishedRecords>
   /** Waits for records up to CLAIM_WAIT_MS_MAX. Null: there were none. */
-  readonly push: Operation<[caller: Caller, path: GroupPath, request: PushRequest, patience: Patience], Pushed | null>
+  readonly push: Operation<
+    [caller: Caller, path: GroupPath, request: PushRequest, abandonedSignal: AbandonedSignal],
+    Pushed | null
+  >
   /** @param ids pairs of blocks: of a subscription, and of a delivery (see tokens.ts) */
   readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
   /** Ends leases whose client is gone, as far as nothing else has become of them. */
@@ -168,11 +171,14 @@ export interface BrokerOperations {
     wire.PublishBatchReply
   >
   readonly replay: Operation<
-    [caller: Caller, stream: string, request: ReplayRequest, patience?: Patience],
+    [caller: Caller, stream: string, request: ReplayRequest, abandonedSignal?: AbandonedSignal],
     RenderedJson
   >
 
-  readonly claim: Operation<[caller: Caller, path: GroupPath, body: wire.ClaimBody, patience: Patience], RenderedJson>
+  readonly claim: Operation<
+    [caller: Caller, path: GroupPath, body: wire.ClaimBody, abandonedSignal: AbandonedSignal],
+    RenderedJson
+  >
   readonly ack: Operation<[caller: Caller, path: DeliveryPath], wire.AckReply>
   readonly batchAck: Operation<
     [caller: Caller, stream: string, subscriptionId: string, body: wire.BatchAckBody],

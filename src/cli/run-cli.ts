@@ -55,7 +55,7 @@ export async function runCli(
   }
 }
 
-/** stdout, and who says that nothing more is wanted. */
+/** stdout, and the signal that nothing more is wanted: Ctrl-C, or the reader of stdout is gone. */
 class Output {
   readonly #stop = new AbortController()
   #listens = false

@@ -2,7 +2,7 @@
  * The client of a broker in the same process: what HTTP would carry is a call. It is asked, and refuses, as over HTTP.
  * Source: specification "Client library entry points".
  */
-import type { AskedBroker, Caller, Patience } from '../broker/operations.ts'
+import type { AbandonedSignal, AskedBroker, Caller } from '../broker/operations.ts'
 import { BrokerError } from '../broker/refusals.ts'
 import type { PublishInput } from '../broker/publish-input.ts'
 import {
@@ -150,8 +150,8 @@ export class NativeClient implements BrokerClient {
   }
 
   async fetch(stream: string, options: FetchOptions = {}, wait: Stoppable = {}): Promise<ReplayPage> {
-    const page = await this.#waiting(wait, (broker, caller, patience) =>
-      broker.replay(caller, streamOf(stream), replayOf(options), patience),
+    const page = await this.#waiting(wait, (broker, caller, abandonedSignal) =>
+      broker.replay(caller, streamOf(stream), replayOf(options), abandonedSignal),
     )
     return pageFrom(textOf(page))
   }
@@ -218,8 +218,8 @@ export class NativeClient implements BrokerClient {
     body: ClaimBody = {},
     options: Stoppable = {},
   ): Promise<ClaimedDeliveries> {
-    const claimed = await this.#waiting(options, (broker, caller, patience) =>
-      broker.claim(caller, groupOf(stream, group), checkClaim(body), patience),
+    const claimed = await this.#waiting(options, (broker, caller, abandonedSignal) =>
+      broker.claim(caller, groupOf(stream, group), checkClaim(body), abandonedSignal),
     )
     return claimFrom(textOf(claimed))
   }
@@ -345,14 +345,14 @@ export class NativeClient implements BrokerClient {
   /** What may take long, and ends when the signal says so. */
   async #waiting<T>(
     options: Stoppable,
-    operation: (broker: AskedBroker, caller: Caller, patience: Patience) => Promise<T>,
+    operation: (broker: AskedBroker, caller: Caller, abandonedSignal: AbandonedSignal) => Promise<T>,
   ): Promise<T> {
     const { signal } = this.#optionsOf(options)
-    const patience = patienceUntil([this.#connection.closing, ...(signal ? [signal] : [])])
+    const abandonedSignal = abandonedSignalFrom([this.#connection.closing, ...(signal ? [signal] : [])])
     try {
-      return await this.#connection.call((broker, caller) => operation(broker, caller, patience))
+      return await this.#connection.call((broker, caller) => operation(broker, caller, abandonedSignal))
     } finally {
-      patience.end()
+      abandonedSignal.end()
     }
   }
 
@@ -361,8 +361,8 @@ export class NativeClient implements BrokerClient {
   }
 }
 
-/** A client that waits until one of the signals is aborted. End it with the call, or the signals keep it in memory. */
-function patienceUntil(signals: readonly AbortSignal[]): Patience & { end(): void } {
+/** The caller gives up when one of the signals is aborted. End it with the call, or the signals keep it in memory. */
+function abandonedSignalFrom(signals: readonly AbortSignal[]): AbandonedSignal & { end(): void } {
   let abandon = (): void => {}
   const onStop = (): void => abandon()
   for (const signal of signals) signal.addEventListener('abort', onStop)

@@ -68,7 +68,7 @@ export async function* replayRecords(
   let idleLooks = 0
   let hurriedLooks = 0
   while (!stop.aborted) {
-    // who finds nothing again and again is noted once: a note is a write
+    // a consumer that finds nothing again and again is noted once: a note is a write
     const asked = { ...limits, wait_millis: waitMs, ...start, stream_created_at_ms, ...(idleLooks === 0 && consumer) }
     const askedAtMs = timers.nowMs()
     const page: ReplayPage | null = await unlessStopped(

@@ -12,7 +12,7 @@
  *     end: the epoch message expects the last sequence. So the lease of the one before is over when it is stored: every message that renewed
  *     that lease was sent before this node heard of it
  * N3  a leader that resigns answers nothing from before its message is sent, so others need not wait
- * N4  who stops leading goes back to what is confirmed. What was on its way may be in the stream all the same, and then comes back from there
+ * N4  a leader that steps down goes back to what is confirmed. Messages that were on their way may still reach the stream, and come back from there
  * N5  the log of a node that begins to lead ends where the history ends: what is behind was confirmed by nobody
  */
 import assert from 'node:assert/strict'
@@ -152,7 +152,7 @@ export class ClusterNode<Body> {
     return this.#role === 'leading' && nowMs < this.#leaseUntilMs && this.#handingOver?.isSaid !== true
   }
 
-  /** N1, for who has to decide elsewhere. */
+  /** N1. For the threads that compare it with their own clock. */
   get leaseUntilMs(): number {
     return this.#role === 'leading' && this.#handingOver?.isSaid !== true ? this.#leaseUntilMs : -Infinity
   }
@@ -194,7 +194,7 @@ export class ClusterNode<Body> {
     this.#publish({ ...this.#next(), kind, begin, end, part, successor: null, body }, bytes, nowMs)
   }
 
-  /** N3. Nothing is taken any more; when all is confirmed, it resigns. @param successor a node; null: whoever stands first */
+  /** N3. Nothing is taken any more; when all is confirmed, it resigns. @param successor a node; null: the first node that stands */
   handOver(successor: string | null, nowMs: number): void {
     if (!this.takesFrames) return
     this.#nowMs = nowMs
@@ -231,7 +231,7 @@ export class ClusterNode<Body> {
     const verdict = this.#history.take(sequence, message)
     if (verdict.kind === 'repeated') return
     if (verdict.kind === 'gap') return this.#act({ kind: 'follow', from: this.#history.sequence + 1 })
-    if (this.#role === 'standing') this.#comeBefore(message, verdict)
+    if (this.#role === 'standing') this.#heardWhileStanding(message, verdict)
     this.#hear(verdict)
   }
 
@@ -301,7 +301,7 @@ export class ClusterNode<Body> {
   }
 
   /** While this node stands, the next message of the stream came. */
-  #comeBefore(message: ClusterMessage<Body>, verdict: Verdict<Body>): void {
+  #heardWhileStanding(message: ClusterMessage<Body>, verdict: Verdict<Body>): void {
     const isOwn = isSameMessage(message, this.#ownEpoch)
     const isElected = this.#history.epoch === this.#epoch && this.#history.writer === this.#parts.writer
     if (isOwn || (isElected && verdict.kind === 'void')) return // the server tells the same to the publisher

@@ -11,8 +11,8 @@
  * P2  a message is confirmed when it is acknowledged or found at its sequence, and all before it are confirmed. An acknowledgement alone says
  *     little: the messages before may be those of another leader
  * P3  what is not there yet may still come, as a server may answer from before: it is published again, and never counted as lost
- * P4  a foreign message at that sequence is told to who knows whether it counts. If it does not (history H2, H3), all messages that are not
- *     confirmed move one sequence up; if it does, this writer is fenced, and its publisher is closed
+ * P4  a foreign message at that sequence goes to `settled`, and the history says whether it counts (history H2, H3). If it does not, all
+ *     unconfirmed messages move one sequence up. If it does, this writer is fenced: its publisher is closed
  * P5  an acknowledgement counts for the attempt it answers, and only as long as its message has that sequence
  */
 import { isSameMessage } from './message.ts'

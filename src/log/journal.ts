@@ -10,8 +10,8 @@
  *     that the producer never waits for a dead disk. Only after a write to a full disk it is known what was written, see `failed`
  * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
  * J5  messages of another generation are discarded: their frames were given up by a recovery in place
- * J6  main of a cluster's leader is woken by whoever moves what is committed: by the journal, or by the lane that hears what the cluster has. Of two that
- *     move their positions at once each looks at the other's afterwards, so one of them wakes it
+ * J6  in a cluster, the leader's journal and lane both move what is committed. Each looks at the other's position after it has stored its own. So
+ *     one of them wakes main
  */
 import assert from 'node:assert/strict'
 import { paddedBytes, readU32, readU64 } from '../../native-free-codecs/frame.ts'
@@ -205,7 +205,7 @@ export class Journal {
   }
 
   /** Something is left for `idle` to do soon. */
-  get restless(): boolean {
+  get hasUnwrittenMark(): boolean {
     return !this.#failed && this.#mark.position !== this.#shared.synced(this.#replica)
   }
 

@@ -6,16 +6,17 @@
  *   BigInt64 words per replica: written, synced, admit limit, finish limit, groups, syncs, bytes, sync nanoseconds, base of the segment being
  *                  written; then bytes kept free for what the service writes beside the log, and of a cluster: confirmed, led from, anchored,
  *                  end of the lease, end of what its lane took
- *   producer words two blocks of { generation, chain, must open, frame count; tail, base, next base }: `live` is the producer's
- *                  own, `reset` is what recovery found
+ *   producer words two blocks of { generation, chain, must open, frame count, publishing; tail, base, next base }: `live` is the producer's
+ *                  own, `reset` is what recovery found, and does not use `publishing`
  *   histograms     of each replica, how long its syncs took, in seconds
  *
- * Only the journal lane of replica r stores `written[r]` and `synced[r]`. Neither falls within a generation, and `synced[r] <= written[r]`.
+ * Only the journal lane of replica r stores `written[r]` and `synced[r]`, or main in `beginGeneration`, while no lane runs. Neither falls within a
+ * generation, and `synced[r] <= written[r]`.
  *
  * W2  committed = min(written[0], the writeQuorum-th highest synced of the live replicas): durable in enough directories,
  *     and readable in the primary one
- * W3  the live block is stored only by the producer; `generation` tells it to take over the reset block, after a journal
- *     lane died and the log was recovered in place
+ * W3  the live block is stored only by the producer, but for `publishing`, which main ends for a producer that died. `generation` tells the producer
+ *     to take over the reset block, after the log was recovered in place
  * W4  producer state goes from ok to anything else, and back only with a new generation
  * W5  in a cluster nothing is committed that the cluster has not confirmed. What it had confirmed when this node began to lead is committed as soon
  *     as it can be read here: the leader before may have told of it
@@ -24,9 +25,9 @@ import assert from 'node:assert/strict'
 import { Histogram, LATENCY_BOUNDS, histogramBytes } from '../pipeline/histogram.ts'
 
 export const PRODUCER_OK = 0
-/** A directory failed: nothing is accepted until the log is opened anew. */
+/** A directory failed or is full, or `Log.giveUp` was called. A full disk ends with a restart in place, all else when the log is opened anew. */
 export const PRODUCER_READ_ONLY = 1
-/** A journal lane died; the log is being recovered. */
+/** The log is being recovered in place (`RestartCause`). */
 export const PRODUCER_RESTARTING = 2
 export const PRODUCER_CLOSED = 3
 

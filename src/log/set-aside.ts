@@ -51,7 +51,7 @@ export class Aside {
    *
    * @returns `same`: all its frames came back, and the file is gone; `other`: the cluster has other frames in its place
    */
-  meets(end: number, chain: number): 'waiting' | 'same' | 'other' {
+  compare(end: number, chain: number): 'waiting' | 'same' | 'other' {
     const own = this.#chains.get(end)
     if (own === undefined) return end > this.to ? 'other' : 'waiting'
     if (own !== chain) return 'other'

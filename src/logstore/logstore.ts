@@ -186,8 +186,8 @@ interface IngestSide {
 }
 
 async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
-  const { config, running, policies, logger, clock, readErrors } = context
-  const { log, arena, indexes, registry, sidecars, repair } = storage
+  const { config, running, policies, logger, clock } = context
+  const { log, arena, indexes, registry, sidecars } = storage
   const gateway = GatewayBudget.create()
   const datasets = DatasetCounts.create(context.metricsSeriesMax)
   const counters = new IngestCounters()
@@ -233,18 +233,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       onOutcome: (outcome, tail) => ingest.onOutcome(outcome, tail),
       onSegmentOpened: (base, index) => registry.open(base, index),
       onWake: progress,
-      onBundleUnreadable: (base, code) => {
-        if (!hasSegment(log.segments, base)) return // the lane had not heard of it yet
-        if (registry.isCompacted(base)) {
-          // Else its sidecar went before the lane heard why.
-          if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })
-          if (code === 'bundle_read_failed') readErrors.note(`bundle ${segmentName(base)}`)
-          return
-        }
-        logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
-        if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
-        sidecars.rebuild(base)
-      },
+      onBundleUnreadable: (base, code) => onBundleUnreadable(context, storage, base, code),
       onFollowed: (number) => follower.followed(number),
       onFollowFailed: (reason) => follower.failed(reason),
     },
@@ -259,6 +248,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
       if (log.cluster !== null) log.giveUp(new StoreError('unavailable', 'decode_lane_failed', failure))
     },
     nowMs: () => clock.nowMs(),
+    after: (delayMs, run) => clock.after(delayMs, run),
   })
   log.onProgress(progress)
   log.onStateChange(() => ingest.progress())
@@ -285,6 +275,21 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     return supervisor
   })
   return { ingest, supervisor, follower, retain, gateway, datasets, counters, compactor }
+}
+
+/** A decode lane could not read the bundle at `base`: what is damaged is made again, and failed reads are counted. */
+function onBundleUnreadable({ logger, readErrors }: Context, storage: Storage, base: number, code: string): void {
+  const { log, registry, sidecars, repair } = storage
+  if (!hasSegment(log.segments, base)) return // the lane had not heard of it yet
+  if (registry.isCompacted(base)) {
+    // Else its sidecar went before the lane heard why.
+    if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })
+    if (code === 'bundle_read_failed') readErrors.note(`bundle ${segmentName(base)}`)
+    return
+  }
+  logger.error({ segment: segmentName(base), code }, 'the sidecar of a bundle is damaged: building it again')
+  if (code === 'bundle_read_failed') readErrors.note(`the sidecar of bundle ${segmentName(base)}`)
+  sidecars.rebuild(base)
 }
 
 interface QuerySide {

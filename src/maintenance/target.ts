@@ -24,7 +24,7 @@ export interface BackupTarget {
   close(): Promise<void>
 }
 
-/** What `openTarget` is asked for. `create` may write; `read` finds what is there. */
+/** How a target is opened. `create` may write; `read` finds what is there. */
 export type TargetAccess = 'create' | 'read'
 
 export const missingFile = (name: string, key: string, cause?: unknown): StoreError =>

@@ -181,7 +181,7 @@ describe('connections', () => {
 })
 
 describe('an answer', () => {
-  it('that does not come in time is given up; what was asked for its patience is given that time besides', async () => {
+  it('that does not come in time is given up; a request that asked to wait is given that time besides', async () => {
     const network = new Network([A], { requestTimeoutMs: 100 })
     network.faults.set(A, null)
     const calls = [GET, POST, WAITING].map((call) => refusalOf(network.ask(call)))

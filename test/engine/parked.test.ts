@@ -5,7 +5,7 @@ import { Parked } from '../../src/engine/parked.ts'
 import type { Waiting } from '../../src/engine/decision.ts'
 
 const PLACE = { number: 1, queue: 'g1' }
-const PATIENT = (): void => {}
+const NEVER_ABANDONED = (): void => {}
 
 /** Numbers that are given out one by one, and operations that wait for them. */
 class Shop {
@@ -28,7 +28,7 @@ class Shop {
       readonly onServed?: () => void
     } = {},
   ): Visitor {
-    const { least = 0, place = PLACE, waitMs = 1000, onAbandoned = PATIENT, onServed = () => {} } = options
+    const { least = 0, place = PLACE, waitMs = 1000, onAbandoned = NEVER_ABANDONED, onServed = () => {} } = options
     const waiting: Waiting = { kind: 'wait', place, waitMs, takesAny: least === 0, onAbandoned }
     const visitor = new Visitor(this, name, least, waiting, onServed)
     this.parked.park(waiting, visitor)

@@ -151,24 +151,24 @@ describe('frames that were set aside', () => {
 
   it('are gone when the cluster has all of them', async () => {
     const { given, aside, chains } = await asideOf()
-    for (const [end, chain] of chains.slice(0, -1)) assert.equal(aside.meets(end, chain), 'waiting')
+    for (const [end, chain] of chains.slice(0, -1)) assert.equal(aside.compare(end, chain), 'waiting')
     assert.ok(given.world.files.exists(aside.path))
-    assert.equal(aside.meets(...chains.at(-1)!), 'same')
+    assert.equal(aside.compare(...chains.at(-1)!), 'same')
     assert.equal(given.world.files.exists(aside.path), false)
   })
 
   it('stay when the cluster has another frame in the place of one', async () => {
     const { given, aside, chains } = await asideOf()
     const [end, chain] = chains[2]!
-    assert.equal(aside.meets(end, chain ^ 1), 'other')
+    assert.equal(aside.compare(end, chain ^ 1), 'other')
     assert.ok(given.world.files.exists(aside.path))
   })
 
   it('stay when the frames of the cluster end elsewhere', async () => {
     const { given, aside, chains } = await asideOf()
     const [end, chain] = chains[0]!
-    assert.equal(aside.meets(end + 8, chain), 'waiting')
-    assert.equal(aside.meets(aside.to + 8, chain), 'other')
+    assert.equal(aside.compare(end + 8, chain), 'waiting')
+    assert.equal(aside.compare(aside.to + 8, chain), 'other')
     assert.ok(given.world.files.exists(aside.path))
   })
 })

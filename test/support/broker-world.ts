@@ -13,7 +13,7 @@ import { openEngine } from '../../src/broker/engine/engine.ts'
 import type { BrokerEngine } from '../../src/broker/engine/engine.ts'
 import { Retainer } from '../../src/broker/engine/retainer.ts'
 import { asked } from '../../src/engine/asked.ts'
-import type { AskedBroker, Caller, Operations, Patience } from '../../src/broker/operations.ts'
+import type { AskedBroker, Caller, Operations, AbandonedSignal } from '../../src/broker/operations.ts'
 import { TenantQuotas } from '../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
 import { RecordReader } from '../../src/broker/records/reader.ts'
@@ -33,7 +33,7 @@ import { turn } from './turn.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
 /** A client that stays. */
-export const PATIENT: Patience = { onAbandoned: () => {} }
+export const NEVER_ABANDONED: AbandonedSignal = { onAbandoned: () => {} }
 
 const SEGMENT_BYTES = 4096
 const RING_BYTES = 1 << 17

@@ -12,7 +12,7 @@ import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { RouteParts } from './parts.ts'
 import { replayRules } from './replay-query.ts'
-import { heldUntilRead, patienceOf, streamOf } from './request.ts'
+import { abandonedSignalOf, heldUntilRead, streamOf } from './request.ts'
 
 const PUBLISH_ERRORS: readonly RefusalCode[] = [
   'invalid_request',
@@ -78,7 +78,13 @@ const replaying = (parts: RouteParts, summary: string, legacy: boolean): Endpoin
       'internal_error',
     ],
     handle({ admitted: { caller, path, query }, exchange }, answer) {
-      const patience = query.waitMs === undefined ? [] : ([patienceOf(exchange)] as const)
-      parts.operations.replay(heldUntilRead(parts, exchange, answer), caller, path, { ...query, legacy }, ...patience)
+      const abandonedSignal = query.waitMs === undefined ? [] : ([abandonedSignalOf(exchange)] as const)
+      parts.operations.replay(
+        heldUntilRead(parts, exchange, answer),
+        caller,
+        path,
+        { ...query, legacy },
+        ...abandonedSignal,
+      )
     },
   })

@@ -4,7 +4,7 @@ import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX } from '../../http/limits.ts'
 import { PATH_TOKEN_BYTES_MAX } from '../limits.ts'
 import { STREAM_NAME_RULE, TOKEN_RULE } from '../names.ts'
-import type { DeliveryPath, GroupPath, Patience, RenderedJson } from '../operations.ts'
+import type { AbandonedSignal, DeliveryPath, GroupPath, RenderedJson } from '../operations.ts'
 import { streamNamed, tokenNamed } from '../path-names.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerHttpParts } from './parts.ts'
@@ -60,8 +60,8 @@ export const incidentOf = (head: RequestHead): { readonly stream: string; readon
 
 const tokenOf = (head: RequestHead, index: number, what: string): string => tokenNamed(head.param(index), what)
 
-/** Until the client leaves. */
-export const patienceOf = (exchange: Exchange): Patience => ({
+/** The client closes its connection before it is answered. */
+export const abandonedSignalOf = (exchange: Exchange): AbandonedSignal => ({
   onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
 })
 

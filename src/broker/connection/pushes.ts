@@ -131,7 +131,7 @@ export class Pushes {
     const bytesMax = Math.max(PUSH_BYTES_MIN, Math.floor(PUSH_BYTES_MAX / this.#subscriptions.size))
     subscription.isClaiming = true
     this.#claims += 1
-    const patience = {
+    const abandonedSignal = {
       onAbandoned: (listener: () => void) => {
         if (subscription.isOver) listener()
         else subscription.abandon = listener
@@ -145,7 +145,7 @@ export class Pushes {
       caller(),
       path,
       { pin, startOffset, max, leaseMs, bytesMax, form },
-      patience,
+      abandonedSignal,
     )
   }
 

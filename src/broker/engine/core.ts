@@ -1,5 +1,5 @@
 /**
- * What the broker's operations share: the engine that they run on, streams and who hears of their records, time, tokens.
+ * What the broker's operations share: the engine that they run on, streams and the listeners for their records, time, tokens.
  *
  * C1  what goes on after an `await` looks its streams and groups up again, or sees by `isCurrent` that they are others now: numbers and
  *     places that were lost are given again
@@ -113,7 +113,7 @@ export class Core {
     return this.engine.state
   }
 
-  /** After a loss. What was lost may have kept records from those who wait for them. */
+  /** After a loss. Waiting claims and replays decide again. */
   replaceState(state: BrokerState): void {
     this.engine.replaceState(state)
     this.#tellAllVisible()
@@ -236,18 +236,18 @@ export class Core {
   }
 
   /** Readers of the stream wait from now on until the frame appended last is in the file. */
-  readLater(stream: StreamState): void {
-    stream.readAfter = this.appender.position + 1 // frames end behind
+  holdReaders(stream: StreamState): void {
+    stream.readersWaitFor = this.appender.position + 1 // frames end behind
   }
 
   /** Answers about the stream wait from now on until the frame appended last is stored. */
-  tellLater(stream: StreamState): void {
-    stream.tellAfter = this.appender.position + 1
+  holdAnswers(stream: StreamState): void {
+    stream.answersWaitFor = this.appender.position + 1
   }
 
   /** True when all records of the stream's index can be read from the file, and what was told of them is visible. */
   isReadable(stream: StreamState): boolean {
-    return stream.readAfter <= this.log.written && stream.toldNext <= stream.visibleNext
+    return stream.readersWaitFor <= this.log.written && stream.toldNext <= stream.visibleNext
   }
 
   /** Resolves when it is. */
@@ -257,7 +257,7 @@ export class Core {
 
   /** Resolves when the state of the stream that was just read is stored, or lost: readers begin anew then (engine E3). */
   async tellable(stream: StreamState): Promise<void> {
-    if (stream.tellAfter > this.log.committed) await this.appender.settled().catch(() => {})
+    if (stream.answersWaitFor > this.log.committed) await this.appender.settled().catch(() => {})
   }
 
   // Durability

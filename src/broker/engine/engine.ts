@@ -1,4 +1,4 @@
-/** The broker without its surroundings: a log, the state that its frames say, and who keeps the two together. Tests bring a simulated world. */
+/** The broker without its surroundings: a log, the state that its frames say, and the engine that keeps the two together. Tests bring a simulated world. */
 import assert from 'node:assert/strict'
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
@@ -91,7 +91,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
     segmentEnding(end) {
-      if (log.mayAnswer) core.state.passed(time.nowMs()) // what time has done to the state is in the copy
+      if (log.mayAnswer) core.state.noteTime(time.nowMs()) // what time has done to the state is in the copy
       sidecars.take(core.state, end)
       checkpoints.take(end)
     },
@@ -139,7 +139,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   return { core, checkpoints, beginToLead, idle: () => sidecars.idle().then(() => checkpoints.idle()) }
 }
 
-/** Made at once, in slices: a group that changes before its turn is copied twice. */
+/** The copy begins at once and is made in slices. A group that changes before its turn is copied before the change (checkpoint-content K2). */
 function copyOf(state: BrokerState, turn: () => Promise<void>): CheckpointCopy {
   const parts = new StateCopy(state).finish(turn)
   parts.catch(() => {}) // said when it is written

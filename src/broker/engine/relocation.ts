@@ -34,6 +34,17 @@ interface AuditEvent {
   readonly offset: number
 }
 
+/** What of one stream is to go: records at the offsets [from, end), as far as they are in the segment. */
+interface Move {
+  readonly core: Core
+  readonly stream: StreamState
+  readonly segment: SegmentInfo
+  readonly from: number
+  readonly end: number
+  /** False: nothing more is moved. @throws when there is no room for so many bytes */
+  readonly mayMove: (bytes: number) => boolean
+}
+
 /** M2 */
 export function liveBytesOf({ streams }: BrokerState): number {
   let bytes = 0
@@ -51,28 +62,22 @@ export async function moveOut(
   cleaning: Cleaning,
   signal: AbortSignal,
 ): Promise<void> {
+  const mayMove = (bytes: number): boolean => {
+    cleaning.demandRoomToMove(bytes)
+    return !signal.aborted
+  }
   for (const stream of core.state.streams) {
     if (stream === undefined) continue
+    const move = stream.name === AUDIT_STREAM ? moveEvents : moveRecords
     const shares = stream.index.segments().filter(({ segmentBase }) => segmentBase === segment.base)
     for (const { firstOffset, lastOffset } of shares) {
-      const move = stream.name === AUDIT_STREAM ? moveEvents : moveRecords
-      await move(core, stream, segment, firstOffset, lastOffset + 1, (bytes) => {
-        cleaning.demandRoomToMove(bytes)
-        return !signal.aborted
-      })
+      await move({ core, stream, segment, from: firstOffset, end: lastOffset + 1, mayMove })
     }
   }
 }
 
 /** Offsets between may be in other segments: they are read and left where they are. */
-async function moveRecords(
-  core: Core,
-  stream: StreamState,
-  segment: SegmentInfo,
-  from: number,
-  end: number,
-  mayMove: (bytes: number) => boolean,
-): Promise<void> {
+async function moveRecords({ core, stream, segment, from, end, mayMove }: Move): Promise<void> {
   for (let at = from; at < end;) {
     const { records, unreadable } = await core.reads.rawRecords(stream.index, at, end, MOVED_AT_ONCE)
     if (!core.isCurrent(stream)) return
@@ -118,18 +123,11 @@ function appendAgain(core: Core, stream: StreamState, run: readonly RawRecord[])
     ...MOVING,
   }
   const stored = core.store(moved, 'internal_error')
-  core.readLater(stream) // M1
+  core.holdReaders(stream) // M1
   return stored
 }
 
-async function moveEvents(
-  core: Core,
-  stream: StreamState,
-  segment: SegmentInfo,
-  from: number,
-  end: number,
-  mayMove: (bytes: number) => boolean,
-): Promise<void> {
+async function moveEvents({ core, stream, segment, from, end, mayMove }: Move): Promise<void> {
   for (let at = from; at < end;) {
     const page = await core.reads.auditPage(stream.index, at, end, MOVED_AT_ONCE, 'ndjson')
     if (!core.isCurrent(stream)) return
@@ -154,7 +152,7 @@ function changeOf({ event_id, kind, at_ms, tenant, principal, stream, detail, of
 
 function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
   const stored = core.store({ ...core.changeFrame(changeOf(event), 'finish'), ...MOVING }, 'internal_error')
-  core.readLater(stream) // M1
+  core.holdReaders(stream) // M1
   return stored
 }
 

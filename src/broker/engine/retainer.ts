@@ -92,7 +92,7 @@ export class Retainer implements Upkeep {
     } as const
     const frame = { ...core.changeFrame(retained, 'finish'), ...SYNCED }
     const stored = core.store(frame, 'internal_error')
-    core.tellLater(stream)
+    core.holdAnswers(stream)
     await stored
   }
 

@@ -15,9 +15,9 @@ import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
 import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
 import type {
+  AbandonedSignal,
   Caller,
   GroupPath,
-  Patience,
   Pushed,
   PushedClaim,
   PushRequest,
@@ -38,7 +38,7 @@ import { JsonClaims, PushedClaims } from './claim-forms.ts'
 import type { ClaimForm, Delivery, Lease } from './claim-forms.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
-import type { Endings } from './endings.ts'
+import type { DeliveryOutcomes } from './delivery-outcomes.ts'
 import { behindEnd, groupOf, pinned } from './groups.ts'
 import { notNow } from './reading.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
@@ -57,7 +57,7 @@ interface ClaimRequest {
   readonly timeoutMs: number
   /** In broker time; null: it does not wait. */
   readonly waitsUntilMs: number | null
-  readonly patience: Patience
+  readonly abandonedSignal: AbandonedSignal
   readonly pin: StreamPin
   readonly id: string | null
   /** Of payload. */
@@ -67,7 +67,7 @@ interface ClaimRequest {
 export interface ClaimParts {
   readonly core: Core
   readonly quotas: TenantQuotas
-  readonly endings: Endings
+  readonly outcomes: DeliveryOutcomes
   /** Brings about what time has done to the group. @returns how many of its offsets it has moved */
   readonly expire: (group: Group) => number
 }
@@ -90,7 +90,13 @@ export class Claims {
     this.#parts = parts
   }
 
-  claim(answer: Answer<RenderedJson>, caller: Caller, path: GroupPath, body: ClaimBody, patience: Patience): void {
+  claim(
+    answer: Answer<RenderedJson>,
+    caller: Caller,
+    path: GroupPath,
+    body: ClaimBody,
+    abandonedSignal: AbandonedSignal,
+  ): void {
     const request = {
       caller,
       path,
@@ -98,7 +104,7 @@ export class Claims {
       max: body.max_messages ?? CLAIM_MESSAGES_DEFAULT,
       timeoutMs: body.lease_timeout_millis ?? LEASE_TIMEOUT_MS_DEFAULT,
       waitsUntilMs: this.#untilMs(body.wait_millis ?? 0),
-      patience,
+      abandonedSignal,
       pin: { number: null, createdAtMs: body.stream_created_at_ms ?? null },
       id: body.claim_id ?? null,
       bytesMax: CLAIM_BYTES_MAX,
@@ -112,10 +118,21 @@ export class Claims {
     caller: Caller,
     path: GroupPath,
     { pin, startOffset, max, leaseMs: timeoutMs, bytesMax, form }: PushRequest,
-    patience: Patience,
+    abandonedSignal: AbandonedSignal,
   ): void {
     const waitsUntilMs = this.#untilMs(CLAIM_WAIT_MS_MAX)
-    const request = { caller, path, startOffset, max, timeoutMs, waitsUntilMs, patience, pin, id: null, bytesMax }
+    const request = {
+      caller,
+      path,
+      startOffset,
+      max,
+      timeoutMs,
+      waitsUntilMs,
+      abandonedSignal,
+      pin,
+      id: null,
+      bytesMax,
+    }
     this.#claim(request, answer, new PushedClaims(this.#parts.core, { path, pin }, form))
   }
 
@@ -148,7 +165,7 @@ export class Claims {
 
   #decide(turn: Turn, stream: StreamState, asked: AskedClaim): Decision<Lease | null, Change> {
     const { core, expire } = this.#parts
-    const { path, startOffset, waitsUntilMs, patience, id } = asked.request
+    const { path, startOffset, waitsUntilMs, abandonedSignal, id } = asked.request
     const group = stream.groups.get(path.group)
     const repeated = group && id !== null ? this.#repeat(stream, group, id, asked) : null
     if (turn === 'first') {
@@ -158,7 +175,7 @@ export class Claims {
     if (repeated !== null) return repeated
     if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }
-    // What time has just made available is theirs who came before.
+    // Claims that came before get what time has just made available.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
     const mayServe = waitsUntilMs === null || turn === 'first' || core.log.state.kind !== 'restarting'
     const leasing = mayServe ? this.#lease(stream, asked) : null
@@ -166,7 +183,7 @@ export class Claims {
     const waitMs = waitsUntilMs === null ? 0 : waitsUntilMs - core.time.nowMs()
     if (waitMs <= 0) return replied(null)
     if (turn === 'first' && core.engine.parked.isFull) return refuse('quota_exceeded', 'too many claims are waiting')
-    const onAbandoned = (listener: () => void): void => patience.onAbandoned(listener)
+    const onAbandoned = (listener: () => void): void => abandonedSignal.onAbandoned(listener)
     return { kind: 'wait', place, waitMs, takesAny: startOffset === 0, onAbandoned }
   }
 
@@ -372,7 +389,10 @@ class Giving<Reply> implements Answer<Lease | null> {
     return reply
   }
 
-  /** L2. What could not be read is released: what is whole is available again, and a hole is no lease of anybody's. */
+  /**
+   * L2. Ends the leases of records that could not be read. A record that is whole can be claimed again. A damaged one becomes a hole of the
+   * stream, and its lease ends, too.
+   */
   async #giveBack(lease: Lease, unreadable: readonly Unreadable[]): Promise<void> {
     this.#parts.core.reportUnreadable(this.#stream!, unreadable)
     const { holes } = this.#stream!
@@ -392,7 +412,7 @@ class Giving<Reply> implements Answer<Lease | null> {
 
 /** Ends leases that no client hears of, as far as nothing else has become of them meanwhile. */
 async function release(
-  { core, endings }: ClaimParts,
+  { core, outcomes }: ClaimParts,
   { groupNumber, claimNumber, deliveries }: PushedClaim,
 ): Promise<void> {
   const group = core.state.groups[groupNumber]
@@ -403,6 +423,6 @@ async function release(
     return group && isOurs ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }] : []
   })
   if (group === undefined || released.length === 0) return
-  await core.store(endings.resolution(released), FAILURE)
+  await core.store(outcomes.resolution(released), FAILURE)
   core.engine.parked.wake(group.stream.number, group.name)
 }

@@ -93,7 +93,7 @@ export class LifeCycle {
       ...removed,
       forced: force,
     }))
-    // Those who wait for its records hear at once that there will be none: a stream of its name may come back.
+    // Requests that wait for its records are answered at once, as there will be none: a stream of its name may come back.
     const onTaken = (): void => core.engine.parked.wake(stream.number)
     return {
       kind: 'change',
@@ -177,7 +177,7 @@ export class LifeCycle {
     return {
       kind: 'change',
       before,
-      frame: { ...frame, ...SYNCED, onTaken: () => core.tellLater(stream) },
+      frame: { ...frame, ...SYNCED, onTaken: () => core.holdAnswers(stream) },
       reply: () => ({
         api_version: 'v1',
         stream: name,

@@ -17,7 +17,7 @@ import type { DeliveryName, SubscriptionName } from '../tokens.ts'
 import type * as wire from '../wire/types.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
-import type { DeadLetterOrder, Endings, Failed, PolicyOutcome } from './endings.ts'
+import type { DeadLetterOrder, DeliveryOutcomes, Failed, PolicyOutcome } from './delivery-outcomes.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -53,15 +53,15 @@ interface Named {
 
 export class Queue {
   readonly #core: Core
-  readonly #endings: Endings
+  readonly #outcomes: DeliveryOutcomes
   readonly #stopTicking: () => void
   readonly #unapplied = new Fifo<Unapplied>()
   #takesFramesSinceMs = 0
   #warnedAtMs = -Infinity
 
-  constructor(core: Core, endings: Endings) {
+  constructor(core: Core, outcomes: DeliveryOutcomes) {
     this.#core = core
-    this.#endings = endings
+    this.#outcomes = outcomes
     core.onVisible((stream) => core.engine.parked.wake(stream.number))
     core.log.onStateChange((state) => {
       if (takesFrames(state)) this.#takesFramesSinceMs = core.time.nowMs()
@@ -167,7 +167,7 @@ export class Queue {
       atMs,
       valueMs: 0,
     }))
-    return this.#endings.resolution(acks, () => {
+    return this.#outcomes.resolution(acks, () => {
       for (const { leasedAtMs } of deliveries) counters.acked(atMs - leasedAtMs)
     })
   }
@@ -183,14 +183,14 @@ export class Queue {
       const why = { atMs: core.time.nowMs(), reason: keptReason(body.reason) }
       return {
         kind: 'change',
-        frame: this.#endings.resolution([{ group, verb: 'nack', offset, attempt, valueMs: 0, ...why }], nacked),
+        frame: this.#outcomes.resolution([{ group, verb: 'nack', offset, attempt, valueMs: 0, ...why }], nacked),
         reply: () => ({ ...identity, will_redeliver: false, policy_action: 'none' }),
       }
     }
     const order = { reason: body.reason, cause: 'policy', ...caller } as const
     const again = (): Active | Error => this.#active(caller, path)
     const replyOf = (outcome: PolicyOutcome): wire.NackReply => ({ ...identity, ...policyReply(outcome) })
-    return this.#endings.applyPolicy(active, again, order, replyOf, nacked)
+    return this.#outcomes.applyPolicy(active, again, order, replyOf, nacked)
   }
 
   renew(caller: Caller, path: DeliveryPath, body: wire.RenewBody): Decision<wire.RenewReply, Change> {
@@ -206,7 +206,7 @@ export class Queue {
     const resolution = { group, verb: 'renew', offset, attempt, atMs, valueMs: expiresAtMs } as const
     return {
       kind: 'change',
-      frame: this.#endings.resolution([resolution], () => core.counters.renewed()),
+      frame: this.#outcomes.resolution([resolution], () => core.counters.renewed()),
       reply: () => ({
         ...identityOf(path, group),
         lease: {
@@ -228,7 +228,7 @@ export class Queue {
     const active = this.#active(caller, path)
     if (active instanceof Error) return active
     const { group, offset, attempt } = active
-    const { frame, availableAtMs } = this.#endings.release(active, body.delay_millis, body.reason, () =>
+    const { frame, availableAtMs } = this.#outcomes.release(active, body.delay_millis, body.reason, () =>
       core.counters.retried(),
     )
     return {
@@ -255,7 +255,7 @@ export class Queue {
     if (target === path.stream) return refuse('invalid_request', 'a stream cannot be its own dead-letter stream')
     const { principal } = caller
     const order: DeadLetterOrder = { target, reason: body.reason, cause: 'explicit', principal }
-    return this.#endings.deadLetter<wire.DeadLetterReply>(() => this.#active(caller, path), order, {
+    return this.#outcomes.deadLetter<wire.DeadLetterReply>(() => this.#active(caller, path), order, {
       instead: () => null,
       copied: (deadLetterOffset) => ({
         ...identityOf(path, active.group),
@@ -356,7 +356,7 @@ export class Queue {
     const nothing = (): null => null
     const decide = (): Decision<null, Change> => {
       const failed = again()
-      return failed instanceof Error ? failed : this.#endings.applyPolicy(failed, again, order, nothing, nothing)
+      return failed instanceof Error ? failed : this.#outcomes.applyPolicy(failed, again, order, nothing, nothing)
     }
     try {
       await this.#core.engine.ask(decide, NOT_STORED[FAILURE])

@@ -8,7 +8,7 @@ import type { Answer, Decision, Waiting } from '../../engine/decision.ts'
 import type { Turn } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import type { Change } from '../frames/change.ts'
-import type { AuditRequest, Caller, Patience, RenderedJson, ReplayRequest, StreamPin } from '../operations.ts'
+import type { AbandonedSignal, AuditRequest, Caller, RenderedJson, ReplayRequest, StreamPin } from '../operations.ts'
 import type { Page } from '../records/record-reads.ts'
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
@@ -37,7 +37,7 @@ export class Reading {
     caller: Caller,
     name: string,
     request: ReplayRequest,
-    patience: Patience = PATIENT,
+    abandonedSignal: AbandonedSignal = NEVER_ABANDONED,
   ): void {
     const { engine, time } = this.#core
     const untilMs = time.nowMs() + (request.waitMs ?? 0)
@@ -46,7 +46,7 @@ export class Reading {
       place: { number, queue: REPLAYS },
       waitMs: Math.max(0, untilMs - time.nowMs()),
       takesAny: false, // each has its own start
-      onAbandoned: (listener) => patience.onAbandoned(listener),
+      onAbandoned: (listener) => abandonedSignal.onAbandoned(listener),
     })
     const pin: StreamPin = { number: null, createdAtMs: request.streamCreatedAtMs ?? null }
     const decide = (turn: Turn): Decision<RenderedJson, Change> => {
@@ -226,7 +226,7 @@ export class Reading {
 /** No group has this name. */
 const REPLAYS = ''
 
-const PATIENT: Patience = { onAbandoned: () => {} }
+const NEVER_ABANDONED: AbandonedSignal = { onAbandoned: () => {} }
 
 /** What is visible is stored in its class: the page need not wait for what was appended meanwhile. */
 const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({

@@ -2,8 +2,8 @@
  * The target side of replication: another site's broker sends records, they are applied once. Source: specification "Replication",
  * contract "Broker".
  *
- * L1  a link (stream, source site, target site, policy) takes origin offsets in their order from 0 on; what it has taken before is passed over.
- *     A gap is refused, at once or when the batch has waited for what it follows as long as it asked, unless the source says that it has no records there: then it is skipped, and what comes after all is passed over
+ * L1  a link (stream, source site, target site, policy) takes origin offsets in order, from 0 on. What it has taken or skipped is passed over.
+ *     Offsets that the source says it does not have are skipped. Any other gap is refused, after the wait that the batch asked for
  * L2  the records and the link's progress are one frame
  * L3  records that were at the target site before are refused: a circle of sites ends where it began
  */

@@ -162,7 +162,7 @@ export class Streams {
       ...config,
       ...event,
     }))
-    const onTaken = (): void => core.tellLater(core.state.stream(tenant, name)!)
+    const onTaken = (): void => core.holdAnswers(core.state.stream(tenant, name)!)
     return { before, frame: { ...frame, onTaken } }
   }
 

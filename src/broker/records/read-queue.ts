@@ -18,7 +18,7 @@ import type { ReadKind, ReadResult, ReadTask, UnreadablePlace } from './read-pro
 import { UnreadAnswers } from './unread-answers.ts'
 
 const JOB_RECORDS_MAX = 2000
-/** A disk that does not answer for so long has failed, for those who wait. */
+/** A disk that does not answer for so long has failed, for the requests that wait for it. */
 const JOB_TIMEOUT_MS = 30_000
 
 export interface ReadQueueOptions {

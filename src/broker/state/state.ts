@@ -121,11 +121,11 @@ export class StreamState {
   /** Records that can be read: what the lag of its groups is counted from (S4). */
   countedReadable = 0
   /** Readers wait until the log is written up to here: see `Core.readable`. */
-  readAfter: Position = 0
+  readersWaitFor: Position = 0
   /** Offsets below were told to publishers that did not wait: readers wait until they are visible, see `Core.readable`. */
   toldNext = 0
   /** Answers about the stream wait until the log is committed up to here: its creation and its floor are stored then. */
-  tellAfter: Position = 0
+  answersWaitFor: Position = 0
 
   constructor(number: number, tenant: string, name: string, config: StreamConfig, createdAtMs: number) {
     this.number = number
@@ -352,7 +352,7 @@ export class BrokerState {
     runs: readonly LeaseRun[],
     id?: string,
   ): void {
-    this.passed(atMs)
+    this.noteTime(atMs)
     this.#change(group, ({ queue }) => {
       group.nextClaimNumber = Math.max(group.nextClaimNumber, claimNumber + 1)
       if (id !== undefined) rememberClaim(group.claimIds, queue, id, { claimNumber, runs }, atMs)
@@ -362,7 +362,7 @@ export class BrokerState {
 
   applyResolution(group: Group, { verb, offset, attempt, atMs, valueMs, reason: given }: Resolution): void {
     const reason = given ?? null
-    this.passed(atMs)
+    this.noteTime(atMs)
     this.#change(group, ({ queue }) => {
       switch (verb) {
         case 'ack':
@@ -385,7 +385,7 @@ export class BrokerState {
     atMs: number,
     reason: string | null,
   ): void {
-    this.passed(atMs)
+    this.noteTime(atMs)
     const kept = reason === null ? null : keptReason(reason)
     this.#change(group, ({ queue }) =>
       queue.applyFinish(offset, attempt, outcome, isExpired(group, offset, attempt, atMs), kept),
@@ -436,7 +436,7 @@ export class BrokerState {
   }
 
   /** Broker time was as late as this. */
-  passed(atMs: number): void {
+  noteTime(atMs: number): void {
     if (atMs > this.lastAtMs) this.lastAtMs = atMs
   }
 

@@ -43,7 +43,7 @@ const SIGNAL = {
   },
 }
 
-/** A request whose signal is made when it is asked for, also by who copies the request. */
+/** A request whose signal is made when it is first read. Copying the request reads it. */
 export function abandonable(
   request: Omit<HttpRequest, 'signal' | 'onAbandoned'>,
   abandonment: Abandonment,

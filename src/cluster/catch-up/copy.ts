@@ -5,9 +5,9 @@
  *     stand-ins and sidecars. Frames and stand-ins are read while they arrive (arrival.ts). What a crash left behind is read from the disk in the same
  *     way, so a copy goes on where it was
  * C2  segments are copied from the newest to the oldest, as the other node drops the oldest first
- * C4  a merged file (src/log/merged.ts) is copied before what has moved into it, and with the segment in whose directory it stands. What the data directory
- *     has of segments that have moved is copied anew: so nothing that is kept needs a directory that is replaced
  * C3  the other node goes on writing, so the copy is listed again until little was missing. What the last listing names is one state of one moment
+ * C4  a merged file (src/log/merged.ts) is copied before the segments that have moved into it, and the segment in whose directory it stands is always
+ *     copied, too. Segments that have moved here are always copied anew. So nothing that is kept needs a directory that is replaced
  */
 import { StoreError } from '../../errors.ts'
 import { isWholeCheckpoint } from '../../log/checkpoint.ts'
@@ -253,7 +253,7 @@ class PiecesAhead {
     const memory = this.#memory.length < AHEAD ? Buffer.allocUnsafe(bytes) : this.#memory.shift()!
     this.#memory.push(memory)
     const piece = this.#remote.read(this.#path, at, memory.subarray(0, bytes))
-    piece.catch(() => {}) // whoever waits for it hears of it
+    piece.catch(() => {}) // `next` gives the same promise, which rejects
     this.#asked.set(at, piece)
     this.#askedEnd += bytes
   }

@@ -24,7 +24,7 @@ import { PIECE_PROTOCOL, givePieces } from './piece-line.ts'
 /** What the service's own thread has to answer. */
 export type Question =
   | { readonly kind: 'nodes' }
-  /** @see ClusterNode.handOver. Null: each service, and whoever stands first */
+  /** @see ClusterNode.handOver. `service` null: each service that this node leads; `to` null: the first node that stands */
   | { readonly kind: 'hand over'; readonly service: string | null; readonly to: string | null }
 
 export interface ServerParts {

@@ -27,7 +27,7 @@ export class OtherNodes {
     }
   }
 
-  /** @param text of whoever can write to the subject */
+  /** @param text untrusted: any client with access to the subject can write it */
   heard(text: string): void {
     const status = statusOf(text)
     if (status === null || status.writer === this.writer) return

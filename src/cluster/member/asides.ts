@@ -17,28 +17,28 @@ export class Asides {
   }
 
   /** The cluster has these frames, which are verified and stand back to back. */
-  meetAll(frames: Buffer): void {
+  compareAll(frames: Buffer): void {
     const header = emptyFrameHeader()
     for (let at = 0; at < frames.byteLength && this.#waiting.length > 0;) {
       decodeFrameHeader(frames, at, header)
       const bytes = frameBytes(header.payloadBytes)
-      this.#meet({ position: header.position + bytes, chain: header.headerCrc })
+      this.#compare({ position: header.position + bytes, chain: header.headerCrc })
       at += bytes
     }
   }
 
   /** A frame of the cluster ends there. */
-  #meet({ position, chain }: LogPlace): void {
+  #compare({ position, chain }: LogPlace): void {
     this.#waiting = this.#waiting.filter((aside) => {
-      const met = aside.meets(position, chain)
-      if (met === 'other') {
+      const found = aside.compare(position, chain)
+      if (found === 'other') {
         const { path, from, to } = aside
         this.#logger.warn(
           { path, from, to },
           'frames that the cluster never confirmed were cut from the end of the log and are kept beside it',
         )
       }
-      return met === 'waiting'
+      return found === 'waiting'
     })
   }
 }

@@ -307,7 +307,7 @@ export class ClusterMember {
     const life = this.#life
     await this.#service!.follow(frames, () => life !== this.#life)
     if (life !== this.#life) return
-    this.#asides.meetAll(frames)
+    this.#asides.compareAll(frames)
     this.#post({ kind: 'applied', bytes: frames.byteLength })
   }
 

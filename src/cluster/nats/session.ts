@@ -106,7 +106,7 @@ export class Session {
     this.#do((nowMs) => this.#node.caughtUp(anchor, nowMs))
   }
 
-  /** Messages come no more, as who takes them has enough for now. */
+  /** Messages come no more, as their reader has enough for now. */
   pause(): void {
     this.#isPaused = true
     this.#endConsumer()
@@ -118,7 +118,7 @@ export class Session {
     if (this.#node.role === 'following' || this.#node.role === 'standing') this.#follow(this.#node.sequence + 1)
   }
 
-  /** Whoever leads has resigned before, or is replaced when its lease is over. */
+  /** Nothing is published or followed any more. A leader has resigned before, or is replaced when its lease ends. */
   close(): void {
     this.#isClosed = true
     this.#cancelTimer()

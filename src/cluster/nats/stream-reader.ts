@@ -9,7 +9,7 @@
  *
  * D1  one request is on its way at a time. It ends with the last message that it asked for, or with a status
  * D2  when the consumer or the server is gone, `ended` is called, once, and nothing is delivered any more. A message that is lost on its way is not
- *     missed here: who follows sees a gap between sequences (history H1)
+ *     missed here: the node that follows sees a gap between sequences (history H1)
  */
 import type { JetStreamManager } from '@nats-io/jetstream'
 import { createInbox } from '@nats-io/transport-node'

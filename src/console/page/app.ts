@@ -1,4 +1,4 @@
-/** The frame of all pages: where one can go, who one is, and the keys that help. */
+/** The frame of all pages: navigation, the account, and the keys that help. */
 import type { VNode } from 'preact'
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'

@@ -9,11 +9,8 @@ interface StepsProps {
   readonly onGo: (at: number) => void
 }
 
-export function Steps({ count, at, onGo }: StepsProps): VNode {
-  const step = (by: number): void => {
-    const next = at < 0 ? 0 : at + by
-    if (next >= 0 && next < count) onGo(next)
-  }
+/** @param step to the next row by 1, to the one before by -1 */
+export function StepKeys({ step }: { readonly step: (by: number) => void }): readonly VNode[] {
   const button = (key: string, by: number): VNode =>
     html`<button
       type="button"
@@ -23,5 +20,14 @@ export function Steps({ count, at, onGo }: StepsProps): VNode {
       data-key=${key}
       onClick=${() => step(by)}
     ></button>`
-  return html`<div>${button('j', 1)} ${button('k', -1)}</div>`
+  return [button('j', 1), button('k', -1)]
+}
+
+/** The same for a list whose rows have an index. */
+export function Steps({ count, at, onGo }: StepsProps): VNode {
+  const step = (by: number): void => {
+    const next = at < 0 ? 0 : at + by
+    if (next >= 0 && next < count) onGo(next)
+  }
+  return html`<div><${StepKeys} step=${step} /></div>`
 }

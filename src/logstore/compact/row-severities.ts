@@ -7,7 +7,7 @@ import { isKnown } from './verdict.ts'
 
 /** Of a span. */
 export const NO_SEVERITY = -1
-/** Where a log has no number, its text says it: that is for those who have the record. */
+/** A log without a severity number: its severity text decides, which is in the record alone. */
 export const UNKNOWN_SEVERITY = -2
 
 const SEVERITY_PATH = `${ROOT_LOG}/16`

@@ -20,7 +20,7 @@ interface Waiting<Request> {
 
 export class FairQueue<Request> {
   readonly #tenants = new Map<number, Waiting<Request>>()
-  /** Who has requests here; the first has its turn. */
+  /** Tenants that have requests here; the first has its turn. */
   readonly #turns = new Queue<Waiting<Request>>()
   #served: Waiting<Request> | null = null
 

@@ -74,7 +74,7 @@ export interface AcceptedOutcome {
   readonly rejectedBecause: string
 }
 
-/** One ingest request past its headers; who answers it, and how. */
+/** One ingest request past its headers, and how it is answered. */
 export interface IngestClient {
   readonly signal: number
   readonly format: number

@@ -7,7 +7,6 @@
  * V3  a lane that was ended because the log restarts is no failure: only those that die by themselves are counted
  * V4  a lane at work knows every bundle of its window in the form that it has: what became of them while it started, it hears first
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { StoreError, messageOf } from '../../errors.ts'
 import type { Log, LogState } from '../../log/log.ts'
 import { LogWriter } from '../../log/log-writer.ts'
@@ -23,7 +22,8 @@ import type { BundlePlace } from '../index/catalog.ts'
 /** More replacements than this within the window say that replacing does not help: the service stays unhealthy until a restart. */
 const REPLACEMENTS_MAX = 5
 const REPLACEMENT_WINDOW_MS = 60_000
-const WRITTEN_POLL_MS = 2
+/** How long it waits before it looks again whether all is written, or whether a lane is at work. */
+const LOOK_AGAIN_MS = 2
 
 export interface SupervisorParts {
   readonly log: Log
@@ -46,6 +46,8 @@ export interface SupervisorParts {
   /** Replacing does not help. */
   onGivenUp(failure: string): void
   readonly nowMs: () => number
+  /** Calls once. */
+  readonly after: (delayMs: number, run: () => void) => void
 }
 
 export class DecodeSupervisor {
@@ -87,7 +89,7 @@ export class DecodeSupervisor {
     while (this.#lane === null) {
       if (this.#closed || this.#failure !== null)
         throw new StoreError('unavailable', 'decode_lane_missing', this.#failure ?? 'the service stops')
-      await delay(WRITTEN_POLL_MS)
+      await this.#pause()
     }
   }
 
@@ -145,8 +147,12 @@ export class DecodeSupervisor {
       const { tail } = writer // what was lost in a restart in place is not waited for
       return log.written >= tail && (tail === 0 || (log.segments.at(-1)?.end ?? 0) >= tail)
     }
-    while (!isWritten() && !this.#closed && log.state.kind !== 'read-only') await delay(WRITTEN_POLL_MS)
+    while (!isWritten() && !this.#closed && log.state.kind !== 'read-only') await this.#pause()
     return writer.tail
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#parts.after(LOOK_AGAIN_MS, resolve))
   }
 
   #onLogState(state: LogState): void {

@@ -147,7 +147,7 @@ export class Bodies {
     this.core.arena.free(offset)
     for (const body of this.#waiting) {
       this.#waiting.delete(body)
-      body.goOn()
+      body.takeHeld()
       if (this.#waiting.has(body)) return
     }
     this.#resume()
@@ -296,8 +296,8 @@ export class LargeBody implements BodyWriter {
 
   // For Bodies
 
-  /** There is space again. */
-  goOn(): void {
+  /** There is space again, for what was held. */
+  takeHeld(): void {
     const held = this.#held
     this.#held = []
     for (const [i, piece] of held.entries()) {

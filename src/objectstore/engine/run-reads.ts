@@ -8,8 +8,7 @@
  * U2  a run is given out only when every frame of it holds and stands where it was expected
  * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
  * U4  readers that ask for the same run share one. Its bytes are never written, and what stands at a position never changes
- * U5  besides, those that were given back stay as they are, as many as `keptBytesMax` holds. When that many do, one in PASSING_PER_KEPT
- *     takes the place of the one that was used longest ago: clients that read more than fits find some of it again
+ * U5  whole runs that were given back stay in memory, as many as `keptBytesMax` holds. `run-uses.ts` decides which
  */
 import assert from 'node:assert/strict'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
@@ -159,7 +158,7 @@ export class RunReads {
     this.#taken -= 1
     const isKnown = this.#readings.get(reading.position) === reading
     if (isKnown && reading.owner !== null) return this.#keep(reading)
-    this.#uses.passed(reading.position)
+    this.#uses.noteUnkept(reading.position)
     this.#drop(reading)
   }
 

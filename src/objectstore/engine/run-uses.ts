@@ -68,7 +68,7 @@ export class RunUses<Value extends KeptRun> {
   }
 
   /** A run was used that cannot be kept. */
-  passed(position: number): void {
+  noteUnkept(position: number): void {
     this.#now += 1
     this.#remember(position, this.#now)
   }

@@ -171,7 +171,7 @@ describe('the broker’s routes', () => {
       })
     }
 
-    it(`POST ${GROUP}/claims asks for claim with a patience, and answers 200 with the bytes it was given`, async () => {
+    it(`POST ${GROUP}/claims asks for claim, and answers 200 with the bytes it was given`, async () => {
       const answer = await broker.ask('POST', `${GROUP}/claims`, { body: { max_messages: 2, wait_millis: 0 } })
       const [path, body] = broker.taken('claim')
       assert.deepEqual([path, body], [group, { max_messages: 2, wait_millis: 0 }])
@@ -200,8 +200,8 @@ describe('the broker’s routes', () => {
       const client = await broker.connect()
       const abandoned = new Promise<void>((resolve, reject) => {
         broker.instead = ({ args }) => {
-          const patience = args[3] as { onAbandoned(listener: () => void): void }
-          patience.onAbandoned(resolve)
+          const abandonedSignal = args[3] as { onAbandoned(listener: () => void): void }
+          abandonedSignal.onAbandoned(resolve)
           client.destroy()
           return new Promise(() => {})
         }

@@ -7,7 +7,7 @@ import { StoreError } from '../../../src/errors.ts'
 import type { CursorListReply, GroupReply, LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
 import type { ReplayDiagnostics, StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
-import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, NEVER_ABANDONED, Pending, jsonOf } from '../../support/broker-world.ts'
 
 const SEGMENT_BYTES = 8192
 const PAGE_RECORDS = 50
@@ -129,7 +129,7 @@ async function setCursors(world: BrokerWorld, round: number): Promise<void> {
 
 async function claim(world: BrokerWorld, stream: string, group: string, max: number): Promise<Claimed> {
   const body = { max_messages: max, lease_timeout_millis: 1500 }
-  return jsonOf<Claimed>(await answered(world, world.broker.claim(CALLER, { stream, group }, body, PATIENT)))
+  return jsonOf<Claimed>(await answered(world, world.broker.claim(CALLER, { stream, group }, body, NEVER_ABANDONED)))
 }
 
 /** Everything a broker shows. Changes nothing. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../../src/errors.ts'
 import type { ClaimBody } from '../../../src/broker/wire/requests.ts'
-import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, NEVER_ABANDONED, Pending, jsonOf } from '../../support/broker-world.ts'
 import { Client } from './client.ts'
 
 const GROUP = { stream: 'orders', group: 'g1' }
@@ -33,7 +33,12 @@ async function done<T>(world: BrokerWorld, asked: Promise<T>): Promise<T> {
 }
 
 function claimOf(world: BrokerWorld, body: ClaimBody): Pending<Claimed> {
-  const answer = world.broker.claim(CALLER, GROUP, { max_messages: 2, lease_timeout_millis: 1000, ...body }, PATIENT)
+  const answer = world.broker.claim(
+    CALLER,
+    GROUP,
+    { max_messages: 2, lease_timeout_millis: 1000, ...body },
+    NEVER_ABANDONED,
+  )
   return new Pending(
     answer.then((bytes) => {
       const { subscription_id, deliveries } = jsonOf<Claimed>(bytes)

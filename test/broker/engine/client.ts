@@ -1,10 +1,10 @@
 /** Asks a simulated broker as one client does. What is asked here is under way at once; `now` waits for the answer, with everything flushed. */
-import type { Patience } from '../../../src/broker/operations.ts'
+import type { AbandonedSignal } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import type { ClaimBody, CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import type { RecordDurability } from '../../../src/broker/durability.ts'
 import type { RefEvent, RefRecord } from './reference-streams.ts'
-import { CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
+import { CALLER, NEVER_ABANDONED, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export interface Delivery {
@@ -64,9 +64,12 @@ export class Client {
   claim(
     stream: string,
     body: ClaimBody = {},
-    { group = 'g1', patience = PATIENT }: { readonly group?: string; readonly patience?: Patience } = {},
+    {
+      group = 'g1',
+      abandonedSignal = NEVER_ABANDONED,
+    }: { readonly group?: string; readonly abandonedSignal?: AbandonedSignal } = {},
   ) {
-    const answer = this.#world.broker.claim(CALLER, { stream, group }, body, patience)
+    const answer = this.#world.broker.claim(CALLER, { stream, group }, body, abandonedSignal)
     return new Pending(answer.then((bytes) => deliveriesOf(stream, jsonOf<ClaimAnswer>(bytes))))
   }
 

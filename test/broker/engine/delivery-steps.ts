@@ -1,7 +1,7 @@
 /** Groups: claims, what becomes of deliveries, cursors. */
 import assert from 'node:assert/strict'
 import { FRAME_CLAIM, FRAME_DEAD_LETTER, decodeClaim, decodeDeadLetter } from '../../../src/broker/frames.ts'
-import { CALLER, PATIENT, jsonOf } from '../../support/broker-world.ts'
+import { CALLER, NEVER_ABANDONED, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 import type { GroupPath } from '../../../src/broker/operations.ts'
 import { pick } from '../../support/random-history.ts'
@@ -88,7 +88,7 @@ export class DeliverySteps extends Steps {
         lease_timeout_millis: timeoutMs,
         wait_millis: waitMs,
       }
-      return jsonOf<ClaimAnswer>(await broker.claim(CALLER, path, body, PATIENT))
+      return jsonOf<ClaimAnswer>(await broker.claim(CALLER, path, body, NEVER_ABANDONED))
     }
     this.lease(name, groupName, c, fromOffset, waitMs > 0, ask, id)
   }

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict'
 import { lagOf } from '../../../src/broker/state/group-totals.ts'
-import { BrokerWorld, CALLER, PATIENT, Pending, jsonOf } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, NEVER_ABANDONED, Pending, jsonOf } from '../../support/broker-world.ts'
 import { RandomHistory, pick } from '../../support/random-history.ts'
 import type { Step, WorldKind } from '../../support/random-history.ts'
 import { Asking, GROUPS } from './asking.ts'
@@ -177,7 +177,7 @@ export class History extends RandomHistory<StepKind> {
       const left = queue.plan(stream.floor, stream.nextOffset, Infinity, new Set())
       const count = left.reduce((sum, run) => sum + run.count, 0)
       assert.equal(count + queue.finishedBetween(stream.floor, stream.nextOffset), stream.nextOffset - stream.floor)
-      const claim = new Pending(this.world.broker.claim(caller, path, { max_messages: 1000 }, PATIENT))
+      const claim = new Pending(this.world.broker.claim(caller, path, { max_messages: 1000 }, NEVER_ABANDONED))
       await this.world.flush()
       const { deliveries } = jsonOf<ClaimAnswer>(claim.value)
       assert.equal(deliveries.length, count)

@@ -38,11 +38,11 @@ export class StreamingSteps extends DeliverySteps {
   push(name: string, groupName: string, c: number, fromOffset: boolean): void {
     const number = this.operations
     this.lease(name, groupName, c, fromOffset, true, async (path, { startOffset, max, timeoutMs: leaseMs }) => {
-      const patience = { onAbandoned: (listener: () => void) => void this.#waiting.set(number, listener) }
+      const abandonedSignal = { onAbandoned: (listener: () => void) => void this.#waiting.set(number, listener) }
       const pin = { number: null, createdAtMs: null }
       const request = { pin, startOffset, max, leaseMs, bytesMax: BYTES_MAX, form: 'json' } as const
       const pushed = await new Promise<Pushed | null>((answered, refused) =>
-        this.world.operations.push({ answered, refused }, CALLER, path, request, patience),
+        this.world.operations.push({ answered, refused }, CALLER, path, request, abandonedSignal),
       ).finally(() => this.#waiting.delete(number))
       if (pushed === null) return NOTHING
       this.#pushed.push(pushed.claim)

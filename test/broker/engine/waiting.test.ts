@@ -126,8 +126,8 @@ describe('a claim that waits', () => {
   it('takes nothing for a client that is gone, whenever it went', async () => {
     const { world, client } = await opened()
     let abandon = (): void => {}
-    const gone = client.claim('orders', WAIT, { patience: { onAbandoned: (listener) => (abandon = listener) } })
-    client.claim('orders', WAIT, { patience: { onAbandoned: (listener) => listener() } })
+    const gone = client.claim('orders', WAIT, { abandonedSignal: { onAbandoned: (listener) => (abandon = listener) } })
+    client.claim('orders', WAIT, { abandonedSignal: { onAbandoned: (listener) => listener() } })
     await world.flush()
     abandon()
     assert.deepEqual(await client.now(gone), [])

@@ -9,6 +9,7 @@ import { againLater, useAction } from '../loading.ts'
 import { Bytes, Empty, Loading, Problem, When, link } from '../parts.ts'
 import { asRefusal } from '../request.ts'
 import type { Refusal } from '../request.ts'
+import { StepKeys } from '../steps.ts'
 import { VirtualList } from '../virtual-list.ts'
 import { DeleteMany } from './delete-objects.ts'
 import { chosenFiles, droppedFiles } from './dropped.ts'
@@ -95,22 +96,7 @@ export function Browser({ bucket }: { bucket: string }): VNode {
           }}
         />
       </div>
-      <button
-        type="button"
-        class="hidden"
-        tabindex="-1"
-        aria-hidden="true"
-        data-key="j"
-        onClick=${() => step(1)}
-      ></button>
-      <button
-        type="button"
-        class="hidden"
-        tabindex="-1"
-        aria-hidden="true"
-        data-key="k"
-        onClick=${() => step(-1)}
-      ></button>
+      <${StepKeys} step=${step} />
       <${UploadList} bucket=${bucket} onDone=${reload} />
       ${dropping.problem && html`<${Problem} of=${dropping.problem} />`}
       ${problem && html`<${Problem} of=${problem} />`}

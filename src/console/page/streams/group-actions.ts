@@ -53,8 +53,8 @@ export const ReleaseLease = ({ stream, lease, onDone, onClose }: ActionProps & {
     run=${({ reason }: FormValues) => post(`${deliveryPath(stream, lease)}/retry`, { reason: reason || 'released by hand', delay_millis: 0 })}
   >
     <p>
-      Whoever holds it loses the lease, and it is given out again at once. The attempt counts; the failure policy is not
-      asked.
+      The consumer that holds it loses the lease, and the record is given out again at once. The attempt counts. The
+      failure policy is not asked.
     </p>
     <${Field} label="Reason" name="reason" autofocus />
   <//>`
@@ -199,7 +199,7 @@ export const RewindCursor = ({ stream, group, cursor, onDone, onClose }: ActionP
     onClose=${onClose}
     run=${({ offset, reason }: FormValues) => post(`${cursorPath(stream, group, cursor.cursor)}/rewind`, { offset: Number(offset), reason })}
   >
-    <p>It stands at ${cursor.offset}. Whoever reads by it reads on from the new offset.</p>
+    <p>It stands at ${cursor.offset}. Consumers that read by it go on from the new offset.</p>
     <${Field} label="Offset" name="offset" type="number" value=${String(cursor.offset)} required autofocus />
     <${Field} label="Reason" name="reason" hint="For the audit trail." required />
   <//>`

@@ -12,6 +12,7 @@ import { useAction } from '../loading.ts'
 import { Bytes, Empty, Field, Form, Problem, When, link } from '../parts.ts'
 import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
+import { StepKeys } from '../steps.ts'
 import { VirtualList } from '../virtual-list.ts'
 import { replay, streamPath, textOf } from './api.ts'
 import type { Stream } from './api.ts'
@@ -75,22 +76,7 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
       <${Jump} stream=${stream} isOldestFirst=${isOldestFirst} onGo=${go} />
       ${problem && html`<${Problem} of=${problem} />`}
       ${waiting > 0 && html`<button type="button" class="new" onClick=${showNewest}><strong>${exact(waiting)}</strong> new</button>`}
-      <button
-        type="button"
-        class="hidden"
-        tabindex="-1"
-        aria-hidden="true"
-        data-key="j"
-        onClick=${() => step(1)}
-      ></button>
-      <button
-        type="button"
-        class="hidden"
-        tabindex="-1"
-        aria-hidden="true"
-        data-key="k"
-        onClick=${() => step(-1)}
-      ></button>
+      <${StepKeys} step=${step} />
       <div class="record head" aria-hidden="true">
         <span>Offset</span><span>Stored</span><span>Key</span><span>Payload</span><span>Size</span>
       </div>

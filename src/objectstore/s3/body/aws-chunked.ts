@@ -6,10 +6,9 @@
  *   last     = "0" [";chunk-signature=" 64 hex] CRLF
  *   trailer  = name ":" value CRLF
  *
- * Of the body only a line that is split is remembered (D1), so the limits below bound the memory, however the body is cut up. Payload is handed on
- * before the signature of its chunk could be checked. So it must have no effect before `finish` returned. Every byte of the body is accounted for.
- * Besides the above, the decoder accepts what clients send: sizes in lower and upper case, and between trailers empty lines and lines that end in
- * LF alone.
+ * The limits below bound the memory, however the body is cut up (D1). Payload is handed on before the signature of its chunk could be checked. So
+ * it must have no effect before `finish` returned. Every byte of the body is accounted for. Besides the above, the decoder accepts what clients
+ * send: sizes in lower and upper case, and between trailers empty lines and lines that end in LF alone.
  *
  * D1  payload is handed on as views of what was pushed, never copied; only a line that is split between two pushes is kept.
  *

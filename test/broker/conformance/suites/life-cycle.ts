@@ -171,7 +171,7 @@ describe('redrive', () => {
 })
 
 describe('claims and replays', () => {
-  it('have fencing tokens, ids to be repeated by, and patience', async () => {
+  it('have fencing tokens, ids to be repeated by, and can wait for records', async () => {
     const stream = await broker.newStream()
     await stream.fill(3)
     const first = await stream.group().claimed({ claim_id: 'mine' })

@@ -71,7 +71,7 @@ export interface CopyOutcomes<Reply> {
   readonly onStored: () => void
 }
 
-export class Endings {
+export class DeliveryOutcomes {
   readonly #core: Core
   readonly #onReleased: (group: Group) => void
 
@@ -97,7 +97,7 @@ export class Endings {
     }
   }
 
-  /** Back into the queue. @param reason null: of nobody in particular @param onStored see `NewFrame` */
+  /** Back into the queue. @param reason null: no caller gave one, as when the lease expired @param onStored see `NewFrame` */
   release(
     { group, offset, attempt }: Failed,
     delayMs: number,
