@@ -153,6 +153,22 @@ function startHeld(each: Case, settings: Record<string, string> = {}): HeldStart
 
 const END = { withinMs: 5000 }
 
+it('the log store refuses while it reads what is stored in the form that the client reads', async () => {
+  const start = startHeld(CASES[0]!)
+  await start.untilHeld()
+  for (const [contentType, accept, shape] of [
+    ['application/x-protobuf', '*/*', 'application/x-protobuf'],
+    ['Application/X-Protobuf; a=b', '*/*', 'application/x-protobuf'],
+    ['application/x-protobuf', 'application/json', 'application/json'],
+    ['application/json', '*/*', 'application/json'],
+  ] as const) {
+    const refused = await start.ask('POST', '/v1/logs', { 'content-type': contentType, accept })
+    assert.deepEqual([refused.status, refused.headers.get('content-type')], [503, shape])
+  }
+  const opened = await start.goOn()
+  await opened.close(END)
+})
+
 describe('gRPC of the log store while it reads what is stored', () => {
   it('refuses calls with UNAVAILABLE, and takes them on the same connection when it has read', async () => {
     const start = startHeld(CASES[0]!, { LOGSTORE_OTLP_GRPC_BIND_ADDRESS: '127.0.0.1:0' })

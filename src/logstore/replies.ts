@@ -2,9 +2,9 @@
 import { Type } from '../schema.ts'
 import type { TString } from 'typebox'
 import { TIME_OUT_MESSAGES } from '../http/exchange.ts'
-import type { Exchange, TimeOut } from '../http/exchange.ts'
+import type { Exchange, RequestHead, TimeOut } from '../http/exchange.ts'
 import { serializer } from '../http/serializer.ts'
-import { answerLine } from '../http/text-answer.ts'
+import { JSON_TYPE, answerLine } from '../http/text-answer.ts'
 import { REFUSALS, refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
@@ -105,4 +105,11 @@ export function answerRefusal(
       stringifyRejection({ status: 'rejected', retryable, error: { kind, message } }),
       headers,
     )
+}
+
+/** JSON routes speak JSON; protobuf routes too, to a client that accepts JSON and not protobuf. */
+export function refusalShape(head: RequestHead, isProtobuf: boolean): RefusalShape {
+  if (!isProtobuf) return 'json'
+  const accept = head.header('accept').toLowerCase()
+  return accept.includes(JSON_TYPE) && !accept.includes(PROTOBUF_TYPE) ? 'json' : 'protobuf'
 }

@@ -1,5 +1,6 @@
 /** The HTTP surface of the log store. */
 import type { Exchange, RequestHead } from '../http/exchange.ts'
+import { mediaTypeOf } from '../http/media-type.ts'
 import { WITHOUT_CERTIFICATE } from '../http/routes.ts'
 import type { Endpoint, HttpService, OperationDocument, Route, ServiceFront } from '../http/routes.ts'
 import { documentEndpoint, healthEndpoint, metricsEndpoint, standingRoutes } from '../http/standing-endpoints.ts'
@@ -17,7 +18,7 @@ import { QueryReply, QueryRequestBody } from './query/request.ts'
 import { readRoutes } from './reads/read-routes.ts'
 import type { ReadFronts } from './reads/read-routes.ts'
 import { surveyRoutes } from './survey/routes.ts'
-import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal } from './replies.ts'
+import { IngestReply, PROTOBUF_TYPE, RejectionReply, answerRefusal, refusalShape } from './replies.ts'
 import type { RefusalShape } from './replies.ts'
 import type { Lead } from './lead.ts'
 import { jsonBatch, logStoreDocument } from './openapi.ts'
@@ -59,7 +60,7 @@ export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: s
   answerRefusal(exchange, refusal('wal_unavailable', message), shapeFor(head))
 
 const shapeFor = (head: RequestHead): RefusalShape =>
-  head.header('content-type').startsWith(PROTOBUF_TYPE) ? 'protobuf' : 'json'
+  refusalShape(head, mediaTypeOf(head.header('content-type')) === PROTOBUF_TYPE)
 
 /** A node of a cluster that does not lead refuses what is asked of the log, before it reads a body. */
 function ofLeader({ lead }: LogStoreRouteParts, routes: readonly Route[]): readonly Route[] {

@@ -14,7 +14,6 @@
  *     that have a retry policy repeat no call once they have headers before its status
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { constants } from 'node:http2'
 import type { CollectedMemory } from '../../free-memory.ts'
 import { STALLED_CLIENT_MS } from '../../http/limits.ts'
 import type { RequestIds } from '../../http/request-ids.ts'
@@ -37,6 +36,7 @@ import { encodeRpcStatus } from '../rpc-status.ts'
 import { REQUEST_ID_HEADER, TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
+import type { AnsweredStreams } from './answered-streams.ts'
 import type { ExportMethod } from './export-methods.ts'
 import { GRPC_TYPE, MessageHead, framedMessage, statusText, timeoutMs } from './grpc-wire.ts'
 
@@ -58,6 +58,7 @@ export interface ExportParts {
 export interface CallContext {
   readonly parts: ExportParts
   readonly ids: RequestIds
+  readonly answered: AnsweredStreams
   readonly served: ServedTime
   readonly waited: WaitedClients<WaitedClient>
   /** HTTP/2 of Node hands over memory that is garbage at once. */
@@ -65,9 +66,6 @@ export interface CallContext {
   /** It has no answer any more to wait for. */
   readonly onEnd: (call: ExportCall) => void
 }
-
-/** How much of a message is still read after its answer. */
-const DROPPED_BYTES_MAX = 2 * 1024 * 1024
 
 /** Codes of google.rpc.Code. */
 const OK = '0'
@@ -290,6 +288,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     if (this.#isOver) return
     this.#tellEnd(code === INTERNAL || code === UNAVAILABLE ? 500 : 400)
     endWithStatus(this.#stream, this.#headers(), code, message, details)
+    this.#context.answered.drop(this.#stream)
   }
 
   #tellEnd(status: number): void {
@@ -325,16 +324,31 @@ const ANSWER_HEADERS = {
 
 const NO_ROOM = refusal('concurrency_exceeded', 'the gateway is saturated: the body space is full')
 
+type Front = Pick<CallContext, 'ids' | 'answered'>
+
+const idHeader = ({ ids }: Front, headers: IncomingHttpHeaders) => ({
+  [REQUEST_ID_HEADER]: ids.of(textOf(headers, REQUEST_ID_HEADER)),
+})
+
+/** To what is no call of gRPC. */
+export function answerForeign(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
+  stream.respond({ ':status': 415, ...idHeader(front, headers) }, { endStream: true })
+  front.answered.drop(stream)
+}
+
 /** To a method that is not served. */
-export function answerUnserved(stream: ServerHttp2Stream): void {
-  endWithStatus(stream, ANSWER_HEADERS, UNIMPLEMENTED, 'the log store has no such method', null)
+export function answerUnserved(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
+  const answerHeaders = { ...ANSWER_HEADERS, ...idHeader(front, headers) }
+  endWithStatus(stream, answerHeaders, UNIMPLEMENTED, 'the log store has no such method', null)
+  front.answered.drop(stream)
 }
 
 /** To an export before the store is open: clients repeat it. */
-export function answerUnopened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ids: RequestIds): void {
+export function answerUnopened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
   const refused = refusal('wal_unavailable', NOT_OPEN)
-  const answered = { ...ANSWER_HEADERS, [REQUEST_ID_HEADER]: ids.of(textOf(headers, REQUEST_ID_HEADER)) }
-  endWithStatus(stream, answered, UNAVAILABLE, `${refused.kind}: ${refused.message}`, encodeRpcStatus(refused))
+  const answerHeaders = { ...ANSWER_HEADERS, ...idHeader(front, headers) }
+  endWithStatus(stream, answerHeaders, UNAVAILABLE, `${refused.kind}: ${refused.message}`, encodeRpcStatus(refused))
+  front.answered.drop(stream)
 }
 
 /** A status without a message before it. */
@@ -355,16 +369,6 @@ function endWithStatus(
     },
     { endStream: true },
   )
-  dropRest(stream)
-}
-
-/** What the client still sends behind its answer is dropped, and its stream reset when that is much: most clients stop by themselves. */
-export function dropRest(stream: ServerHttp2Stream): void {
-  let droppedBytes = 0
-  stream.on('data', (bytes: Buffer) => {
-    droppedBytes += bytes.byteLength
-    if (droppedBytes > DROPPED_BYTES_MAX) stream.close(constants.NGHTTP2_NO_ERROR)
-  })
 }
 
 /** '' when absent. */

@@ -23,7 +23,8 @@ import type { HttpBind, HttpClock, HttpDependencies } from '../../http/server.ts
 import type { TlsListener } from '../../http/tls.ts'
 import type { TlsMaterial } from '../../tls-files.ts'
 import { REQUEST_ID_PREFIX } from '../tenants/caller.ts'
-import { ExportCall, answerUnopened, answerUnserved, dropRest } from './export-call.ts'
+import { AnsweredStreams } from './answered-streams.ts'
+import { ExportCall, answerForeign, answerUnopened, answerUnserved } from './export-call.ts'
 import type { CallContext, ExportParts } from './export-call.ts'
 import { EXPORT_METHODS } from './export-methods.ts'
 import type { ExportMethod } from './export-methods.ts'
@@ -127,6 +128,7 @@ class Calls {
     this.#clock = clock
     this.#shared = {
       ids: new RequestIds(REQUEST_ID_PREFIX, 'visible', parts.random),
+      answered: new AnsweredStreams(),
       served: new ServedTime(clock),
       waited: new WaitedClients<WaitedClient>(),
       memory: new CollectedMemory(),
@@ -173,13 +175,11 @@ class Calls {
 
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', () => {}) // F2: 'close' follows
-    if (headers[':method'] !== 'POST' || !isGrpcType(headers['content-type'] ?? '')) {
-      stream.respond({ ':status': 415 }, { endStream: true })
-      return dropRest(stream)
-    }
+    const isCall = headers[':method'] === 'POST' && isGrpcType(headers['content-type'] ?? '')
+    if (!isCall) return answerForeign(stream, headers, this.#shared)
     const method = this.#methods.get(headers[':path']!)
-    if (method === undefined) return answerUnserved(stream)
-    if (this.#context === null) return answerUnopened(stream, headers, this.#shared.ids)
+    if (method === undefined) return answerUnserved(stream, headers, this.#shared)
+    if (this.#context === null) return answerUnopened(stream, headers, this.#shared)
     const call = new ExportCall(method, stream, headers, this.#context)
     this.#open.add(call)
     this.#stopLooking ??= this.#clock.every(CALL_LOOK_MS, () => this.#look())
@@ -200,6 +200,7 @@ class Calls {
 
   /** F1 */
   #ping(): void {
+    this.#shared.answered.look()
     for (const connection of this.#connections) {
       connection.looks += 1
       if (connection.answerDue !== null) {

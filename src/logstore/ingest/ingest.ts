@@ -32,7 +32,7 @@ import type { IngestCounters } from '../counters.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import { Places } from '../tenants/places.ts'
-import { PROTOBUF_TYPE, answerRefusal, bodyTimedOut, exportResponse, ingestReply } from '../replies.ts'
+import { PROTOBUF_TYPE, answerRefusal, bodyTimedOut, exportResponse, ingestReply, refusalShape } from '../replies.ts'
 import type { RefusalShape } from '../replies.ts'
 import { REFUSAL_KINDS, REFUSALS, permanentRefusal, refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -302,7 +302,7 @@ export class Ingest {
   }
 
   #begin(head: RequestHead, exchange: Exchange, signal: number, format: number): void {
-    const shape = refusalShape(head, format)
+    const shape = refusalShape(head, format === FORMAT_PROTOBUF)
     const admitted = this.#admit(head, format)
     if (isRefusal(admitted)) {
       this.#parts.counters.refused(admitted.kind)
@@ -398,13 +398,6 @@ const httpClient = (exchange: Exchange, signal: number, format: number, shape: R
   },
   refused: (refused) => answerRefusal(exchange, refused, shape),
 })
-
-/** JSON routes speak JSON; protobuf routes too, to a client that accepts JSON and not protobuf. */
-function refusalShape(head: RequestHead, format: number): RefusalShape {
-  if (format !== FORMAT_PROTOBUF) return 'json'
-  const accept = head.header('accept').toLowerCase()
-  return accept.includes(JSON_TYPE) && !accept.includes(PROTOBUF_TYPE) ? 'json' : 'protobuf'
-}
 
 const wrongContentType = (format: number): Refusal =>
   refusal(
