@@ -1,6 +1,6 @@
 /**
- * Makes the self-contained tarball `trilog-VERSION-linux-x64.tar.gz`: Node, trilog with its dependencies, the commands, a systemd unit and the
- * documents. Nothing else has to be installed where it is unpacked.
+ * Makes the self-contained tarball `trilog-VERSION-linux-x64.tar.gz`: Node, trilog with its dependencies, the commands, a systemd unit, the
+ * documents, and `deploy`. Nothing else has to be installed where it is unpacked.
  *
  *   node scripts/dist.ts                       in the current directory
  *     --unpacked DIRECTORY                     the directory alone, which must not be there yet
@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { launcher, pack, run } from './tarball/pack.ts'
+import { COPIED, launcher, pack, run } from './tarball/pack.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { values } = parseArgs({ options: { unpacked: { type: 'string' }, 'no-build': { type: 'boolean' } } })
@@ -34,9 +34,7 @@ function fill(directory: string): void {
     chmodSync(join(directory, 'bin', command), 0o755)
   }
   cpSync(`${root}deploy/systemd`, join(directory, 'systemd'), { recursive: true })
-  for (const path of ['README.md', 'CHANGELOG.md', 'LICENSE', 'docs']) {
-    cpSync(root + path, join(directory, path), { recursive: true })
-  }
+  for (const path of COPIED) cpSync(root + path, join(directory, path), { recursive: true })
 }
 
 if (!values['no-build']) run('npm', ['run', 'build'], root)

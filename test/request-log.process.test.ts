@@ -74,12 +74,14 @@ describe('the access log', { concurrency: true }, () => {
   it('names tenants of the log store, and none whose token is wrong', async () => {
     const server = await LogStoreServer.start({ env: ALL })
     await server.request('/v1/query', { dataset: 'x' })
+    await server.request('/v1/datasets', null)
     await server.request('/v1/query', { dataset: 'x' }, { token: 'a-wrong-token' })
-    const lines = (await linesOf(server, 'access', 2)).map(shown)
+    const lines = (await linesOf(server, 'access', 3)).map(shown)
     assert.deepEqual(
       lines.map(({ operation, tenant, status }) => [operation, tenant, status]),
       [
         ['POST /v1/query', DEVELOPMENT_CREDENTIALS.tenant, 200],
+        ['GET /v1/datasets', DEVELOPMENT_CREDENTIALS.tenant, 200],
         ['POST /v1/query', undefined, 401],
       ],
     )

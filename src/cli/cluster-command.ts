@@ -69,10 +69,10 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   if (url !== null && !/^https?:\/\/[^/]/.test(url)) problems.add('--url', 'must be an http or https URL')
   const told = { ...env, ...settingsGiven(line, NAMED) }
   const merged = belowEnvironment(readConfigFile(told, problems), told)
-  if (!merged['TRILOG_CLUSTER_SERVERS'])
-    problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
-  // This is no node, and needs no name.
-  const settings = problems.collect(() => loadClusterSettings({ TRILOG_NODE_ID: 'none', ...merged }))
+  const isOfCluster = Boolean(merged['TRILOG_CLUSTER_SERVERS'])
+  if (!isOfCluster) problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
+  const unnamed = isOfCluster ? { TRILOG_NODE_ID: 'none' } : {} // this is no node, and needs no name
+  const settings = problems.collect(() => loadClusterSettings({ ...unnamed, ...merged }))
   problems.throwIfAny()
   const { listener, authorities } = settings! // there are servers
   return {

@@ -14,6 +14,7 @@ import { SettingProblems, readSettings } from '../config/settings.ts'
 import type { BindAddress, Environment } from '../config/settings.ts'
 import { StoreError } from '../errors.ts'
 import { errorCode } from '../log/files.ts'
+import { readFormat } from '../log/format.ts'
 import { nodeFiles } from '../log/node-files.ts'
 import { readTenantPolicy } from '../logstore/tenants/policy-holder.ts'
 import { parseCredentials } from '../objectstore/s3/auth/credentials.ts'
@@ -47,8 +48,8 @@ export function placeProblems(env: Environment): readonly string[] {
     take('LOGSTORE_BIND_ADDRESS', () => shownListener(settings.LOGSTORE_BIND_ADDRESS))
     take('LOGSTORE_OTLP_GRPC_BIND_ADDRESS', () => shownListener(settings.LOGSTORE_OTLP_GRPC_BIND_ADDRESS))
     take('LOGSTORE_DATA_DIR', () => settings.LOGSTORE_DATA_DIR)
-    look(() => directoryProblem('LOGSTORE_DATA_DIR', settings.LOGSTORE_DATA_DIR))
     const isReplicated = told.check(() => settings.LOGSTORE_WAL_DURABILITY_MODE === 'replicated-local') === true
+    look(() => dataProblem('LOGSTORE_DATA_DIR', settings.LOGSTORE_DATA_DIR, 'bundles', isReplicated))
     for (const replica of isReplicated ? settings.LOGSTORE_WAL_REPLICA_PATHS : [])
       look(() => directoryProblem('LOGSTORE_WAL_REPLICA_PATHS', replica))
     const policy = settings.LOGSTORE_TENANT_POLICY_FILE
@@ -57,7 +58,7 @@ export function placeProblems(env: Environment): readonly string[] {
   if (chosen.has('objectstore')) {
     take('OBJSTORE_BIND_ADDRESS', () => shownListener(settings.OBJSTORE_BIND_ADDRESS))
     take('OBJSTORE_DATA_DIR', () => settings.OBJSTORE_DATA_DIR)
-    look(() => directoryProblem('OBJSTORE_DATA_DIR', settings.OBJSTORE_DATA_DIR))
+    look(() => dataProblem('OBJSTORE_DATA_DIR', settings.OBJSTORE_DATA_DIR, 'segments', false))
     const credentials = settings.OBJSTORE_CREDENTIALS_FILE
     const asksForKeys = told.check(() => settings.OBJSTORE_AUTH_MODE === 'sigv4') === true
     if (asksForKeys && credentials !== null)
@@ -66,7 +67,8 @@ export function placeProblems(env: Environment): readonly string[] {
   if (chosen.has('broker')) {
     take('MQ_HTTP_BIND', () => shownListener(settings.MQ_HTTP_BIND))
     take('MQ_DATA_DIR', () => settings.MQ_DATA_DIR)
-    look(() => directoryProblem('MQ_DATA_DIR', settings.MQ_DATA_DIR))
+    const isReplicated = settings.MQ_REPLICA_DIRS.length > 0
+    look(() => dataProblem('MQ_DATA_DIR', settings.MQ_DATA_DIR, 'segments', isReplicated))
     for (const replica of settings.MQ_REPLICA_DIRS) look(() => directoryProblem('MQ_REPLICA_DIRS', replica))
   }
   return problems
@@ -75,6 +77,19 @@ export function placeProblems(env: Environment): readonly string[] {
 /** Null: there is none, or any free port will do. */
 const shownListener = (bind: BindAddress | null): string | null =>
   bind === null || bind.port === 0 ? null : `${bind.host}:${bind.port}`
+
+/** A start with replica directories gives a directory the FORMAT that it lost. */
+function dataProblem(setting: string, directory: string, segmentsName: string, isReplicated: boolean): string | null {
+  const problem = directoryProblem(setting, directory)
+  if (problem !== null || isReplicated) return problem
+  try {
+    readFormat(nodeFiles, directory, segmentsName)
+    return null
+  } catch (error) {
+    if (error instanceof StoreError) return `${setting} ${error.message}`
+    return `${setting} ${directory}: this user cannot read it (${errorCode(error)})`
+  }
+}
 
 /** One that is not there would be made by the start. */
 function directoryProblem(setting: string, directory: string): string | null {

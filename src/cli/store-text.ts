@@ -99,6 +99,10 @@ export function inspectText(logs: readonly InspectedLog[], style: Style): readon
   ]
 }
 
+/** Nothing in it says which service made it. */
+const isEmpty = ({ service, segments, problems }: InspectedLog): boolean =>
+  service === 'unknown' && segments.length === 0 && problems.length === 0
+
 function logLines(log: InspectedLog, style: Style): readonly string[] {
   const { segments, checkpoints, bundles, leftovers } = log
   const facts = columns([
@@ -111,7 +115,7 @@ function logLines(log: InspectedLog, style: Style): readonly string[] {
   ])
   const head = ['  segment', 'state', 'positions', 'frames', 'size', 'sidecars'].map(style.heading)
   return [
-    style.heading(`${log.service} in ${nameOf(log.place)}`),
+    style.heading(`${isEmpty(log) ? 'empty log' : log.service} in ${nameOf(log.place)}`),
     ...facts,
     ...(segments.length === 0 ? [] : columns([head, ...segments.map(segmentRow)])),
     ...columns(

@@ -3,7 +3,8 @@
  * Docker (`--env-file`) and systemd (`EnvironmentFile=`) read.
  *
  * G1  a variable of the environment wins over its line in the file
- * G2  the file sets only what there is: a misspelt name is a mistake. No message repeats what the file says: it may be a secret
+ * G2  the file sets only what there is: a misspelt name is a mistake. No message repeats what the file says, as it may be a secret, but for what is written
+ *     like the name of a setting, before a `=`
  */
 import { StoreError } from '../errors.ts'
 import { allSettings } from './all-settings.ts'
@@ -13,6 +14,7 @@ import { isGiven, readSettings } from './settings.ts'
 import type { Environment, SettingProblems } from './settings.ts'
 
 const LINE = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/s
+const LIKE_A_NAME = /^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$/
 const SETTING = 'TRILOG_CONFIG'
 
 /** @returns what the file sets; nothing when there is none, or when it cannot be read, which is a problem */
@@ -20,7 +22,7 @@ export function readConfigFile(env: Environment, problems: SettingProblems): Env
   const { TRILOG_CONFIG: path } = readSettings({ [SETTING]: processSettings.TRILOG_CONFIG }, env, problems)
   if (path === null || path === undefined) return {}
   try {
-    return parseConfigFile(readSettingFile(path), problems)
+    return parseConfigFile(readSettingFile(path), problems, path)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     problems.add(SETTING, error.message)
@@ -29,17 +31,17 @@ export function readConfigFile(env: Environment, problems: SettingProblems): Env
 }
 
 /** G2. Every wrong line is a separate problem. */
-export function parseConfigFile(text: string, problems: SettingProblems): Environment {
+export function parseConfigFile(text: string, problems: SettingProblems, file = 'a file'): Environment {
   const found = new Map<string, string>()
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('#')) continue
     const [, name, value] = LINE.exec(trimmed) ?? []
     const mistake = (what: string): void =>
-      problems.add(SETTING, `names a file with a mistake in line ${index + 1}: ${what}`)
+      problems.add(SETTING, `names ${file} with a mistake in line ${index + 1}: ${what}`)
     if (name === undefined || value === undefined) mistake('a line is NAME=value, empty, or begins with #')
     else if (name === SETTING) mistake('a file of settings names no other one')
-    else if (!(name in allSettings)) mistake('there is no setting of this name')
+    else if (!(name in allSettings)) mistake(`there is no setting ${LIKE_A_NAME.test(name) ? name : 'of this name'}`)
     else if (found.has(name)) mistake(`${name} is set twice`)
     else found.set(name, unquoted(value))
   }

@@ -1,7 +1,7 @@
 /**
  * A file that a setting names.
  *
- * F1  no message and no cause of an error has a part of what it says: it may be a secret, in its place or not
+ * F1  no message and no cause of an error has a part of what it says: it may be a secret, in its place or not. The path is no secret
  */
 import { readFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
@@ -15,9 +15,14 @@ export function readSettingFile(path: string): string {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    const problem = isMissing ? 'that does not exist' : 'that cannot be read'
-    throw new StoreError('invalid', 'setting_file_unreadable', `names a file ${problem}`, { cause: error })
+    throw new StoreError('invalid', 'setting_file_unreadable', namesUnreadable(path, isMissing), { cause: error })
   }
+}
+
+/** Continues the setting's name. A value that is a key and not the path of one is not shown. */
+export function namesUnreadable(path: string, isMissing: boolean): string {
+  const shown = /\p{Cc}|-----BEGIN/u.test(path) ? '' : `: ${path}`
+  return `names a file that ${isMissing ? 'does not exist' : 'cannot be read'}${shown}`
 }
 
 /**

@@ -120,14 +120,14 @@ async function restoreLog(
   for (const { file } of checkpoints) await write(file)
   for (const file of others) await write(file)
   demandPassed(files, segmentsDirectory, plan)
-  const position = cut(files, segmentsDirectory, plan)
+  const { end: position, cutBytes } = cut(files, segmentsDirectory, plan)
   const { logId, epoch, begin, durable } = log
   DurableMark.set(files, directory, logId, {
     epoch,
-    position: plan.position === log.position ? durable : position,
+    position: plan.position === log.position && cutBytes === 0 ? durable : position,
     begin,
   })
-  return { position, bytes }
+  return { position, bytes: bytes - cutBytes }
 }
 
 /** W2 */
@@ -177,15 +177,29 @@ function demandPassed(files: Files, directory: string, { log, segments, passes }
   throw new StoreError('notFound', 'backup_position_unknown', message)
 }
 
-/** Where the log ends then: behind the last frame that ends at or below the position. */
-function cut(files: Files, directory: string, { log, segments, position }: RestorePlan): number {
+/**
+ * Cuts the log behind the last frame that ends at or below the position. The last segment is removed when it has no such frame: the log then ends where the
+ * segment before it does, or where it begins.
+ */
+function cut(
+  files: Files,
+  directory: string,
+  { log, segments, checkpoints, position }: RestorePlan,
+): { readonly end: number; readonly cutBytes: number } {
   const last = segments.at(-1)
-  if (last === undefined) return position
-  if (last.end <= position || last.records === null) return last.end
-  let end = last.base + SEGMENT_HEADER_BYTES
+  if (last === undefined) return { end: position, cutBytes: 0 }
+  if (last.end <= position || last.records === null) return { end: last.end, cutBytes: 0 }
+  const noFrame = last.base + SEGMENT_HEADER_BYTES
+  let end = noFrame
   scanRestored(files, directory, log.logId, last, (frameEnd) => {
     if (frameEnd <= position) end = frameEnd
   })
+  const before = segments.at(-2)?.end ?? last.base
+  if (end === noFrame && !checkpoints.some((checkpoint) => checkpoint.position > before)) {
+    files.removeDirectory(`${directory}/${segmentName(last.base)}`)
+    files.syncDirectory(directory)
+    return { end: before, cutBytes: last.records.bytes }
+  }
   const file = files.open(recordsPath(directory, last), 'write')
   try {
     file.truncate(end - last.base)
@@ -193,7 +207,7 @@ function cut(files: Files, directory: string, { log, segments, position }: Resto
   } finally {
     file.close()
   }
-  return end
+  return { end, cutBytes: last.records.bytes - (end - last.base) }
 }
 
 function scanRestored(

@@ -7,6 +7,7 @@ import { styleFor } from '../../src/cli/style.ts'
 import { trilogCommand } from '../../src/cli/trilog-command.ts'
 import { inspect } from '../../src/maintenance/inspect.ts'
 import { mulberry32 } from '../support/sim-files.ts'
+import { World } from '../support/log-harness.ts'
 import { MovingStore } from '../support/moving-store.ts'
 
 const answerTo = (...args: string[]) => trilogCommand(args, {}, { version: '1.2.3', node: '22.18.0' })
@@ -143,6 +144,14 @@ describe('trilog inspect', () => {
     const coloured = inspectText(logs, styleFor({ isTTY: true }, { TERM: 'xterm' }))
     assert.equal(coloured.at(-1), '\u001b[32mwhole\u001b[0m')
     assert.deepEqual(inspectText(logs, styleFor({ isTTY: true }, { NO_COLOR: '1' })), plain)
+  })
+
+  it('calls a log that has nothing in it empty, as nothing tells its service', async () => {
+    const world = new World({ seed: 1 })
+    await (await world.open({ directory: '/data/objectstore' })).close()
+    const logs = inspect(world.files, '/data')
+    const lines = inspectText(logs, styleFor({ isTTY: false }, {}))
+    assert.deepEqual([lines[0], lines.at(-1)], ['empty log in objectstore', 'whole'])
   })
 })
 

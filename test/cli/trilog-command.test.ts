@@ -10,6 +10,9 @@ import { trilogCommand } from '../../src/cli/trilog-command.ts'
 import type { Said } from '../../src/cli/trilog-command.ts'
 import { allSettings, flagOf } from '../../src/config/all-settings.ts'
 import type { Config } from '../../src/config/config.ts'
+import { DurableMark } from '../../src/log/durable-mark.ts'
+import { writeFormat } from '../../src/log/format.ts'
+import { nodeFiles } from '../../src/log/node-files.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -28,6 +31,13 @@ function said(args: readonly string[], env: Environment = {}): Said {
   const answer = answerTo(args, env)
   assert(answer.kind === 'check' || answer.kind === 'say')
   return answer.kind === 'check' ? answer.answer(placeProblems(answer.settings)) : answer
+}
+
+/** What a service leaves that has stored something. */
+function makeLog(directory: string, segmentsName: string): void {
+  writeFormat(nodeFiles, directory, 7)
+  mkdirSync(`${directory}/${segmentsName}`)
+  DurableMark.set(nodeFiles, directory, 7, { epoch: 1, position: 100, begin: null })
 }
 
 const mistakesOf = (args: readonly string[], env: Environment = {}): readonly string[] =>
@@ -77,11 +87,12 @@ describe('trilog start', () => {
   })
 
   it('tells every mistake of flags, file and settings at once', () => {
-    const args = ['start', 'all', '--nope=1', '--mq-segment-bytes', '1', '--services', 'x', '--config', fileOf('A=1')]
+    const file = fileOf('A=1')
+    const args = ['start', 'all', '--nope=1', '--mq-segment-bytes', '1', '--services', 'x', '--config', file]
     assert.deepEqual(mistakesOf(args, { TRILOG_LOG_LEVEL: 'loud' }), [
       '--nope is no flag of trilog: see trilog --help',
       'trilog start takes no all: see trilog --help',
-      'TRILOG_CONFIG names a file with a mistake in line 1: there is no setting of this name',
+      `TRILOG_CONFIG names ${file} with a mistake in line 1: there is no setting of this name`,
       'TRILOG_LOG_LEVEL must be trace or debug or info or warn or error or fatal or silent',
       'TRILOG_SERVICES must be a comma-separated list of: logstore, objectstore, broker',
     ])
@@ -182,6 +193,30 @@ describe('trilog check', () => {
       'MQ_REPLICA_DIRS',
     ])
     assert.doesNotMatch(text, /secret/)
+  })
+
+  it('names a directory whose FORMAT a start would refuse, unless a replica directory may have it', () => {
+    const directory = temporaryDirectory()
+    const of = (name: string): string => `${directory}/${name}`
+    makeLog(of('logstore'), 'bundles')
+    makeLog(of('objectstore'), 'segments')
+    makeLog(of('broker'), 'segments')
+    const env = { LOGSTORE_DATA_DIR: of('logstore'), OBJSTORE_DATA_DIR: of('objectstore'), MQ_DATA_DIR: of('broker') }
+    assert.deepEqual(said(['check'], env), { text: 'valid', exitCode: 0 })
+    writeFileSync(`${of('broker')}/FORMAT`, '{"format":"trilog-log"')
+    const swapped = { ...env, LOGSTORE_DATA_DIR: of('objectstore'), OBJSTORE_DATA_DIR: of('logstore') }
+    const { text, exitCode } = said(['check'], swapped)
+    assert.equal(exitCode, 2)
+    assert.deepEqual(
+      text.split('\n').map((line) => line.split(':')[1]),
+      [
+        ` LOGSTORE_DATA_DIR ${of('objectstore')} holds a log, but not its bundles`,
+        ` OBJSTORE_DATA_DIR ${of('logstore')} holds a log, but not its segments`,
+        ` MQ_DATA_DIR ${of('broker')}/FORMAT is damaged or not of this program`,
+        undefined,
+      ],
+    )
+    assert.equal(said(['check'], { ...env, MQ_REPLICA_DIRS: of('replica') }).text, 'valid')
   })
 
   it('names a directory whose parent cannot be entered', () => {

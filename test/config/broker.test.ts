@@ -113,7 +113,7 @@ describe('the broker’s settings', () => {
       'MQ_WRITE_QUORUM must be a whole number from 1 to 8',
       'MQ_MAX_BODY_BYTES must be a whole number from 1024 to 67108864',
       'MQ_SEGMENT_BYTES must be a whole number from 1048576 to 1073741824',
-      'MQ_QUOTAS_FILE names a file that does not exist',
+      `MQ_QUOTAS_FILE names a file that does not exist: ${directory}/absent.json`,
     ])
     assert.equal(problemsOf({ MQ_NODE_ID: 'a\u0007b' }).length, 1)
   })

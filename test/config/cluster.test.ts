@@ -104,7 +104,10 @@ describe('the settings of the cluster', () => {
     const directory = temporaryDirectory()
     writeFileSync(`${directory}/none`, 'SUASECRETSEED')
     for (const name of ['TRILOG_CLUSTER_CREDENTIALS_FILE', 'TRILOG_CLUSTER_CA_FILE']) {
-      assert.equal(problemOf({ [name]: `${directory}/missing` }), `${name} names a file that does not exist`)
+      assert.equal(
+        problemOf({ [name]: `${directory}/missing` }),
+        `${name} names a file that does not exist: ${directory}/missing`,
+      )
       assert.match(problemOf({ [name]: `${directory}/none` }), new RegExp(`^${name} names a file without a [^;]*$`))
       assert.doesNotMatch(problemOf({ [name]: `${directory}/none` }), /SUASECRETSEED/)
     }

@@ -28,16 +28,17 @@ describe('a file of settings', () => {
     })
   })
 
-  it('is refused with the line of each mistake, and repeats nothing of it', () => {
+  it('is refused with the line of each mistake, and repeats nothing of it but what is like a name', () => {
     const { set, problems } = parsed(
-      'MQ_NODE_ID=a\nsecret words\nMQ_NODEID=secret\nMQ_NODE_ID=secret\nTRILOG_CONFIG=/x',
+      'MQ_NODE_ID=a\nsecret words\nMQ_NODEID=secret\nMQ_NODE_ID=secret\nTRILOG_CONFIG=/x\nc2VjcmV0IQ==',
     )
     assert.deepEqual(set, { MQ_NODE_ID: 'a' })
     assert.deepEqual(problems, [
       'TRILOG_CONFIG names a file with a mistake in line 2: a line is NAME=value, empty, or begins with #',
-      'TRILOG_CONFIG names a file with a mistake in line 3: there is no setting of this name',
+      'TRILOG_CONFIG names a file with a mistake in line 3: there is no setting MQ_NODEID',
       'TRILOG_CONFIG names a file with a mistake in line 4: MQ_NODE_ID is set twice',
       'TRILOG_CONFIG names a file with a mistake in line 5: a file of settings names no other one',
+      'TRILOG_CONFIG names a file with a mistake in line 6: there is no setting of this name',
     ])
   })
 
@@ -70,9 +71,15 @@ describe('a file of settings', () => {
     const problems = new SettingProblems()
     assert.deepEqual(readConfigFile({}, problems), {})
     assert.deepEqual(readConfigFile({ TRILOG_CONFIG: path }, problems), {})
-    assert.deepEqual(toldBy(problems), ['TRILOG_CONFIG names a file that does not exist'])
+    assert.deepEqual(toldBy(problems), [`TRILOG_CONFIG names a file that does not exist: ${path}`])
     writeFileSync(path, 'MQ_NODE_ID=eu-1\n')
     assert.deepEqual(readConfigFile({ TRILOG_CONFIG: path }, new SettingProblems()), { MQ_NODE_ID: 'eu-1' })
+    writeFileSync(path, 'MQ_NODEID=eu-1\n')
+    const mistaken = new SettingProblems()
+    readConfigFile({ TRILOG_CONFIG: path }, mistaken)
+    assert.deepEqual(toldBy(mistaken), [
+      `TRILOG_CONFIG names ${path} with a mistake in line 1: there is no setting MQ_NODEID`,
+    ])
   })
 })
 

@@ -55,7 +55,9 @@ describe('a quotas file', () => {
   })
 
   it('that cannot be read is refused', () => {
-    assert.throws(() => readQuotas(`${directory}/absent`), { message: 'names a file that does not exist' })
-    assert.throws(() => readQuotas(directory), { message: 'names a file that cannot be read' })
+    assert.throws(() => readQuotas(`${directory}/absent`), {
+      message: `names a file that does not exist: ${directory}/absent`,
+    })
+    assert.throws(() => readQuotas(directory), { message: `names a file that cannot be read: ${directory}` })
   })
 })

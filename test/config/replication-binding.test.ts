@@ -147,7 +147,7 @@ describe('a replication binding', () => {
     )
     assert.throws(() => parseReplicationBinding('{', {}), { message: 'names a file that is not valid JSON' })
     assert.throws(() => readReplicationBinding('/nowhere/binding.json', {}), {
-      message: 'names a file that does not exist',
+      message: 'names a file that does not exist: /nowhere/binding.json',
     })
   })
 })

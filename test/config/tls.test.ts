@@ -59,9 +59,11 @@ for (const [prefix, load] of Object.entries(LOADERS)) {
       assert.deepEqual(problemsOf({ [KEY]: key }), [`${CERT} must name a file, as ${KEY} does`])
       assert.deepEqual(problemsOf({ [CA]: clientCa }), [`${CA} needs ${CERT} and ${KEY} beside it`])
       assert.deepEqual(problemsOf({ [CERT]: '/nowhere/cert', [KEY]: key }), [
-        `${CERT} names a file that does not exist`,
+        `${CERT} names a file that does not exist: /nowhere/cert`,
       ])
-      assert.deepEqual(problemsOf({ [CERT]: good.directory, [KEY]: key }), [`${CERT} names a file that cannot be read`])
+      assert.deepEqual(problemsOf({ [CERT]: good.directory, [KEY]: key }), [
+        `${CERT} names a file that cannot be read: ${good.directory}`,
+      ])
       assert.deepEqual(problemsOf({ [CERT]: cert, [KEY]: other.key }), [
         `${KEY} names a file whose key does not fit the certificate`,
       ])
@@ -77,13 +79,13 @@ for (const [prefix, load] of Object.entries(LOADERS)) {
 
     it('are all looked at, whichever has a mistake', () => {
       assert.deepEqual(problemsOf({ [CERT]: '/nowhere/cert', [KEY]: garbage, [CA]: half }), [
-        `${CERT} names a file that does not exist`,
+        `${CERT} names a file that does not exist: /nowhere/cert`,
         `${CA} names a file without a certificate in PEM, or with one that cannot be read`,
         `${KEY} names a file without a private key in PEM`,
       ])
       assert.deepEqual(problemsOf({ [CERT]: garbage, [KEY]: '/nowhere/key' }), [
         `${CERT} names a file without a certificate in PEM, or with one that cannot be read`,
-        `${KEY} names a file that does not exist`,
+        `${KEY} names a file that does not exist: /nowhere/key`,
       ])
     })
   })

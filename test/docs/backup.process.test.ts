@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { it } from 'node:test'
 import { storeFlags } from '../../src/cli/store-command.ts'
@@ -57,7 +58,8 @@ it('the tour runs block by block, and shows what it says', async () => {
   const steps = blocks.filter(({ language }) => language === 'sh')
   const preamble = `npx() { shift; '${process.execPath}' '${entryFile('src/cli/trilog.js')}' "$@"; }\n`
   const script = preamble + steps.map((step) => step.text).join(`\necho '${BLOCK_END}'\n`)
-  const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
+  const env = { ...process.env, TMPDIR: directory } // where mktemp makes the place of the backup
+  const child = spawn('sh', ['-e'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(script)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   assert.deepEqual([code, stderr], [0, ''], stdout)
@@ -72,8 +74,9 @@ it('the tour runs block by block, and shows what it says', async () => {
     ['restored', 'second\n'],
     ['earlier', 'first\n'],
   ]) {
-    const server = await ObjectStoreServer.start({ env: { OBJSTORE_DATA_DIR: `${directory}/${restored}/objectstore` } })
-    assert.equal((await server.request('GET', '/photos/note')).text, note)
+    const [found] = globSync(`${directory}/tmp.*/${restored}/objectstore`)
+    const server = await ObjectStoreServer.start({ env: { OBJSTORE_DATA_DIR: found! } })
+    assert.equal((await server.request('GET', '/album/note')).text, note)
     await server.stop()
   }
   await trilog.stop()

@@ -116,6 +116,7 @@ describe('a backup of a store that goes on', () => {
         }
         if (!isInside) between += 1
         assert(found.end <= position + SEGMENT_HEADER_BYTES, 'no frame behind it')
+        assert(found.log.position <= position, `${found.log.position} is above ${position}`)
         assert.deepEqual(found.state, plain(store.stateAt(position)))
       }
     }

@@ -365,6 +365,44 @@ describe('inspect', () => {
   })
 })
 
+describe('a restore to a position', () => {
+  const restoreTo = async (target: MemoryTarget, position: number) => {
+    const { files } = new World({ seed: 1 })
+    const options = { files, target, dataDirectory: '/restored', place: null, sequence: null, position }
+    const [log] = await restore(options)
+    return { log: log!, found: inspect(files, '/restored')[0]! }
+  }
+
+  it('tells where the log ends, never above what was asked, and how much of it there is', async () => {
+    const store = await storeOf(60)
+    const target = new MemoryTarget()
+    await backedUp(store, target)
+    const { base, end } = store.log.segments[1]!
+    const firstEnd = store.log.segments[0]!.end
+    for (const [position, endsAt] of [
+      [3, 0],
+      [64, 0],
+      [65, 0],
+      [firstEnd, firstEnd],
+      [base, firstEnd],
+      [base + 3, firstEnd],
+      [base + 65, firstEnd],
+      [end, end],
+    ] as const) {
+      const { log, found } = await restoreTo(target, position)
+      assert.deepEqual([log.position, found.end, found.durable], [endsAt, endsAt, endsAt], `to ${position}`)
+      assert.deepEqual(found.problems, [], `to ${position}`)
+    }
+    const middle = base + Math.floor((end - base) / 2)
+    const { log, found } = await restoreTo(target, middle)
+    assert.deepEqual([found.end, found.problems], [log.position, []])
+    assert(log.position <= middle && log.position > base)
+    const sidecars = log.bytes - found.bytes
+    const { log: whole, found: all } = await restoreTo(target, end)
+    assert(sidecars <= whole.bytes - all.bytes, 'bytes behind the position do not count')
+  })
+})
+
 describe('a store that went back to an earlier position', () => {
   it('is backed up into the same place as what it is now, and the snapshots of before stay', async () => {
     const store = await storeOf(50)

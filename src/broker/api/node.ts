@@ -76,7 +76,7 @@ export const metrics = (parts: RouteParts): Endpoint =>
       if (!parts.metrics) {
         throw refuse(
           'metrics_disabled',
-          'metrics are off: --metrics-exposure http or MQ_METRICS_EXPOSURE=http turns them on',
+          'metrics are off: MQ_METRICS_EXPOSURE=http turns them on (mq --metrics-exposure http, trilog start --mq-metrics-exposure http)',
         )
       }
       answerWith(

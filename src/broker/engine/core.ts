@@ -303,7 +303,7 @@ export const VOLATILE: Acknowledgement = { durability: 'volatile', durable: fals
 const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
   full: 'more is waiting for the disk than the broker takes; repeat the request',
   'read-only': 'the log takes nothing at present: health says why', // for good, or while it restarts in place
-  'no-space': 'the disk is full: free space, then repeat the request',
+  'no-space': 'the disk is full: free space, then try again',
 }
 
 function notStored(code: PersistFailure, cause: Error): Error {

@@ -147,6 +147,7 @@ export class QueryFront {
   #beginUrl<Asked extends Question>(head: RequestHead, exchange: Exchange, form: UrlForm<Asked>): void {
     const caller = this.#takePlace(this.#identify(head))
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
+    exchange.tenant = caller.tenant.id
     exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
     const request = form.parse(head.query, credentialOf(caller))
     if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))

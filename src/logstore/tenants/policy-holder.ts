@@ -1,5 +1,6 @@
 /** The tenant policy in force, and its reload. */
 import { isDeepStrictEqual } from 'node:util'
+import { namesUnreadable } from '../../config/setting-file.ts'
 import { StoreError, messageOf } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import { readWhole } from '../../log/files.ts'
@@ -80,11 +81,10 @@ export function readTenantPolicy(files: Files, path: string, generation: number)
   try {
     bytes = readWhole(files, path)
   } catch (error) {
-    throw new StoreError('invalid', 'tenant_policy_unreadable', `${POLICY_SETTING} names a file that cannot be read`, {
-      cause: error,
-    })
+    const message = `${POLICY_SETTING} ${namesUnreadable(path, false)}`
+    throw new StoreError('invalid', 'tenant_policy_unreadable', message, { cause: error })
   }
   if (!bytes)
-    throw new StoreError('invalid', 'tenant_policy_missing', `${POLICY_SETTING} names a file that does not exist`)
+    throw new StoreError('invalid', 'tenant_policy_missing', `${POLICY_SETTING} ${namesUnreadable(path, true)}`)
   return parseTenantPolicy(bytes.toString(), generation)
 }

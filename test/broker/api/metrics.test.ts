@@ -55,7 +55,12 @@ describe('GET /metrics', () => {
   it('is metrics_disabled unless exposed, and takes no query', async () => {
     const broker = await TestBroker.start()
     const answer = await broker.ask('GET', '/metrics')
-    assertRefused(answer, 404, 'metrics_disabled', /--metrics-exposure http .*MQ_METRICS_EXPOSURE=http/)
+    assertRefused(
+      answer,
+      404,
+      'metrics_disabled',
+      /MQ_METRICS_EXPOSURE=http .*mq --metrics-exposure http, trilog start --mq-metrics-exposure http/,
+    )
     assertRefused(await broker.ask('GET', '/metrics?x'), 400, 'invalid_query')
     await broker.stop()
   })

@@ -151,6 +151,7 @@ describe('a start', () => {
     assert.deepEqual([code, stdout], [2, ''])
     assert.match(stderr, /^--quotas-file names a file with a mistake/)
     const missing = await failToStartBroker(['--quotas-file', '/nowhere/quotas.json'])
-    assert.deepEqual([missing.code, missing.stderr], [2, '--quotas-file names a file that does not exist\n'])
+    const message = '--quotas-file names a file that does not exist: /nowhere/quotas.json\n'
+    assert.deepEqual([missing.code, missing.stderr], [2, message])
   })
 })

@@ -94,7 +94,7 @@ describe('a start', { concurrency: STARTS_AT_ONCE }, () => {
   it('with a data directory that cannot be written names LOGSTORE_DATA_DIR', () =>
     refused(/LOGSTORE_DATA_DIR/, { LOGSTORE_DATA_DIR: fileIn(temporaryDirectory()) }))
   it('with a policy file that does not exist names LOGSTORE_TENANT_POLICY_FILE', () =>
-    refused(/^LOGSTORE_TENANT_POLICY_FILE names a file that does not exist$/, {
+    refused(/^LOGSTORE_TENANT_POLICY_FILE names a file that does not exist: \/nowhere\/policy\.json$/, {
       LOGSTORE_TENANT_POLICY_FILE: '/nowhere/policy.json',
     }))
   it('with a policy file that is damaged names LOGSTORE_TENANT_POLICY_FILE and the field', async () => {
