@@ -61,6 +61,9 @@ function hostIn(authority: string): string | null {
   return host.toLowerCase()
 }
 
+/** A name with the dot of the DNS root behind it is the same name. */
+export const withoutRootDot = (host: string): string => (host.endsWith('.') ? host.slice(0, -1) : host)
+
 /** True when only this machine can reach the host. */
 export function isLoopback(host: string): boolean {
   const name = canonicalAddress(host) ?? host.toLowerCase()

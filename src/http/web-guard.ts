@@ -9,7 +9,7 @@
  * W3 [own-origin] a change, or a WebSocket, whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
  *                 other machines. Here an address is own only when it is loopback, the bind address or named in the settings
  */
-import { canonicalAddress, hostOf, isLoopback } from '../addresses.ts'
+import { canonicalAddress, hostOf, isLoopback, withoutRootDot } from '../addresses.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
 import type { Endpoint, Route } from './routes.ts'
 import { answerText } from './text-answer.ts'
@@ -81,7 +81,7 @@ export class WebGuard {
   }
 
   #isOwn(host: string, takesEveryAddress: boolean): boolean {
-    const name = host.endsWith('.') ? host.slice(0, -1) : host
+    const name = withoutRootDot(host)
     if (this.#hosts.has(name) || isLoopback(name) || name.endsWith('.localhost')) return true
     if (this.#suffix !== null && name.endsWith(this.#suffix)) return true
     return takesEveryAddress && canonicalAddress(name) !== null

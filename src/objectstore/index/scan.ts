@@ -6,6 +6,7 @@
  * S2  a scan that goes on from `next` skips and repeats nothing that was there all the time, whatever is put and deleted in between:
  *     `next` is a place between keys, not a key
  */
+import { FirstEnd } from './first-end.ts'
 import { BUCKET_BYTES, KEY_BYTES_MAX, OBJECT_KEY_BYTES_MAX, objectKey, passPrefix, writeBound } from './key.ts'
 import type { KeyTree } from './tree.ts'
 import { readValue } from './value.ts'
@@ -55,6 +56,7 @@ export function scan(
     if (cursorBytes < KEY_BYTES_MAX) cursor[cursorBytes++] = 0 // the lowest above it
   }
 
+  const firstEnd = new FirstEnd(delimiter)
   let found = tree.seek(cursor, cursorBytes)
   let last: Buffer = begin
   let lastIsPrefix = false
@@ -65,7 +67,7 @@ export function scan(
     if (keys.length + commonPrefixes.length === max) {
       return { keys, commonPrefixes, next: lastIsPrefix ? behindPrefix(last) : behindKey(last) }
     }
-    const commonBytes = endOfFirst(delimiter, cursor, beginBytes, keyBytes)
+    const commonBytes = firstEnd.in(cursor, beginBytes, keyBytes)
     lastIsPrefix = commonBytes > 0
     if (lastIsPrefix) {
       last = objectKey(cursor, commonBytes)
@@ -86,20 +88,6 @@ function beginsWith(begin: Buffer, beginBytes: number, key: Buffer, keyBytes: nu
   let i = beginBytes - 1
   while (i >= 0 && key[i] === begin[i]) i--
   return i < 0
-}
-
-/** Where the delimiter's first occurrence at or behind `from` ends; 0 when there is none. */
-function endOfFirst(delimiter: Uint8Array, key: Buffer, from: number, keyBytes: number): number {
-  const { length } = delimiter
-  if (length === 0) return 0
-  const first = delimiter[0]
-  for (let at = from; at + length <= keyBytes; at++) {
-    if (key[at] !== first) continue
-    let i = 1
-    while (i < length && key[at + i] === delimiter[i]) i++
-    if (i === length) return at + length
-  }
-  return 0
 }
 
 /** The lowest place above a key. */

@@ -9,7 +9,7 @@
  * A4  a bucket with a dot in its name cannot be in the host over TLS: no wildcard certificate covers it, so a client that sends such a request
  *     did not check which server answers. TLS ends before this service
  */
-import { hostOf } from '../../addresses.ts'
+import { hostOf, withoutRootDot } from '../../addresses.ts'
 import { refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { KEY_BYTES_MAX } from './limits.ts'
@@ -78,8 +78,9 @@ export class Addressing {
 
   /** A2. The base domain itself has no bucket before it. */
   #bucketIn(host: string): string | null {
-    if (this.#suffix === null || !host.endsWith(this.#suffix)) return null
-    return host.slice(0, -this.#suffix.length)
+    const name = withoutRootDot(host)
+    if (this.#suffix === null || !name.endsWith(this.#suffix)) return null
+    return name.slice(0, -this.#suffix.length)
   }
 }
 

@@ -128,6 +128,34 @@ describe('a listing', () => {
     assert.equal(index.scan(1, { delimiter: utf8(''), max: 10 }).keys.length, 6)
   })
 
+  it('rolls up at the first delimiter of those that begin alike', () => {
+    const index = KeyIndex.create()
+    put(index, 1, 'aaaaabaaab', 'aabaaaabaab', 'abaabab', 'ababaababaab', 'xab')
+    const prefixes = (delimiter: string): string[] => prefixesOf(index.scan(1, { delimiter: utf8(delimiter), max: 10 }))
+    assert.deepEqual(prefixes('aaab'), ['aaaaab', 'aabaaaab'])
+    assert.deepEqual(prefixes('aabaab'), ['aabaaaabaab'])
+    assert.deepEqual(prefixes('abab'), ['abaabab', 'abab'])
+    assert.deepEqual(prefixes('ab'), ['aaaaab', 'aab', 'ab', 'xab'])
+  })
+
+  it('compares each byte of a key twice at most with a long delimiter, however alike they are', () => {
+    const [keys, keyBytes] = [20, 1024]
+    const index = KeyIndex.create()
+    for (let i = 0; i < keys; i++) index.put(1, utf8('a'.repeat(keyBytes - 2) + (10 + i)), valueOf(i))
+    for (const delimiter of [`${'a'.repeat(512)}b`, `${'a'.repeat(256)}b${'a'.repeat(256)}`, `b${'a'.repeat(512)}`]) {
+      let looks = 0
+      const counted = new Proxy(utf8(delimiter), {
+        get(bytes, name) {
+          if (typeof name === 'string' && /^\d+$/.test(name)) looks++
+          return Reflect.get(bytes, name)
+        },
+      })
+      const { keys: listed, commonPrefixes } = index.scan(1, { delimiter: counted, max: keys })
+      assert.deepEqual([listed.length, commonPrefixes.length], [keys, 0])
+      assert.ok(looks <= 3 * keyBytes * (keys + 2), `${looks} looks at ${delimiter.length} bytes`)
+    }
+  })
+
   it('counts keys and common prefixes alike, and says where to go on', () => {
     const index = KeyIndex.create()
     put(index, 1, 'a/1', 'a/2', 'b', 'c/1')

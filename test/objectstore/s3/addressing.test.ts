@@ -44,6 +44,17 @@ describe('virtual-host addressing', () => {
     assert.deepEqual(named(addressOf('BKT.S3.Local:9000', '/a/b')), ['virtual-host', 'bkt', 'a/b'])
   })
 
+  it('takes a host with the dot of the DNS root for the host that it is', () => {
+    assert.deepEqual(named(addressOf('bkt.s3.local.:9000', '/a/b')), ['virtual-host', 'bkt', 'a/b'])
+    assert.deepEqual(named(addressOf('s3.local.', '/bkt/key')), ['path', 'bkt', 'key'])
+    assert.throws(() => addressOf('my.bkt.s3.local.', '/key', { isSecure: true }), { code: 'InvalidURI' })
+    const headers = new Map([['host', 'bkt.s3.local.']])
+    assert.deepEqual(new Addressing('s3.local').placeOf({ path: '/a', headers }), {
+      style: 'virtual-host',
+      bucket: 'bkt',
+    })
+  })
+
   it('wins over the path when both name a bucket', () => {
     assert.deepEqual(named(addressOf('bkt.s3.local', '/other/key')), ['virtual-host', 'bkt', 'other/key'])
   })

@@ -132,6 +132,7 @@ describe('a CompleteMultipartUpload body', () => {
     const steps = [...readCompleteRequest(body, 'upload-1')]
     assert.ok(steps.length > 40, `${steps.length} slices`)
     assert.ok(steps.reduce((sum, each) => sum + each, 0) > body.length)
+    assert.ok(steps.length > 10_000, 'each part is a slice of its own when the document is read')
   })
 
   it('has room for 10 000 parts, not for one more', () => {

@@ -9,7 +9,7 @@ import { refuse } from '../../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
 import type { Caller } from './request-identity.ts'
 import { eitherHeader } from './request-identity.ts'
-import { demandSigned } from './signed-headers.ts'
+import { demandSigned, signedHeaderNames } from './signed-headers.ts'
 import { ALGORITHM, parseCredential, wrongDay, wrongRegion } from './sigv4.ts'
 import type { Credential } from './sigv4.ts'
 import { formatExtended, parseTimestamp } from './timestamps.ts'
@@ -66,7 +66,9 @@ function parseAuthorization(header: string): Authorization {
   }
   const credential = parseCredential(credentialText)
   if ('problem' in credential) throw malformed(credential.problem)
-  return { credential, signedHeaders: signedHeaders.split(';'), signature }
+  const names = signedHeaderNames(signedHeaders)
+  if ('problem' in names) throw malformed(names.problem)
+  return { credential, signedHeaders: names, signature }
 }
 
 /** Time of the request, in the basic form. */

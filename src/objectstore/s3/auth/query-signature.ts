@@ -8,7 +8,7 @@ import type { SignedRequest } from './canonical-request.ts'
 import { SIGNATURE_PARAMETER } from './canonical-request.ts'
 import type { Caller } from './request-identity.ts'
 import { eitherHeader } from './request-identity.ts'
-import { demandSigned } from './signed-headers.ts'
+import { demandSigned, signedHeaderNames } from './signed-headers.ts'
 import { ALGORITHM, parseCredential, wrongDay, wrongRegion } from './sigv4.ts'
 import { formatExtended, parseBasic } from './timestamps.ts'
 import type { VerifiedUrls } from './verified-urls.ts'
@@ -75,7 +75,8 @@ export function verifyQuerySignature(
   const key = accessKeyOf(rules.credentials, credential.accessKeyId)
   demandInTime(signedAtMs, expiresSeconds, nowMs)
 
-  const names = signedHeaders.split(';')
+  const names = signedHeaderNames(signedHeaders)
+  if ('problem' in names) throw refused(`Error parsing the X-Amz-SignedHeaders parameter; ${names.problem}`)
   demandSigned(request, names)
   const header = eitherHeader(request.headers, 'content-sha256')
   const contentSha256 = parameters.get('X-Amz-Content-Sha256') ?? header ?? UNSIGNED_PAYLOAD

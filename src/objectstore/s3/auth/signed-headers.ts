@@ -2,7 +2,16 @@
 import { refuse } from '../../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
 
+/** More headers than a request can have. */
+const SIGNED_HEADERS_MAX = 200
 const SHAPES_THE_REQUEST = /^x-(?:amz|obj)-(?!request-id$)/
+
+/** Names as a signature lists them, in the case they came in; the problem when they are too many, or one is empty. */
+export function signedHeaderNames(list: string): readonly string[] | { readonly problem: string } {
+  const names = list.split(';', SIGNED_HEADERS_MAX + 1)
+  if (names.length > SIGNED_HEADERS_MAX) return { problem: `more than ${SIGNED_HEADERS_MAX} headers are signed.` }
+  return names.includes('') ? { problem: 'the name of a signed header is empty.' } : names
+}
 
 /**
  * A header that changes what a request means must not be added by a party that cannot sign: `host`, and all of S3 under either name. A
@@ -11,10 +20,13 @@ const SHAPES_THE_REQUEST = /^x-(?:amz|obj)-(?!request-id$)/
  * @throws S3Error AccessDenied that names those which are not covered
  */
 export function demandSigned({ headers }: SignedRequest, signedHeaders: readonly string[]): void {
-  let missing = isAmong(signedHeaders, 'host') ? '' : ', host'
+  let inLowerCase: ReadonlySet<string> | null = null
+  const isSigned = (name: string): boolean =>
+    signedHeaders.includes(name) || (inLowerCase ??= lowerCaseOf(signedHeaders)).has(name)
+  let missing = isSigned('host') ? '' : ', host'
   for (const name of headers.keys()) {
     if (!name.startsWith('x-') || !SHAPES_THE_REQUEST.test(name)) continue
-    if (!isAmong(signedHeaders, name)) missing += `, ${name}`
+    if (!isSigned(name)) missing += `, ${name}`
   }
   if (missing === '') return
   throw refuse('AccessDenied', 'There were headers present in the request which were not signed', {
@@ -22,7 +34,4 @@ export function demandSigned({ headers }: SignedRequest, signedHeaders: readonly
   })
 }
 
-function isAmong(signedHeaders: readonly string[], name: string): boolean {
-  for (const signed of signedHeaders) if (signed === name || signed.toLowerCase() === name) return true
-  return false
-}
+const lowerCaseOf = (names: readonly string[]): ReadonlySet<string> => new Set(names.map((name) => name.toLowerCase()))

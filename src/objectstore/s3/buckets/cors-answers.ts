@@ -8,8 +8,6 @@ import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import type { CorsRule } from './cors-document.ts'
 import { CORS_REQUESTED_HEADERS_MAX } from '../document-limits.ts'
-import { wildcard } from '../policy/wildcard.ts'
-import type { Pattern } from '../policy/wildcard.ts'
 
 export interface CorsRequest {
   /** `Origin`. */
@@ -24,10 +22,12 @@ export interface CorsRequest {
 
 export type HeaderLines = readonly (readonly [name: string, value: string])[]
 
+type Matches = (text: string) => boolean
+
 interface CompiledRule {
   readonly rule: CorsRule
-  readonly origins: readonly { readonly isAny: boolean; readonly pattern: Pattern }[]
-  readonly headers: readonly Pattern[]
+  readonly origins: readonly { readonly isAny: boolean; readonly matches: Matches }[]
+  readonly headers: readonly Matches[]
 }
 
 const NOT_ALLOWED =
@@ -40,8 +40,8 @@ export class CorsRules {
   constructor(rules: readonly CorsRule[]) {
     this.#rules = rules.map((rule) => ({
       rule,
-      origins: rule.allowedOrigins.map((origin) => ({ isAny: origin === '*', pattern: wildcard(origin) })),
-      headers: rule.allowedHeaders.map((header) => wildcard(header.toLowerCase())),
+      origins: rule.allowedOrigins.map((origin) => ({ isAny: origin === '*', matches: matching(origin) })),
+      headers: rule.allowedHeaders.map((header) => matching(header.toLowerCase())),
     }))
   }
 
@@ -53,9 +53,9 @@ export class CorsRules {
     const names = headerNames(request.requestedHeaders)
     if (names.length > CORS_REQUESTED_HEADERS_MAX) return []
     for (const { rule, origins, headers } of this.#rules) {
-      const allowed = origins.find(({ pattern }) => pattern.matches(origin))
+      const allowed = origins.find(({ matches }) => matches(origin))
       if (allowed === undefined || !rule.allowedMethods.includes(method)) continue
-      if (!names.every((name) => headers.some((pattern) => pattern.matches(name)))) continue
+      if (!names.every((name) => headers.some((matches) => matches(name)))) continue
       return headersOf(rule, allowed.isAny ? '*' : origin, names)
     }
     return []
@@ -75,6 +75,14 @@ export function preflightHeaders(rules: CorsRules | null, request: CorsRequest):
   const headers = rules.headersFor(request)
   if (headers.length === 0) throw refusedPreflight(NOT_ALLOWED, request, 'OBJECT')
   return headers
+}
+
+/** @param pattern with one `*` at most, for any text; every other character stands for itself */
+function matching(pattern: string): Matches {
+  const star = pattern.indexOf('*')
+  if (star < 0) return (text) => text === pattern
+  const [first, last] = [pattern.slice(0, star), pattern.slice(star + 1)]
+  return (text) => text.length >= pattern.length - 1 && text.startsWith(first) && text.endsWith(last)
 }
 
 const methodOf = ({ method, requestedMethod }: CorsRequest): string => requestedMethod ?? method

@@ -93,7 +93,7 @@ function checkSize(headers: ReadonlyMap<string, string>, parts: readonly Uploade
 }
 
 const invalidPart = ({ uploadId }: Upload, { partNumber, etag }: CompletedPart): Error =>
-  refuse('InvalidPart', undefined, { fields: { UploadId: uploadId, PartNumber: partNumber, ETag: etag } })
+  refuse('InvalidPart', undefined, { fields: { UploadId: uploadId, PartNumber: partNumber, ETag: etag.slice(0, 256) } })
 
 const tooSmall = ({ partNumber, size, etag }: UploadedPart): Error =>
   refuse('EntityTooSmall', undefined, {

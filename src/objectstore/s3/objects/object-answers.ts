@@ -1,5 +1,7 @@
 /** Answers about objects: CopyObject, DeleteObjects, browser POST. */
 import type { S3Error } from '../../refusals.ts'
+import { KEY_BYTES_MAX } from '../limits.ts'
+import { isObjectKey } from './object-key.ts'
 import { checksumElements } from '../xml/checksum-elements.ts'
 import type { Checksum } from '../../bodies/checksums.ts'
 import { XML_DECLARATION, escapeXml, isoTime, s3Document, textElement } from '../xml/xml-text.ts'
@@ -34,7 +36,11 @@ export interface DeleteFailure {
   readonly refusal: S3Error
 }
 
-/** @param deleted none of them for a quiet request */
+/**
+ * What cannot be a key or a version is shown as far as it could: a request of 1 MiB gets no answer of six.
+ *
+ * @param deleted none of them for a quiet request
+ */
 export function renderDeleteResult(deleted: readonly DeletedKey[], failures: readonly DeleteFailure[]): string {
   const deletedElements = deleted.map(({ key, versionId, deleteMarker, deleteMarkerVersionId }) => {
     const marker = deleteMarker ? '<DeleteMarker>true</DeleteMarker>' : ''
@@ -43,7 +49,8 @@ export function renderDeleteResult(deleted: readonly DeletedKey[], failures: rea
     return `<Deleted><Key>${escapeXml(key)}</Key>${versions}${markerVersion}</Deleted>`
   })
   const errorElements = failures.map(({ key, versionId, refusal: { code, message } }) => {
-    const what = `<Key>${escapeXml(key)}</Key>${textElement('VersionId', versionId)}`
+    const shownKey = isObjectKey(key) ? key : key.slice(0, KEY_BYTES_MAX)
+    const what = `<Key>${escapeXml(shownKey)}</Key>${textElement('VersionId', versionId?.slice(0, KEY_BYTES_MAX) ?? null)}`
     return `<Error>${what}<Code>${code}</Code><Message>${escapeXml(message)}</Message></Error>`
   })
   return s3Document('DeleteResult', `${deletedElements.join('')}${errorElements.join('')}`)

@@ -6,6 +6,7 @@
  * X1  no DOCTYPE, no entity but the five of XML: nothing is expanded, nothing is fetched
  * X2  what does not fit the shape ends the parse there, so depth and elements are bounded by the shape, memory by the size of the document
  * X3  namespaces and attributes are ignored, comments too; text between elements may only be white space
+ * X4  a tag has at most ATTRIBUTES_MAX attributes: the parser looks at all of a tag at once
  * X5  a long document is read in slices, each counted in the steps of slices.ts: 1 MiB takes tens of milliseconds
  */
 import type * as Saxes from 'saxes'
@@ -34,6 +35,8 @@ const NO_VALUES: Record<string, unknown> = Object.freeze({})
 /** X5 */
 const SLICE_CHARACTERS = 32 << 10
 const STEPS_PER_CHARACTER = 8
+/** X4. More than tools write: a namespace or two, and where its schema is. */
+const ATTRIBUTES_MAX = 16
 const NOT_WHITE_SPACE = /[^ \t\r\n]/
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -67,6 +70,8 @@ export function* readXmlInSlices<Root extends ElementShape>(
 class ShapeReader {
   readonly #document: XmlDocument<ElementShape>
   readonly #open: OpenElement[] = []
+  /** Of the tag that is read. */
+  #attributes = 0
   value: unknown
 
   constructor(document: XmlDocument<ElementShape>) {
@@ -80,6 +85,7 @@ class ShapeReader {
       if (!/^(utf-8|us-ascii)$/i.test(encoding)) malformed()
     })
     parser.on('opentagstart', ({ name }) => this.#begin(localName(name)))
+    parser.on('attribute', () => void (++this.#attributes > ATTRIBUTES_MAX && malformed())) // X4
     parser.on('text', (text) => this.#text(text))
     parser.on('cdata', (text) => this.#text(text))
     parser.on('closetag', () => this.#end())
@@ -92,6 +98,7 @@ class ShapeReader {
 
   /** X2 */
   #begin(name: string): void {
+    this.#attributes = 0
     const shape = this.#open.length === 0 ? this.#rootShape(name) : this.#childShape(name)
     this.#open.push({ shape, name, values: shape.kind === 'element' ? {} : NO_VALUES, text: '' })
   }

@@ -6,6 +6,7 @@
  *
  * T2  a carriage return is written as a reference: parsers turn a plain one into a line feed
  */
+import { ByteEscapes } from './byte-escapes.ts'
 
 export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/'
@@ -16,29 +17,36 @@ export const s3Document = (root: string, content: string): string =>
 
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const ESCAPED = /[&<>"\u0000-\u0008\u000b-\u001f\ud800-\udfff\ufffe\uffff]/
-// oxlint-disable-next-line no-control-regex -- likewise; with `u`, a surrogate matches only when it is alone
-const ESCAPED_ALL = /[&<>"\u0000-\u0008\u000b-\u001f\ud800-\udfff\ufffe\uffff]/gu
+const NO_CHARACTERS = /[\ufffe\uffff]/g
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
   '\r': '&#13;', // T2
+  '\t': '\t',
+  '\n': '\n',
 }
+const xmlEscapes = new ByteEscapes((byte) => ESCAPES[String.fromCharCode(byte)] ?? (byte < 0x20 ? '\ufffd' : null))
 
 /** For text between tags. */
 export const escapeXml = (text: string): string =>
-  ESCAPED.test(text) ? text.replace(ESCAPED_ALL, (character) => ESCAPES[character] ?? '\ufffd') : text
+  ESCAPED.test(text) ? xmlEscapes.escape(text.replace(NO_CHARACTERS, '\ufffd')) : text
 
 /** An element with text, or nothing. */
 export const textElement = (name: string, text: string | null): string =>
   text === null ? '' : `<${name}>${escapeXml(text)}</${name}>`
 
+const URL_SAFE = /[A-Za-z0-9\-._~!'()*/]/
 const NOT_URL_SAFE = /[^A-Za-z0-9\-._~!'()*/]/
+const urlEscapes = new ByteEscapes((byte) =>
+  byte < 0x80 && URL_SAFE.test(String.fromCharCode(byte))
+    ? null
+    : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`,
+)
 
 /** As `encoding-type=url` asks: bytes of UTF-8 as `%XX`, but letters, digits, slashes and a few signs as they are. */
-export const urlEncode = (text: string): string =>
-  NOT_URL_SAFE.test(text) ? encodeURIComponent(text.toWellFormed()).replaceAll('%2F', '/') : text
+export const urlEncode = (text: string): string => (NOT_URL_SAFE.test(text) ? urlEscapes.escape(text) : text)
 
 const DAY_MS = 86_400_000
 let day = -1

@@ -266,6 +266,28 @@ describe('refused is a request', () => {
     assert.deepEqual(refusalOf(signHeader({ unsigned: ['host'] })).fields, { HeadersNotSigned: 'host' })
   })
 
+  it('with more signed headers than a request can have, before their names are looked at', (t) => {
+    const scope = `${KEY_ID}/20130524/us-east-1/s3/aws4_request`
+    const names = (count: number): string => Array.from({ length: count }, (_, i) => `X-Amz-Meta-${i}`).join(';')
+    const signed = (list: string): SignedRequest =>
+      Array.from({ length: 80 }, (_, i) => `x-amz-other-${i}`).reduce(
+        (request, name) => withHeader(request, name, 'v'),
+        withAuthorization(`AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=${list}, Signature=0`),
+      )
+    const most = signed(names(200))
+    const malformed = [names(201), names(30_000), 'host;', ';host', 'host;;x-amz-date'].map(signed)
+    const lowered = t.mock.method(String.prototype, 'toLowerCase')
+    assert.equal(refusalOf(most).code, 'AccessDenied')
+    assert.ok(lowered.mock.callCount() <= 300, `${lowered.mock.callCount()} names`)
+    lowered.mock.resetCalls()
+    for (const request of malformed) {
+      const refusal = refusalOf(request)
+      assert.equal(refusal.code, 'AuthorizationHeaderMalformed')
+      assert.match(refusal.message, /more than 200 headers are signed|name of a signed header is empty/)
+    }
+    assert.equal(lowered.mock.callCount(), 0)
+  })
+
   it('with a credential of another day, service, end or form', () => {
     for (const [scope, message] of [
       [`${KEY_ID}/20130523/us-east-1/s3/aws4_request`, /Invalid credential date "20130523".*X-Amz-Date: "20130524"/],

@@ -138,6 +138,8 @@ describe('a pre-signed URL', () => {
         /Error parsing the X-Amz-Credential parameter; the Credential is mal-formed/,
       ],
       [/Credential=[^&]*/, 'Credential=%zz', /percent-encoding/],
+      [/SignedHeaders=[^&]*/, `SignedHeaders=host${';a'.repeat(200)}`, /more than 200 headers are signed/],
+      [/SignedHeaders=[^&]*/, 'SignedHeaders=host%3B', /name of a signed header is empty/],
       [/%2Fs3%2F/, '%2Fiam%2F', /incorrect service "iam"/],
       [/Date=20130524/, 'Date=20130525', /Invalid credential date "20130524"/],
       [/Date=20130524T/, 'Date=20130524', /ISO8601 Long Format/],

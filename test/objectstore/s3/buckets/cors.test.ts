@@ -158,6 +158,19 @@ describe('a preflight', () => {
     assertRefuses(() => ask(rules, { origin: 'https://app.example.evil' }), 'AccessDenied')
   })
 
+  it('takes no other sign than a star for a wildcard, and a text once', () => {
+    const rules = [
+      { ...RULE, allowedOrigins: ['https://ap?.example', 'https://a.b*b.c'], allowedHeaders: ['x-?', 'a-*-a'] },
+    ]
+    const allowed = { requestedHeaders: 'x-?, a--a, A-b-A', origin: 'https://a.bb.c' }
+    assert.deepEqual(ask(rules, allowed)[0], ['Access-Control-Allow-Origin', 'https://a.bb.c'])
+    assert.deepEqual(ask(rules, { origin: 'https://ap?.example' })[0]?.[1], 'https://ap?.example')
+    for (const about of [{}, { origin: 'https://a.b.c' }, { ...allowed, requestedHeaders: 'x-a' }]) {
+      assertRefuses(() => ask(rules, about), 'AccessDenied')
+    }
+    assertRefuses(() => ask(rules, { ...allowed, requestedHeaders: 'a-a' }), 'AccessDenied')
+  })
+
   it('is decided by the first rule that allows everything', () => {
     const rules = [
       { ...RULE, allowedMethods: ['GET'], maxAgeSeconds: 1 },

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { BodyDigests } from '../../../../src/objectstore/bodies/incremental-digests.ts'
 import type { AwsChunkedFraming } from '../../../../src/objectstore/s3/body/aws-chunked.ts'
 import type { Answer, CollectedBody } from '../../../../src/objectstore/s3/handler.ts'
+import { S3Error } from '../../../../src/objectstore/refusals.ts'
 import { FakeBody, headerOf } from '../../../support/object-handlers.ts'
 import { completeDocument, elementOf, MIB, TestUploads, textOf } from './support.ts'
 import type { Listed } from './support.ts'
@@ -50,6 +51,17 @@ async function twoParts(headers: Headers = {}): Promise<{
 }
 
 describe('completing an upload', () => {
+  it('says no more of an ETag that no part has than what can be one', async () => {
+    const { uploads, uploadId } = await twoParts()
+    const refused = await uploads.complete('k', uploadId, [{ partNumber: 1, etag: 'f'.repeat(1 << 20) }]).then(
+      () => assert.fail('no part has it'),
+      (error: unknown) => error,
+    )
+    assert(refused instanceof S3Error)
+    assert.equal(refused.code, 'InvalidPart')
+    assert.deepEqual(refused.fields, { UploadId: uploadId, PartNumber: 1, ETag: 'f'.repeat(256) })
+  })
+
   it('gives the same answer again, also when the object is another by then', async () => {
     const { uploads, uploadId, listed } = await twoParts()
     const headers = { 'if-none-match': '*' }

@@ -62,6 +62,20 @@ describe('DeleteObjects', () => {
     assert.deepEqual(await Promise.all(['a', 'b', 'c'].map((key) => gateway.bytesOf(key))), [null, null, '3'])
   })
 
+  it('shows no more of a key and of a version that are too long than could be one', async () => {
+    const gateway = await TestGateway.open()
+    const long = '&quot;'.repeat(50_000)
+    const answer = await gateway.ofBucket(
+      deleteObjects,
+      deletion(objectElement(long) + objectElement('k', `<VersionId>${long}</VersionId>`)),
+    )
+    const text = await textOf(answer)
+    const shown = '&quot;'.repeat(1024)
+    assert.ok(text.includes(`<Error><Key>${shown}</Key><Code>KeyTooLongError</Code>`), text.slice(0, 200))
+    assert.ok(text.includes(`<Key>k</Key><VersionId>${shown}</VersionId><Code>NotImplemented</Code>`))
+    assert.ok(text.length < 15_000, `${text.length} characters`)
+  })
+
   it('asks for each key whether the caller may, and goes on with the others', async () => {
     const gateway = await TestGateway.open()
     await gateway.put('mine', '1')

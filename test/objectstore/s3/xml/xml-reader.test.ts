@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { readXml } from '../../../../src/objectstore/s3/xml/xml-reader.ts'
+import { readXml, readXmlInSlices } from '../../../../src/objectstore/s3/xml/xml-reader.ts'
 import { element, list, once, optional, text } from '../../../../src/objectstore/s3/xml/xml-shape.ts'
 import { escapeXml } from '../../../../src/objectstore/s3/xml/xml-text.ts'
 import { S3Error } from '../../../../src/objectstore/refusals.ts'
@@ -74,6 +74,22 @@ describe('the XML reader', () => {
   for (const [why, xml] of REFUSED) {
     it(`refuses ${why}`, () => assertRefuses(() => read(xml), 'MalformedXML'))
   }
+
+  it('refuses a tag at the first attribute too many', () => {
+    const attributes = (count: number): string => Array.from({ length: count }, (_, i) => ` a${i}="${i}"`).join('')
+    const document = (count: number): string =>
+      `<Library${attributes(count)}><Name${attributes(count)}>n</Name></Library>`
+    assert.equal(read(document(16)).Name, 'n')
+    assertRefuses(() => read(document(17)), 'MalformedXML')
+    assertRefuses(() => read(`<Library${attributes(16)}><Name${attributes(17)}>n</Name></Library>`), 'MalformedXML')
+
+    const flood = bytes(`<Library${attributes(60_000)}`)
+    let slices = 0
+    assertRefuses(() => {
+      for (const _ of readXmlInSlices(flood, LIBRARY)) slices++
+    }, 'MalformedXML')
+    assert.equal(slices, 0, 'the rest of the tag is not read')
+  })
 
   it('refuses bytes that are not UTF-8', () => {
     const latin = Buffer.from('<Library><Name>caf\xe9</Name></Library>', 'latin1')

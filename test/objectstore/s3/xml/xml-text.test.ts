@@ -32,6 +32,31 @@ describe('text in XML', () => {
     )
   })
 
+  it('is escaped character by character, however long it is', () => {
+    const isXml = (code: number): boolean =>
+      code >= 0x20 ? (code < 0xd800 || code > 0xdfff) && code !== 0xfffe && code !== 0xffff : code === 9 || code === 10
+    const one = (character: string): string =>
+      ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#13;' })[character] ??
+      (isXml(character.codePointAt(0)!) ? character : '\ufffd')
+    const units = fc.oneof(
+      fc.constantFrom(...Array.from('&<>"\r\n\t\0\u001f\ufffe\uffff\ud83d\ude00é€a'), '\ud800', '\ude00'),
+      fc.string(),
+    )
+    const texts = fc.array(units, { size: 'max', maxLength: 3000 }).map((all) => all.join(''))
+    fc.assert(fc.property(texts, (text) => assert.equal(escapeXml(text), Array.from(text, one).join(''))))
+  })
+
+  it('costs no call for each character', (t) => {
+    let calls = 0
+    const replace = Reflect.get(String.prototype, 'replace') as (pattern: RegExp, by: unknown) => string
+    t.mock.method(String.prototype, 'replace', function (this: string, pattern: RegExp, by: unknown) {
+      if (typeof by === 'function') calls += this.match(pattern)?.length ?? 0
+      return replace.call(this, pattern, by)
+    })
+    assert.equal(escapeXml('&'.repeat(1024)), '&amp;'.repeat(1024))
+    assert.equal(calls, 0)
+  })
+
   it('is an element, or nothing when there is none', () => {
     assert.equal(textElement('Key', 'a&b'), '<Key>a&amp;b</Key>')
     assert.equal(textElement('Key', ''), '<Key></Key>')
