@@ -110,12 +110,24 @@ const logStore: Scene = {
   },
 }
 
-// The object store: an object in one frame and one in extents, an upload under way and one completed, tags, documents, a deleted key.
+// The object store: an object in one frame and one in extents, tags, documents, a deleted key. In the checkpoint and behind it an upload under way and one completed.
 
 const objectStore: Scene = {
   async play(ask) {
     await ask('PUT', '/bucket')
     await ask('PUT', '/bucket/before', 'in the first segment', { 'x-obj-meta-author': 'somebody' })
+    const begin = async (key: string): Promise<string> =>
+      /<UploadId>([^<]+)/.exec(await (await ask('POST', `/bucket/${key}?uploads`)).text())![1]!
+    const complete = async (key: string): Promise<void> => {
+      const done = await begin(key)
+      const part = await ask('PUT', `/bucket/${key}?partNumber=1&uploadId=${done}`, 'z'.repeat(100_000))
+      const xml = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${part.headers.get('etag')}</ETag></Part></CompleteMultipartUpload>`
+      await ask('POST', `/bucket/${key}?uploadId=${done}`, xml)
+    }
+    await complete('in-checkpoint')
+    const older = await begin('under-way-in-checkpoint')
+    const olderPart = `/bucket/under-way-in-checkpoint?partNumber=2&uploadId=${older}`
+    await ask('PUT', olderPart, 'w'.repeat(70_000))
     for (const key of ['long-1', 'long-2']) await ask('PUT', `/bucket/${key}`, LONG)
     await ask('PUT', '/bucket/small', 'a small body', { 'content-type': 'text/plain', 'x-obj-tagging': 'colour=blue' })
     await ask('PUT', '/bucket/over', 'written once')
@@ -123,12 +135,7 @@ const objectStore: Scene = {
     await ask('PUT', '/bucket/gone', 'deleted')
     await ask('DELETE', '/bucket/gone')
     await ask('PUT', '/bucket/extents', 'y'.repeat(200_000))
-    const begin = async (key: string): Promise<string> =>
-      /<UploadId>([^<]+)/.exec(await (await ask('POST', `/bucket/${key}?uploads`)).text())![1]!
-    const done = await begin('in-parts')
-    const part = await ask('PUT', `/bucket/in-parts?partNumber=1&uploadId=${done}`, 'z'.repeat(100_000))
-    const xml = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${part.headers.get('etag')}</ETag></Part></CompleteMultipartUpload>`
-    await ask('POST', `/bucket/in-parts?uploadId=${done}`, xml)
+    await complete('in-parts')
     const open = await begin('under-way')
     await ask('PUT', `/bucket/under-way?partNumber=7&uploadId=${open}`, 'part of it')
     await ask('POST', '/v1/endpoint/a-1', { url: 'http://x', latency: 1.5, activation_id: 'a-1' })
@@ -138,11 +145,12 @@ const objectStore: Scene = {
     return [
       get('/bucket?list-type=2'),
       get('/bucket?cors'),
-      ...['before', 'small', 'over', 'extents', 'in-parts', 'long-1', 'small?tagging'].map((key) =>
+      ...['before', 'small', 'over', 'extents', 'in-checkpoint', 'in-parts', 'long-1', 'small?tagging'].map((key) =>
         get(`/bucket/${key}`),
       ),
       { method: 'HEAD', path: '/bucket/gone' },
       get(`/bucket/under-way?uploadId=${open}`),
+      get(`/bucket/under-way-in-checkpoint?uploadId=${older}`),
       get('/v1/endpoint/a-1/recent'),
     ]
   },

@@ -77,13 +77,17 @@ export class Checkpoints {
     return !holdsLossBehind && (this.#isDemanded || isWorthwhile === null || isWorthwhile(position, this.#newest))
   }
 
-  /** K1. @param position where the segment ends: the state has seen the frames before it */
+  /** K1. A copy that fails is no reason for the append that ends the segment to fail. @param position where it ends: the state has seen the frames before */
   take(position: number): void {
     if (!this.isDue(position)) return
     this.forget() // of an earlier generation
     this.#isDemanded = false
     const { log, copy } = this.#parts
-    this.#taken = { position, generation: log.generation, copy: copy() }
+    try {
+      this.#taken = { position, generation: log.generation, copy: copy() }
+    } catch (error) {
+      return this.#warn(position, error)
+    }
     const last = log.segments.at(-1)
     if (last?.sealed && last.end === position) this.#onSealed(last)
   }
@@ -109,7 +113,7 @@ export class Checkpoints {
   }
 
   async #writeOut(taken: Taken): Promise<void> {
-    const { directories, write, logger } = this.#parts
+    const { directories, write } = this.#parts
     const { position, copy } = taken
     try {
       await write({ kind: 'begin', directories, position })
@@ -124,8 +128,14 @@ export class Checkpoints {
       copy.written?.()
     } catch (error) {
       copy.abandon()
-      logger.warn({ position, reason: String(error) }, 'a checkpoint could not be written: the next start reads more')
+      this.#warn(position, error)
     }
     if (this.#taken === taken) this.#taken = null
+  }
+
+  /** K2 */
+  #warn(position: number, error: unknown): void {
+    const reason = String(error)
+    this.#parts.logger.warn({ position, reason }, 'a checkpoint could not be written: the next start reads more')
   }
 }

@@ -6,10 +6,10 @@ import type { Recovered } from './recovery.ts'
 import type { StoreState } from './state.ts'
 
 /**
- * A checkpoint is due when the log has grown by so many times the pages of the index, or has so many changes of objects more: to apply one
+ * A checkpoint is due when the log has grown by so many times what one takes on the disk, or has so many changes of objects more: to apply one
  * takes as long as to read 20 KiB.
  */
-const GROWTH_PER_INDEX = 0.5
+const GROWTH_PER_CHECKPOINT = 0.5
 const CHANGES_MAX = 200_000
 /** A segment with more ends early, as checkpoints are of the ends of segments. */
 const CHANGES_PER_SEGMENT_MAX = 100_000
@@ -19,9 +19,12 @@ export class CheckpointPlan {
   /** Commit sequences: when the segment opened that is written now, and of the newest checkpoint. */
   #segmentSequence: number
   #newestSequence: number
+  /** What the newest one takes. */
+  #newestBytes: number
 
-  constructor(state: () => StoreState, { state: { commitSequence }, checkpointSequence }: Recovered) {
+  constructor(state: () => StoreState, { state: { commitSequence }, checkpointSequence, checkpoint }: Recovered) {
     this.#state = state
+    this.#newestBytes = checkpoint?.contentBytes ?? 0
     this.#newestSequence = checkpointSequence
     this.#segmentSequence = commitSequence
   }
@@ -29,13 +32,13 @@ export class CheckpointPlan {
   isWorthwhile(position: number, newest: number): boolean {
     return (
       this.#state().commitSequence - this.#newestSequence >= CHANGES_MAX ||
-      position - newest >= GROWTH_PER_INDEX * this.bytes
+      position - newest >= GROWTH_PER_CHECKPOINT * this.bytes
     )
   }
 
-  /** What one takes on the disk, about. */
+  /** What one takes on the disk, about: as much as the newest, which has uploads and completions, too, or as the index now. */
   get bytes(): number {
-    return PAGE_BYTES * this.#state().index.pages
+    return Math.max(this.#newestBytes, PAGE_BYTES * this.#state().index.pages)
   }
 
   /** True when the active segment should end. */
@@ -50,16 +53,19 @@ export class CheckpointPlan {
   copy(): StateCopy {
     const state = this.#state()
     const { commitSequence } = state
-    const { head, index } = copyState(state)
-    let isBegun = false
+    const copied = copyState(state)
+    let bytes = 0
     return {
-      next() {
-        if (isBegun) return index.next()
-        isBegun = true
-        return head
+      async next() {
+        const part = await copied.next()
+        bytes += part?.byteLength ?? 0
+        return part
       },
-      abandon: () => index.abandon(),
-      written: () => void (this.#newestSequence = commitSequence),
+      abandon: () => copied.abandon(),
+      written: () => {
+        this.#newestSequence = commitSequence
+        this.#newestBytes = bytes
+      },
     }
   }
 }
