@@ -73,13 +73,13 @@ const invalid = (message: string): Refusal => refusal('invalid_query', message)
 
 const equals = (name: string, text: string): Search => namedCondition(name, { kind: 'equals', text })
 
-const FIELDS: Readonly<Record<string, string>> = {
-  'span.kind': 'kind',
-  'otel.status_code': 'status.code',
-  'otel.status_description': 'status.message',
-  'otel.scope.name': 'scope.name',
-  'otel.scope.version': 'scope.version',
-}
+const FIELDS: ReadonlyMap<string, string> = new Map([
+  ['span.kind', 'kind'],
+  ['otel.status_code', 'status.code'],
+  ['otel.status_description', 'status.message'],
+  ['otel.scope.name', 'scope.name'],
+  ['otel.scope.version', 'scope.version'],
+])
 
 function tagConditions(text: string): Search[] | null {
   if (text === '') return []
@@ -98,7 +98,7 @@ function tagConditions(text: string): Search[] | null {
 }
 
 function tagCondition(key: string, value: string): Search {
-  const field = FIELDS[key]
+  const field = FIELDS.get(key)
   if (field !== undefined) return equals(field, value)
   const attribute = searchOfObject({ attributes: { [key]: value } })
   if (key !== 'error') return attribute

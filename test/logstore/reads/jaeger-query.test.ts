@@ -61,6 +61,18 @@ describe('a trace search of Jaeger', () => {
     )
   })
 
+  it('takes tags for attributes that are called like members of every object', () => {
+    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
+      const { search } = searchOf({ service: 'shop', tags: `{"${name}":"x"}` }).filter
+      assert(search?.kind === 'and')
+      const names = JSON.stringify(structuredClone(search.of)).matchAll(/"name":"([^"]+)"/g)
+      assert.deepEqual(
+        Array.from(names, ([, name]) => name),
+        [`attributes.${name}`, `scope.attributes.${name}`, `resource.attributes.${name}`],
+      )
+    }
+  })
+
   it('is refused with what is wrong', () => {
     for (const [parameters, message] of [
       [{}, /service is required/],
