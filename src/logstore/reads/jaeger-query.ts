@@ -9,6 +9,7 @@ import { SEARCH_CONDITIONS_MAX, SEARCH_LENGTH_MAX } from '../search/expression.t
 import type { Search } from '../search/expression.ts'
 import { namedCondition } from '../search/names.ts'
 import { searchOfObject } from '../search/object.ts'
+import { isInexactInteger, parseWithSource } from '../json-source.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { isRefusal } from '../tenants/caller.ts'
@@ -85,7 +86,9 @@ function tagConditions(text: string): Search[] | null {
   if (text === '') return []
   let tags: unknown
   try {
-    tags = JSON.parse(text)
+    tags = parseWithSource(text, (_, value, { source }) =>
+      typeof value === 'number' && isInexactInteger(value, source) ? source : value,
+    )
   } catch {
     return null
   }

@@ -73,6 +73,11 @@ describe('a trace search of Jaeger', () => {
     }
   })
 
+  it('takes a whole number beyond 2^53 for what it is', () => {
+    const searchBy = (tags: string) => searchOf({ service: 'shop', tags }).filter.search
+    assert.deepEqual(searchBy('{"big":9007199254740993}'), searchBy('{"big":"9007199254740993"}'))
+  })
+
   it('is refused with what is wrong', () => {
     for (const [parameters, message] of [
       [{}, /service is required/],
