@@ -3,7 +3,8 @@
  *
  * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`. They begin in their order, or tenants have their turns (turns.ts).
  *
- * J2  every accepted task settles: with its result, or as `unavailable` when it threw, its thread died, or its time was over.
+ * J2  every accepted task settles: with its result, or as `unavailable` when it threw (job_failed), its thread died (job_thread_died), or its time was
+ *     over (job_timed_out).
  *     A task that its caller aborted rejects with the caller's own reason
  * J3  a thread that dies takes its own task along and is replaced; the other tasks go on
  *
@@ -108,7 +109,8 @@ export class JobPool<Task, Result> {
         )
       }
       if (error instanceof StoreError) throw error
-      throw new StoreError('unavailable', 'job_failed', `${this.#options.name} job failed: ${messageOf(error)}`, {
+      const code = isDeath(error) ? 'job_thread_died' : 'job_failed'
+      throw new StoreError('unavailable', code, `${this.#options.name} job failed: ${messageOf(error)}`, {
         cause: error,
       })
     } finally {
@@ -192,5 +194,11 @@ class TaskLimits {
     this.#abort()
   }
 }
+
+/** Piscina tells of a thread that ended by its message alone. */
+const isDeath = (error: unknown): boolean =>
+  error instanceof Error &&
+  (error.message.startsWith('worker exited with code') ||
+    ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'))
 
 function ignore(): void {}

@@ -173,7 +173,7 @@ describe('a job pool', () => {
     withPool({ queueMax: 3 }, async (pool) => {
       const dying = pool.run({ how: 'exit' })
       const behind = [pool.run({ how: 'return' }), pool.run({ how: 'return' })]
-      await assert.rejects(dying, { kind: 'unavailable', code: 'job_failed' })
+      await assert.rejects(dying, { kind: 'unavailable', code: 'job_thread_died' })
       assert.deepEqual(await Promise.all(behind), ['done', 'done'])
     }))
 

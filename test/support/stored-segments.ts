@@ -49,7 +49,7 @@ import { DEADLINE_DEFAULT_MS, parseQueryRequest } from '../../src/logstore/query
 import type { WalkBody, WalkRequest } from '../../src/logstore/walk/tasks.ts'
 import type { WalkBounds } from '../../src/logstore/walk/time-walk.ts'
 import { Walker } from '../../src/logstore/walk/walker.ts'
-import type { QuarantinedRange, QueryAnswer, QuerySnapshot } from '../../src/logstore/query/task.ts'
+import type { QuarantinedRange, QueryAnswer, QuerySnapshot, QueryTask } from '../../src/logstore/query/task.ts'
 import { SurveyEngine } from '../../src/logstore/survey/engine.ts'
 import type { SurveyQuestion } from '../../src/logstore/survey/question.ts'
 
@@ -106,6 +106,8 @@ export class TestStore {
   unreadable: string | null = null
   /** By dataset, as the policy of every tenant says. */
   expired: Expired = NOTHING_EXPIRED
+  /** Questions are as to a bucket that has its bundles, although these are read from its directory. */
+  isBucket = false
   /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
   /** Of frames, by `note` for searches; null: searches note themselves. After a change `restart`. */
@@ -315,7 +317,11 @@ export class TestStore {
   ): QueryAnswer {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(body)))
     if ('kind' in request) throw new Error(request.message)
-    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot, expired: this.expired })
+    return this.#engine.run({ tenant, request, among, deadlineAtMs, snapshot, expired: this.expired, ...this.#remote })
+  }
+
+  get #remote(): Pick<QueryTask, 'remote'> {
+    return this.isBucket ? { remote: {} as never } : {} // that it is there is all that is looked at
   }
 
   query(
@@ -353,7 +359,8 @@ export class TestStore {
     among: readonly string[] | null = null,
   ): WalkBody {
     const deadlineAtMs = this.clock.nowMs + DEADLINE_DEFAULT_MS
-    const answer = this.#walker.run({ tenant, request, among, deadlineAtMs, snapshot, expired: this.expired })
+    const asked = { tenant, request, among, deadlineAtMs, snapshot, expired: this.expired, ...this.#remote }
+    const answer = this.#walker.run(asked)
     if (answer.kind !== 'ok') throw new Error(`${answer.kind}: ${answer.message}`)
     return answer.body
   }

@@ -5,6 +5,7 @@
  * E2  the snapshot names every segment below the committed position once: sealed ones by the catalog, those whose sidecar is
  *     not published yet, and the one being written, by their index in memory
  * E3  nothing is skipped silently: what cannot be read is a rejection with the place; what is known to be damaged is counted
+ * E4  all pages from a bucket are of the same bundles below the snapshot: when they are others, the cursor is refused
  */
 import { SearchMatcher } from '../search/matcher.ts'
 import { timeOfWords } from '../time-words.ts'
@@ -18,6 +19,7 @@ import { PartTexts } from './render/record.ts'
 import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
 import { SegmentScan } from './scan.ts'
+import { seenBy } from './seen-bundles.ts'
 import { SegmentReader, refused, usedIndexes } from './segment-reader.ts'
 import type { SegmentReaderParts } from './segment-reader.ts'
 import type { QueryAnswer, QueryTask } from './task.ts'
@@ -43,16 +45,24 @@ export class QueryEngine {
     return this.#reader.answer(() => this.#answer(task))
   }
 
-  #answer({ tenant, request, among = null, deadlineAtMs, snapshot, expired }: QueryTask): QueryAnswer {
+  #answer(task: QueryTask): QueryAnswer {
+    const { tenant, request, among = null, deadlineAtMs, snapshot, expired } = task
     const { dataset, filter, order, limit } = request
     const deadline = new Deadline(deadlineAtMs, this.#nowMs)
     const scope = cursorScope(tenant, dataset, filter, order)
     const resume = request.cursor === null ? null : decodeCursor(request.cursor, scope)
     if (resume !== null && 'problem' in resume) return refused('invalid_cursor', resume.problem)
-    if (resume !== null && resume.snapshot > snapshot.committed) {
+    const seenTo = resume?.snapshot ?? snapshot.committed
+    const bundles = seenBy(task, seenTo)
+    if (resume !== null && resume.bundles !== bundles && bundles !== undefined) {
+      return refused(
+        'invalid_cursor',
+        'the bucket has other bundles than for page.cursor: begin again without a cursor',
+      )
+    }
+    if (resume !== null && (resume.snapshot > snapshot.committed || resume.bundles !== bundles)) {
       return refused('invalid_cursor', 'page.cursor is of another data directory: begin again without a cursor')
     }
-    const seenTo = resume?.snapshot ?? snapshot.committed
     const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, seenTo, expired)
     const reader = this.#reader
     const sources = reader.sourcesOf(snapshot, plan)
@@ -98,7 +108,7 @@ export class QueryEngine {
       records.push(record)
       characters += record.length
       const time = timeOfWords(timeHigh, timeLow)
-      last = { position: base + frameOffset, recordNumber, time, snapshot: plan.snapshot }
+      last = { position: base + frameOffset, recordNumber, time, snapshot: plan.snapshot, bundles }
     }
     const body = writeResponse({
       tenant,

@@ -47,7 +47,7 @@ export interface QueryParts {
   readonly maxConcurrentQueries: number
   readonly counters: QueryCounters
   readonly logger: Logger
-  readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
+  readonly readErrors: Pick<ReadErrors, 'note'>
   readonly policy: () => TenantPolicy
   /** What has expired by now, by the id of the tenant. */
   readonly expired: (tenant: string) => Expired
@@ -288,9 +288,9 @@ async function askBucket<Asked extends Question, Body extends object>(
   }
 }
 
-/** A refusal when no thread gave one. */
+/** A refusal when no thread gave one. @throws a bug of ours, such as what cannot be cloned */
 async function answerOf<Asked extends Question, Body extends object>(
-  { jobs, logger, readErrors, bucket, expired }: AskParts<Asked, Body>,
+  { jobs, logger, bucket, expired }: AskParts<Asked, Body>,
   asked: Omit<QueryTask<Asked>, 'expired'>,
 ): Promise<ThreadAnswer<Body> | Refusal> {
   const task: QueryTask<Asked> = { ...asked, expired: expired(asked.tenant) }
@@ -307,8 +307,9 @@ async function answerOf<Asked extends Question, Body extends object>(
       logger.warn({ reason: error.message }, 'a query thread did not answer in time')
       return refusal('deadline_exceeded', LATE)
     }
+    // A thread says of what it cannot read, so this is a bug of ours, and no disk is at fault.
+    if (error.code === 'job_failed') throw error
     logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
-    if (bucket === null) readErrors.noteFailed('a query', error)
     if (bucket !== null) return refusal('object_storage_read_failed', 'the query thread failed; repeat the query')
     return refusal('bundle_read_failed', 'the query thread failed; repeat the query')
   }

@@ -9,7 +9,7 @@ import type { Static, TSchema } from 'typebox'
 import { schemaCheck } from '../../schema-check.ts'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { describeProblem } from '../../validation.ts'
-import { parseWithSource } from '../json-source.ts'
+import { isInexactInteger, parseWithSource } from '../json-source.ts'
 import { SEARCH_LENGTH_MAX, SearchError } from '../search/expression.ts'
 import type { Search } from '../search/expression.ts'
 import { SearchObject, searchOfObject } from '../search/object.ts'
@@ -208,16 +208,28 @@ export const NOT_JSON = Symbol('not JSON')
 export const NOT_JSON_PROBLEM = 'the body is not JSON in UTF-8'
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Integers of these fields become the text they were written as. */
+/** Integers of TIME_FIELDS, and those in `attributes` that a double may not hold, become the text they were written as. */
 export function parseJson(bytes: Uint8Array): unknown {
+  const inexact = new Map<unknown, [name: string, source: string][]>() // by what they are members of, which comes after its members
   try {
-    return parseWithSource(utf8.decode(bytes), (key, value, context) =>
-      typeof value === 'number' && TIME_FIELDS.has(key) ? context.source : value,
-    )
+    return parseWithSource(utf8.decode(bytes), function (key, value, { source }) {
+      if (key === 'attributes' && inexact.has(value)) return withTexts(value as object, inexact.get(value)!) // it has members
+      if (typeof value !== 'number') return value
+      if (TIME_FIELDS.has(key)) return source
+      if (isInexactInteger(value, source)) {
+        const others = inexact.get(this)
+        if (others === undefined) inexact.set(this, [[key, source]])
+        else others.push([key, source])
+      }
+      return value
+    })
   } catch {
     return NOT_JSON
   }
 }
+
+const withTexts = (members: object, texts: readonly [name: string, text: string][]): unknown =>
+  Array.isArray(members) ? members : { ...members, ...Object.fromEntries(texts) }
 
 const TIME_FIELDS: ReadonlySet<string> = new Set([
   'start_time_unix_nano',

@@ -3,7 +3,8 @@
  * asked, what cannot be read is told with its bundle, and what is damaged with its place.
  */
 import assert from 'node:assert/strict'
-import { StoreError } from '../../errors.ts'
+import { errorCode } from '../../log/files.ts'
+import { StoreError, messageOf } from '../../errors.ts'
 import { ActiveIndex } from '../index/active-index.ts'
 import type { RecordBatch } from '../batch-frame.ts'
 import { CompactIndex } from '../compact/compact-index.ts'
@@ -85,6 +86,8 @@ export class SegmentReader {
         return refused(this.#parts.bundles.failure, `${error.message}; retry later`, error.incident)
       if (error instanceof StoreError && error.code === 'deadline_exceeded')
         return refused('deadline_exceeded', error.message)
+      // The caller gets a clone of what is thrown, which has no code: it could not tell a disk that fails from a bug of ours.
+      if (isOfReading(error)) return refused(this.#parts.bundles.failure, `${messageOf(error)}; retry later`)
       throw error
     }
   }
@@ -293,6 +296,9 @@ export interface RecordLocation {
   readonly number: number
   readonly id: Uint32Array
 }
+
+/** What the world can do to a read: the seam to the files says it as a StoreError, and what is read past the seam as the system does. */
+const isOfReading = (error: unknown): boolean => error instanceof StoreError || /^E[A-Z0-9]+$/.test(errorCode(error))
 
 /** A segment could not be read. */
 class SegmentReadError extends StoreError {

@@ -3,7 +3,7 @@
  *
  * Memory holds the text of one step. An export ends when it meets damage that was not known at its start. The next export knows of it, and counts it.
  *
- * X1  what was stored after the first step does not appear
+ * X1  what was stored after the first step does not appear. If a bucket has other bundles below that than at the first step, the export ends
  * X4  the last line says that the export is complete; without it, and with the connection closed inside the body, it is not
  */
 import type { Logger } from '../../observability/logger.ts'

@@ -9,6 +9,7 @@ import { SEARCH_CONDITIONS_MAX, SEARCH_LENGTH_MAX } from '../search/expression.t
 import type { Search } from '../search/expression.ts'
 import { namedCondition } from '../search/names.ts'
 import { searchOfObject } from '../search/object.ts'
+import { isInexactInteger, parseWithSource } from '../json-source.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { isRefusal } from '../tenants/caller.ts'
@@ -73,19 +74,21 @@ const invalid = (message: string): Refusal => refusal('invalid_query', message)
 
 const equals = (name: string, text: string): Search => namedCondition(name, { kind: 'equals', text })
 
-const FIELDS: Readonly<Record<string, string>> = {
-  'span.kind': 'kind',
-  'otel.status_code': 'status.code',
-  'otel.status_description': 'status.message',
-  'otel.scope.name': 'scope.name',
-  'otel.scope.version': 'scope.version',
-}
+const FIELDS: ReadonlyMap<string, string> = new Map([
+  ['span.kind', 'kind'],
+  ['otel.status_code', 'status.code'],
+  ['otel.status_description', 'status.message'],
+  ['otel.scope.name', 'scope.name'],
+  ['otel.scope.version', 'scope.version'],
+])
 
 function tagConditions(text: string): Search[] | null {
   if (text === '') return []
   let tags: unknown
   try {
-    tags = JSON.parse(text)
+    tags = parseWithSource(text, (_, value, { source }) =>
+      typeof value === 'number' && isInexactInteger(value, source) ? source : value,
+    )
   } catch {
     return null
   }
@@ -98,7 +101,7 @@ function tagConditions(text: string): Search[] | null {
 }
 
 function tagCondition(key: string, value: string): Search {
-  const field = FIELDS[key]
+  const field = FIELDS.get(key)
   if (field !== undefined) return equals(field, value)
   const attribute = searchOfObject({ attributes: { [key]: value } })
   if (key !== 'error') return attribute

@@ -57,7 +57,7 @@ export class JsonView implements RecordView {
     return entriesOf(owner.attributes)
   }
 
-  hasInBody(path: string, test: ValueTest): boolean {
+  hasInBody(path: string | null, test: ValueTest): boolean {
     const body = this.isLog ? valueOf(this.#record.body) : null
     return body !== null && testUnder(body, path, test)
   }

@@ -1,7 +1,7 @@
 /**
  * The names that a search knows besides those of attributes, and how their values are written.
  *
- *   severity            trace … fatal, or a number; of a record without a number, what its severity_text says
+ *   severity            trace … fatal, or a number; of a record without a number, what its severity_text says; unspecified: another number, or none
  *   signal              log or trace
  *   duration            of a span: nanoseconds, or a number with ns, us, ms, s, m or h
  *   kind, status.code   by their OTLP names (server, error) or numbers; `status` is short for status.code
@@ -40,7 +40,13 @@ const FIELDS = [
 export type FieldName = (typeof FIELDS)[number]
 
 const SEVERITY_MAX = 2 ** 31 - 1
-const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
+/** What surveys call a severity without another name, see `nameOfSeverity`. */
+export const UNSPECIFIED = 'unspecified'
+const UNSPECIFIED_SEVERITIES: readonly Search[] = [
+  { kind: 'severity', min: -Infinity, max: 0 },
+  { kind: 'severity', min: 25, max: Infinity },
+]
+const KINDS = [UNSPECIFIED, 'internal', 'server', 'client', 'producer', 'consumer']
 const STATUS_CODES = ['unset', 'ok', 'error']
 const NANOSECONDS: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 }
 
@@ -49,7 +55,11 @@ export function namedCondition(
   name: string,
   given: { readonly kind: 'exists' } | { readonly kind: 'equals' | 'begins'; readonly text: string },
 ): Search {
-  if (given.kind === 'exists') return { kind: 'name', name: fieldOf(name), value: given }
+  if (given.kind === 'exists') {
+    if (name === 'signal') return { kind: 'all' }
+    if (name === 'severity') return { kind: 'signal', signal: 'log' } // if it says none, that is `unspecified`
+    return { kind: 'name', name: fieldOf(name), value: given }
+  }
   const text = fold(given.text)
   if (name === 'severity' || name === 'signal') {
     if (given.kind === 'begins') throw new SearchError(`${name} takes a whole value, without *`)
@@ -74,8 +84,10 @@ export function comparedCondition(name: string, by: Comparison, text: string): S
 export const fieldOf = (name: string): string => (name === 'status' ? 'status.code' : name)
 
 function severityEquals(text: string): Search {
+  if (text === UNSPECIFIED) return { kind: 'or', of: UNSPECIFIED_SEVERITIES }
   const range = severityOf(text) ?? wholeSeverity(text)
-  if (range === null) throw new SearchError('a severity is trace, debug, info, warn, error, fatal or a number')
+  if (range === null)
+    throw new SearchError('a severity is trace, debug, info, warn, error, fatal, unspecified or a number')
   return { kind: 'severity', ...range }
 }
 
@@ -119,8 +131,8 @@ function durationOf(text: string): number | null {
 /** What a name stands for. */
 export type Named =
   | { readonly kind: 'field'; readonly field: FieldName }
-  /** Keys from the body down, joined by dots; empty: the body. */
-  | { readonly kind: 'body'; readonly path: string }
+  /** Keys from the body down, joined by dots; null: the body itself. */
+  | { readonly kind: 'body'; readonly path: string | null }
   | { readonly kind: 'attribute'; readonly of: readonly AttributePlace[]; readonly key: string }
 
 export type AttributePlace = 'record' | 'scope' | 'resource'
@@ -134,7 +146,8 @@ const PLACES: readonly (readonly [prefix: string, place: AttributePlace])[] = [
 export function resolveName(name: string): Named {
   const field = FIELDS.find((field) => field === name)
   if (field !== undefined) return { kind: 'field', field }
-  if (name === 'body' || name.startsWith('body.')) return { kind: 'body', path: name.slice('body.'.length) }
+  if (name === 'body') return { kind: 'body', path: null }
+  if (name.startsWith('body.')) return { kind: 'body', path: name.slice('body.'.length) }
   for (const [prefix, place] of PLACES) {
     if (name.startsWith(prefix)) return { kind: 'attribute', of: [place], key: name.slice(prefix.length) }
   }

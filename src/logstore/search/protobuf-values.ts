@@ -146,7 +146,7 @@ function keyValuePasses(bytes: Uint8Array, start: number, end: number, name: Buf
   if (length > name.length || (length < name.length && name[length] !== DOT)) return false
   for (let i = 0; i < length; i++) if (bytes[keyStart + i] !== name[i]) return false
   const value = readValueField(bytes, start, end, 2)
-  return testUnder(value, name.toString('utf8', length + (length < name.length ? 1 : 0)), test)
+  return testUnder(value, length === name.length ? null : name.toString('utf8', length + 1), test)
 }
 
 /** The AnyValue in a field of a message; null when there is none. */

@@ -143,7 +143,7 @@ export class ProtobufView implements RecordView {
     return bytes
   }
 
-  hasInBody(path: string, test: ValueTest): boolean {
+  hasInBody(path: string | null, test: ValueTest): boolean {
     if (!this.isLog) return false
     const { recordStart, recordEnd } = this.#place!
     const body = readValueField(this.#bytes, recordStart, recordEnd, BODY)

@@ -16,8 +16,8 @@ export interface RecordView {
   hasText(test: TextTest, from?: number): boolean
   /** Whether an attribute of this name passes; the name may go on into the map that is its value. */
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean
-  /** Whether what stands in the body of a log under this path passes; an empty path is the body. */
-  hasInBody(path: string, test: ValueTest): boolean
+  /** Whether what stands in the body of a log under this path passes; null: the body itself. */
+  hasInBody(path: string | null, test: ValueTest): boolean
   /** In their order; a name may come again. */
   attributes(place: AttributePlace): readonly (readonly [name: string, value: Value])[]
   /** Null when the record has none, or is not of the signal that has it. Ids in lower-case hexadecimal. */

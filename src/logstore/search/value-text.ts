@@ -1,7 +1,7 @@
 /** Values as surveys tell them: texts, equal when the values are, and not longer than a person reads. */
 import { hash } from 'node:crypto'
 import { effectiveSeverity } from './matcher.ts'
-import { enumName, fieldOf, resolveName } from './names.ts'
+import { UNSPECIFIED, enumName, fieldOf, resolveName } from './names.ts'
 import type { AttributePlace, FieldName } from './names.ts'
 import type { RecordView } from './record-view.ts'
 import { KeyValues } from './values.ts'
@@ -43,7 +43,7 @@ export function severityName(view: RecordView): string | null {
 }
 
 export function nameOfSeverity(severity: number): string {
-  return SEVERITIES[Math.floor((severity - 1) / NUMBERS_PER_SEVERITY)] ?? 'unspecified'
+  return SEVERITIES[Math.floor((severity - 1) / NUMBERS_PER_SEVERITY)] ?? UNSPECIFIED
 }
 
 /** The value of a field, enums by their names; null when the record has none. */

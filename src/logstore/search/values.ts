@@ -61,7 +61,9 @@ function equals(text: string, number: number | bigint | null): ValueTest {
   }
 }
 
-function compares(value: number | bigint, by: Comparison, number: number | bigint): boolean {
+function compares(value: number | bigint, by: Comparison, given: number | bigint): boolean {
+  // A double so large is no single whole number: it is asked for by any that it stands for.
+  const number = typeof value === 'number' ? Number(given) : given
   switch (by) {
     case '<':
       return value < number
@@ -74,20 +76,22 @@ function compares(value: number | bigint, by: Comparison, number: number | bigin
   }
 }
 
-/** Tests what stands under a dotted path: a key may itself have dots, so that every way to cut the path is tried. */
-export function testUnder(value: Value, path: string, test: ValueTest): boolean {
-  if (path === '') return test(value)
+/**
+ * Tests what stands under a dotted path: a key may itself have dots, so that every way to cut the path is tried.
+ *
+ * @param path null: the value itself. An empty one is that of an empty key
+ */
+export function testUnder(value: Value, path: string | null, test: ValueTest): boolean {
+  if (path === null) return test(value)
   if (!(value instanceof KeyValues)) return false
   return value.entries.some(([key, inner]) => {
     const rest = restOfPath(path, key)
-    return rest !== null && testUnder(inner, rest, test)
+    return rest !== undefined && testUnder(inner, rest, test)
   })
 }
 
-/** What is left of a dotted path behind this key; null when it does not begin with it. */
-function restOfPath(path: string, key: string): string | null {
-  if (path === key) return ''
-  return path.length > key.length && path[key.length] === '.' && path.startsWith(key)
-    ? path.slice(key.length + 1)
-    : null
+/** What is left of a dotted path behind this key, null when that is all of it; undefined when it does not begin with it. */
+function restOfPath(path: string, key: string): string | null | undefined {
+  if (path === key) return null
+  return path[key.length] === '.' && path.startsWith(key) ? path.slice(key.length + 1) : undefined
 }

@@ -1,7 +1,9 @@
 /** Answers walking tasks on a thread of its own kind, one step each: the caller continues where the step ended. */
 import { renderResult } from '../query/result.ts'
+import { seenBy } from '../query/seen-bundles.ts'
+import { refused } from '../query/segment-reader.ts'
 import { PartTexts } from '../query/render/record.ts'
-import type { QueryTask } from '../query/task.ts'
+import type { QueryRefusal, QueryTask } from '../query/task.ts'
 import { eventId } from './event-id.ts'
 import { walkInLog } from './log-walk.ts'
 import { datasetsOf, spansStep } from './spans.ts'
@@ -21,7 +23,7 @@ export class Walker {
   }
 
   run(task: WalkTask): WalkAnswer {
-    return this.#parts.reader.answer((): WalkAnswer => ({ kind: 'ok', body: this.#bodyOf(task) }))
+    return this.#parts.reader.answer((): WalkAnswer => changed(task) ?? { kind: 'ok', body: this.#bodyOf(task) })
   }
 
   #bodyOf({ request, ...task }: WalkTask): WalkBody {
@@ -50,7 +52,14 @@ export class Walker {
       },
     })
     const quarantinedRanges = task.snapshot.quarantined.length
-    return { ...NOTHING, text: writer.bytes(), records: writer.records, quarantined, quarantinedRanges, resume }
+    return {
+      ...NOTHING,
+      text: writer.bytes(),
+      records: writer.records,
+      quarantined,
+      quarantinedRanges,
+      resume: resume && { ...resume, bundles: seenBy(task, resume.snapshot) },
+    }
   }
 
   #tailEvents(task: QueryTask<TailRequest>): WalkBody {
@@ -71,6 +80,14 @@ export class Walker {
     const records = isCounted ? counted : writer.records
     return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
   }
+}
+
+/** An export of a bucket that went on with other bundles would tell of what was never there at once. Null: it goes on, or begins. */
+function changed({ request, ...task }: WalkTask): QueryRefusal | null {
+  if (request.kind !== 'export' || request.resume === null) return null
+  const { bundles, snapshot } = request.resume
+  if (bundles === seenBy(task, snapshot)) return null
+  return refused('object_storage_read_failed', 'the bucket has other bundles than when the export began: begin again')
 }
 
 /** Records in the shape of a query's results, each in one line. */

@@ -86,6 +86,7 @@ for (const { name, missing, start } of servers) {
       const bucket = await openBucket(context, await start(context))
       const store = TestStore.open(context)
       fillBundles(store, 4)
+      store.isBucket = true // so its cursors are
       await bucket.sync(store.directory, 'logs/acme/')
       const server = await startReader(context, bucket, { LOGSTORE_QUERY_S3_PREFIX: 'logs/acme' })
       const [first] = store.query('local', QUESTIONS[0]!).results
@@ -104,6 +105,7 @@ describe('a bucket', () => {
     const bucket = await openBucket(context)
     const store = TestStore.open(context)
     fillBundles(store, 5)
+    store.isBucket = true
     store.compact()
     await bucket.sync(store.directory)
     const server = await startReader(context, bucket)

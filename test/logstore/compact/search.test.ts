@@ -24,7 +24,7 @@ const WORDS = [
   'GET',
   '99999999999999999',
 ]
-const KEYS = ['pod', 'a', 'a.b', 'service.instance.id', 'n']
+const KEYS = ['pod', 'a', 'a.b', 'service.instance.id', 'n', '', 'a.']
 
 /** What a service may send, and what it should not. */
 function logOf(random: () => number, time: bigint): object {
@@ -36,8 +36,10 @@ function logOf(random: () => number, time: bigint): object {
       ? { stringValue: text() }
       : pick([
           { intValue: String(Math.floor(random() * 40)) },
+          { intValue: pick(['9007199254740992', '9007199254740993']) },
+          { doubleValue: pick([2 ** 53, 2 ** 63, 0.5]) },
           { arrayValue: { values: [{ stringValue: text() }, { stringValue: text() }] } },
-          { kvlistValue: { values: [{ key: 'b', value: { stringValue: text() } }] } },
+          { kvlistValue: { values: [{ key: pick(['b', '']), value: { stringValue: text() } }] } },
           { boolValue: true },
         ])
   const attributes = Array.from({ length: Math.floor(random() * 3) }, () => ({ key: pick(KEYS), value: value() }))
@@ -107,7 +109,10 @@ const atom = fc.oneof(
   fc
     .tuple(
       fc.constantFrom(
-        ...KEYS,
+        ...KEYS.filter((key) => key !== ''),
+        '""',
+        'attributes.',
+        'body.',
         'name',
         'status.message',
         'severity_text',
@@ -123,6 +128,16 @@ const atom = fc.oneof(
     'severity:>=warn',
     'severity:<info',
     'severity:error',
+    'severity:*',
+    'severity:unspecified',
+    'signal:*',
+    '"":*',
+    'a.:*',
+    'attributes.:*',
+    'body.:*',
+    'n:9007199254740993',
+    'a:9007199254740992',
+    'a.:9223372036854775807',
     'signal:log',
     'a.b:*',
     'pod:"order 17"',

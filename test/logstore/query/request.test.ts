@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
 
@@ -51,6 +52,34 @@ describe('a query request', () => {
       cursor: 'abc',
       deadlineMs: 60_000,
     })
+  })
+
+  it('keeps whole numbers among attributes exact, and takes no text for a number elsewhere', () => {
+    const ofAttributes = (attributes: string) => {
+      const request = parse(`{"dataset":"app","filter":{"search":{"attributes":${attributes}}}}`)
+      assert(!('kind' in request))
+      return request.filter.search
+    }
+    for (const digits of [
+      '9007199254740993',
+      '-9223372036854775808',
+      '18446744073709551615',
+      '123456789012345678901',
+    ]) {
+      for (const name of ['n', '__proto__', 'attributes']) {
+        assert.deepEqual(ofAttributes(`{"${name}":${digits},"b":1}`), ofAttributes(`{"${name}":"${digits}","b":1}`))
+        assert(inspect(ofAttributes(`{"${name}":${digits}}`), { depth: 9 }).includes(`text: '${digits}'`))
+      }
+    }
+    for (const body of [
+      '{"dataset":9007199254740993}',
+      '{"dataset":"a","filter":{"record_id":9007199254740993}}',
+      '{"dataset":"a","filter":{"search":9007199254740993}}',
+      '{"dataset":"a","filter":{"search":{"attributes":[9007199254740993]}}}',
+      '{"dataset":"a","filter":{"search":{"attributes":{"a":[9007199254740993]}}}}',
+    ]) {
+      assert('kind' in parse(body), body)
+    }
   })
 
   it('keeps a time exact, as a string and as an integer', () => {

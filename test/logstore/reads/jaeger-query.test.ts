@@ -61,6 +61,23 @@ describe('a trace search of Jaeger', () => {
     )
   })
 
+  it('takes tags for attributes that are called like members of every object', () => {
+    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
+      const { search } = searchOf({ service: 'shop', tags: `{"${name}":"x"}` }).filter
+      assert(search?.kind === 'and')
+      const names = JSON.stringify(structuredClone(search.of)).matchAll(/"name":"([^"]+)"/g)
+      assert.deepEqual(
+        Array.from(names, ([, name]) => name),
+        [`attributes.${name}`, `scope.attributes.${name}`, `resource.attributes.${name}`],
+      )
+    }
+  })
+
+  it('takes a whole number beyond 2^53 for what it is', () => {
+    const searchBy = (tags: string) => searchOf({ service: 'shop', tags }).filter.search
+    assert.deepEqual(searchBy('{"big":9007199254740993}'), searchBy('{"big":"9007199254740993"}'))
+  })
+
   it('is refused with what is wrong', () => {
     for (const [parameters, message] of [
       [{}, /service is required/],

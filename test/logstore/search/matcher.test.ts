@@ -10,6 +10,7 @@ import {
 } from '../../../src/logstore/batch-frame.ts'
 import type { Search, ValueCondition } from '../../../src/logstore/search/expression.ts'
 import { SearchMatcher } from '../../../src/logstore/search/matcher.ts'
+import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
 import { parseSearch } from '../../../src/logstore/search/parse.ts'
 import { LOGS_REQUEST, TRACES_REQUEST, encode, toOtlpJson } from '../../support/otlp.ts'
 import type { AnyValue, KeyValue, LogRecord, Span } from '../../support/otlp.ts'
@@ -148,6 +149,10 @@ function passes(search: Search, group: Group, record: LogRecord | Span, isLog: b
         return !isLog && span.name !== undefined && span.name !== '' && valuePasses({ stringValue: span.name }, value)
       if (name === 'status.code') return !isLog && valuePasses({ intValue: `${span.status?.code ?? 0}` }, value)
       if (name === 'body') return isLog && log.body !== undefined && valuePasses(log.body, value)
+      if (name.startsWith('body.'))
+        return isLog && attributesPass(log.body?.kvlistValue?.values, name.slice('body.'.length), value)
+      if (name.startsWith('attributes.'))
+        return attributesPass(record.attributes, name.slice('attributes.'.length), value)
       if (name === 'duration') {
         if (isLog || span.startTimeUnixNano === undefined || span.endTimeUnixNano === undefined) return false
         return valuePasses({ intValue: `${BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)}` }, value)
@@ -188,11 +193,11 @@ const values: fc.Arbitrary<AnyValue> = fc.letrec<{ value: AnyValue }>((tie) => (
     fc.boolean().map((boolValue) => ({ boolValue })),
     fc.array(tie('value'), { maxLength: 2 }).map((values) => ({ arrayValue: { values } })),
     fc
-      .array(fc.record({ key: fc.constantFrom('b', 'c', 'b.c'), value: tie('value') }), { maxLength: 2 })
+      .array(fc.record({ key: fc.constantFrom('b', 'c', 'b.c', ''), value: tie('value') }), { maxLength: 2 })
       .map((values) => ({ kvlistValue: { values } })),
   ),
 })).value
-const attributes = fc.array(fc.record({ key: fc.constantFrom('a', 'a.b', 'http.method', 'code'), value: values }), {
+const attributes = fc.array(fc.record({ key: fc.constantFrom('a', 'a.b', 'http.method', 'code', ''), value: values }), {
   maxLength: 3,
 })
 const times = fc.constantFrom('1700000000000000000', '1700000000000000500', '1700000000100000000')
@@ -229,7 +234,8 @@ const groupOf = (records: fc.Arbitrary<LogRecord | Span>): fc.Arbitrary<Group> =
 
 const CONDITIONS = `timeout | TIMEOUT* | get | "get timeout" | "timeout get" | größe | 日 | "日 志" | e | k | ge* | a_b | 42 | a:timeout | a:42 | a.b:get |
   a.b.c:* | code:>41 | code:<=42 | code:9007199254740993 | a:true | a:time* | http.method:"get/timeout" | severity:>=warn | severity:error | signal:log |
-  name:timeout | status:error | status.code:<2 | body:get | duration:>=500 | duration:<1ms`
+  severity:* | severity:unspecified | signal:* | "":timeout | "":* | a.:get | a.:* | a..b:* | .b:* | attributes.:42 | attributes.a.:* | body.:timeout | body.:* |
+  body.b:get | body.b.:* | body:* | name:timeout | status:error | status.code:<2 | body:get | duration:>=500 | duration:<1ms`
 const conditions: fc.Arbitrary<Search> = fc
   .constantFrom(...CONDITIONS.split('|').map((text) => text.trim()))
   .map(parseSearch)
@@ -287,6 +293,41 @@ describe('a search finds in a stored batch what a plain look at its records find
       assert(finds(text), text)
     }
     for (const text of ['attributes.name:r', 'resource.attributes.name:own', 'name:own']) assert(!finds(text), text)
+  })
+
+  it('finds whole numbers beyond 2^53: those of 64 bits exactly, doubles by every number that they stand for', () => {
+    const values = [
+      { intValue: '9007199254740993' },
+      { intValue: '9007199254740992' },
+      { doubleValue: 9223372036854775808 },
+      { doubleValue: 123456789012345680000 },
+      { doubleValue: 9007199254740992 },
+      { doubleValue: 1e21 },
+    ]
+    const records = values.map((value): LogRecord => ({ attributes: [{ key: 'n', value }] }))
+    for (const format of [FORMAT_PROTOBUF, FORMAT_JSON]) {
+      const batch = storedBatch([{ records }], true, format)
+      for (const [number, expected] of [
+        ['9007199254740993', [0, 4]],
+        ['9007199254740992', [1, 4]],
+        ['9223372036854775808', [2]],
+        ['9223372036854775807', [2]],
+        ['9223372036854776000', [2]],
+        ['123456789012345680000', [3]],
+        ['123456789012345683968', [3]],
+        ['1000000000000000000000', [5]],
+        ['1e21', [5]],
+      ] as const) {
+        assert.deepEqual(matching(batch, parseSearch(`n:${number}`)), expected, `n:${number}`)
+        assert.deepEqual(matching(batch, parseSearch(`n:>=${number} n:<=${number}`)), expected, `n:>=${number}`)
+        const request = parseQueryRequest(
+          Buffer.from(`{"dataset":"app","filter":{"search":{"attributes":{"n":${number}}}}}`),
+        )
+        assert(!('kind' in request))
+        assert.deepEqual(matching(batch, request.filter.search!), expected, `an object with ${number}`)
+      }
+      assert.deepEqual(matching(batch, parseSearch('n:>9007199254740992')), [0, 2, 3, 5])
+    }
   })
 
   it('finds a word in a text also where a key or a longer word has it before', () => {

@@ -8,11 +8,11 @@ import { Browser } from './browser.ts'
 import { BucketSettings } from './bucket-settings.ts'
 import { OpenUploads } from './open-uploads.ts'
 
-const TABS: Readonly<Record<string, FunctionComponent<{ bucket: string }>>> = {
-  objects: Browser,
-  uploads: OpenUploads,
-  settings: BucketSettings,
-}
+const TABS: ReadonlyMap<string, FunctionComponent<{ bucket: string }>> = new Map([
+  ['objects', Browser],
+  ['uploads', OpenUploads],
+  ['settings', BucketSettings],
+])
 
 export function BucketPage(): VNode {
   const { params } = useRoute()
@@ -35,7 +35,7 @@ export function BucketPage(): VNode {
           { name: 'settings', title: 'Policy and CORS', href: link(path, { tab: 'settings' }) },
         ]}
       />
-      <${TABS[tab] ?? Browser} key=${bucket} bucket=${bucket} />
+      <${TABS.get(tab) ?? Browser} key=${bucket} bucket=${bucket} />
     </div>
   <//>`
 }
