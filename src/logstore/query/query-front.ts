@@ -25,6 +25,7 @@ import type { QueryCounters, QueryKind } from '../counters.ts'
 import type { BucketStore } from '../bucket/bucket-store.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
 import { LATE } from './deadline.ts'
+import { HeldPlace } from '../tenants/held-place.ts'
 import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
 import type { QueryRequest, QueryRequestProblem } from './request.ts'
@@ -123,9 +124,10 @@ export class QueryFront {
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
     exchange.tenant = caller.tenant.id
     this.#places.arriving(caller.tenant.id, exchange)
+    const place = new HeldPlace(() => this.#places.giveBack(caller.tenant.id))
     exchange.onEnd(() => {
       this.#places.arrived(exchange)
-      this.#places.giveBack(caller.tenant.id)
+      place.leave()
     })
     const startedMs = processNowMs()
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
@@ -137,7 +139,7 @@ export class QueryFront {
           const why = 'the credential is not allowed for the dataset'
           return this.#refuse(exchange, refusal('dataset_not_authorized', why))
         }
-        this.#run(exchange, caller, request, form.kindOf(request), startedMs)
+        this.#run(exchange, { caller, place }, request, form.kindOf(request), startedMs)
       },
       tooLarge: () => this.#refuse(exchange, bodyTooLarge()),
       timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
@@ -148,10 +150,11 @@ export class QueryFront {
     const caller = this.#takePlace(this.#identify(head))
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
     exchange.tenant = caller.tenant.id
-    exchange.onEnd(() => this.#places.giveBack(caller.tenant.id))
+    const place = new HeldPlace(() => this.#places.giveBack(caller.tenant.id))
+    exchange.onEnd(() => place.leave())
     const request = form.parse(head.query, credentialOf(caller))
     if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
-    this.#run(exchange, caller, request, form.kind, processNowMs())
+    this.#run(exchange, { caller, place }, request, form.kind, processNowMs())
   }
 
   #identify(head: RequestHead): Caller | Refusal {
@@ -172,18 +175,19 @@ export class QueryFront {
     return caller
   }
 
-  #run(exchange: Exchange, caller: Caller, request: Question, kind: QueryKind, startedMs: number): void {
-    this.#answer(exchange, caller, request, kind, startedMs).catch((error: unknown) => exchange.fail(error))
+  #run(exchange: Exchange, admitted: Admitted, request: Question, kind: QueryKind, startedMs: number): void {
+    this.#answer(exchange, admitted, request, kind, startedMs).catch((error: unknown) => exchange.fail(error))
   }
 
   async #answer(
     exchange: Exchange,
-    caller: Caller,
+    { caller, place }: Admitted,
     request: Question,
     kind: QueryKind,
     startedMs: number,
   ): Promise<void> {
-    const answer = await askThread(this.#parts, caller.tenant.id, request, startedMs, credentialOf(caller).datasets)
+    const { datasets } = credentialOf(caller)
+    const answer = await place.during(askThread(this.#parts, caller.tenant.id, request, startedMs, datasets))
     const { counters, onSearched } = this.#parts
     if (request.filter?.search) onSearched()
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
@@ -196,6 +200,11 @@ export class QueryFront {
     this.#parts.counters.refused(refused.kind)
     answerRefusal(exchange, refused, 'json')
   }
+}
+
+interface Admitted {
+  readonly caller: Caller
+  readonly place: HeldPlace
 }
 
 const credentialOf = ({ tenant, credentialNumber }: Caller): Credential => tenant.credentials[credentialNumber]!

@@ -16,6 +16,7 @@ import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import { TENANT_HEADER, callerIn, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
+import { HeldPlace } from '../tenants/held-place.ts'
 import type { Places } from '../tenants/places.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
@@ -44,12 +45,14 @@ const RETRY_MS = 200
 
 export class Readers {
   readonly parts: ReaderParts
+  /** Of callers that `admit` gave out. */
+  readonly #places = new WeakMap<Caller, HeldPlace>()
 
   constructor(parts: ReaderParts) {
     this.parts = parts
   }
 
-  /** The caller, with a place that is held until the exchange ends; null: the request is refused. */
+  /** The caller, with a place that is held until the exchange has ended, and its last step; null: the request is refused. */
   admit(head: RequestHead, exchange: Exchange, places: Places): Caller | null {
     const { policy, maxConcurrentReads } = this.parts
     const caller = identifyCaller(policy(), head.header(TENANT_HEADER), head.header('authorization'))
@@ -63,7 +66,9 @@ export class Readers {
         refusal('concurrency_exceeded', `${who} has too many reads of this kind in progress`),
       )
     }
-    exchange.onEnd(() => places.giveBack(caller.tenant.id))
+    const place = new HeldPlace(() => places.giveBack(caller.tenant.id))
+    this.#places.set(caller, place)
+    exchange.onEnd(() => place.leave())
     return caller
   }
 
@@ -81,7 +86,8 @@ export class Readers {
     const refused = this.problemOf(caller, 'dataset' in request ? request.dataset : null)
     if (refused !== null) return refused
     const { datasets } = tenant.credentials[credentialNumber]!
-    return askThread(this.parts.ask, tenant.id, request, processNowMs(), datasets)
+    const asked = askThread(this.parts.ask, tenant.id, request, processNowMs(), datasets)
+    return this.#places.get(admitted)?.during(asked) ?? asked
   }
 
   /**

@@ -1,0 +1,31 @@
+/**
+ * A place that a request holds to its end, and longer while a thread works for it: a client that leaves early, again and again, would else have as many
+ * threads at work as it likes.
+ */
+export class HeldPlace {
+  readonly #giveBack: () => void
+  /** The request, and each piece of work for it. */
+  #holders = 1
+
+  /** @param giveBack called once */
+  constructor(giveBack: () => void) {
+    this.#giveBack = giveBack
+  }
+
+  /** The request has ended. */
+  leave(): void {
+    this.#holders -= 1
+    if (this.#holders === 0) this.#giveBack()
+  }
+
+  /** Work that begins when the place was given back does not take it again. */
+  async during<Result>(work: Promise<Result>): Promise<Result> {
+    if (this.#holders === 0) return work
+    this.#holders += 1
+    try {
+      return await work
+    } finally {
+      this.leave()
+    }
+  }
+}
