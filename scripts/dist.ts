@@ -11,7 +11,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { COPIED, launcher, pack, run } from './tarball/pack.ts'
+import { COPIED } from './tarball/copied.ts'
+import { launcher, pack, run } from './tarball/pack.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { values } = parseArgs({ options: { unpacked: { type: 'string' }, 'no-build': { type: 'boolean' } } })

@@ -1,17 +1,6 @@
-/** What the self-contained tarball is made of besides the program: the archive itself, the commands in its `bin`, and what is copied beside them. */
+/** What the self-contained tarball is made of besides copies: the archive itself, and the commands in its `bin`. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-
-/** Copied as it is: documents, what they link to, and the examples for the operator. */
-export const COPIED: readonly string[] = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CHANGELOG.md',
-  'CONTRIBUTING.md',
-  'LICENSE',
-  'deploy',
-  'docs',
-]
 
 /** A command in `bin`. It finds its own place also when it is called by a link, as from /usr/local/bin. */
 export const launcher = (command: string): string => `#!/bin/sh

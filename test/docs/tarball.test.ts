@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { it } from 'node:test'
-import { COPIED } from '../../../scripts/tarball/pack.ts'
-import { document, root } from '../../docs/markdown.ts'
+import { COPIED } from '../../scripts/tarball/copied.ts'
+import { document, root } from './markdown.ts'
 
 const isCopied = (path: string): boolean => COPIED.some((each) => path === each || path.startsWith(`${each}/`))
 
