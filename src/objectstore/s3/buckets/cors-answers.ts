@@ -33,6 +33,8 @@ interface CompiledRule {
 const NOT_ALLOWED =
   "This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec."
 
+const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
+
 /** The rules of one bucket, made ready once for many requests. */
 export class CorsRules {
   readonly #rules: readonly CompiledRule[]
@@ -40,8 +42,8 @@ export class CorsRules {
   constructor(rules: readonly CorsRule[]) {
     this.#rules = rules.map((rule) => ({
       rule,
-      origins: rule.allowedOrigins.map((origin) => ({ isAny: origin === '*', matches: matching(origin) })),
-      headers: rule.allowedHeaders.map((header) => matching(header.toLowerCase())),
+      origins: distinct(rule.allowedOrigins).map((origin) => ({ isAny: origin === '*', matches: matching(origin) })),
+      headers: distinct(rule.allowedHeaders.map((header) => header.toLowerCase())).map(matching),
     }))
   }
 

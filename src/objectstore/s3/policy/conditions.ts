@@ -146,7 +146,7 @@ export function parseCondition(operator: string, keyText: string, values: readon
   if (comparison === address && key.name !== 'aws:sourceip') throw malformed('Invalid IP address in Conditions')
 
   const negated = NEGATED.has(name)
-  const tests = values.map(comparison)
+  const tests = Array.from(new Set(values), comparison)
   const whenAbsent = ifExists !== '' || set === 'ForAllValues:' || (negated && set === '') // C3
   // several values of a request without a set operator: a negated one holds when none of them matches
   const every = set === 'ForAllValues:' || (negated && set === '')

@@ -71,11 +71,11 @@ export function parseStatement(value: unknown, bucket: string): Statement {
   const isNamed = parsePrincipals(who.value)
 
   const doing = oneOf(value, 'Action')
-  const actions = texts(doing.value).map((action) => parseAction(action))
+  const actions = distinct(texts(doing.value).map((action) => parseAction(action)))
   const does = actions.map((action) => wildcard(action))
 
   const what = oneOf(value, 'Resource')
-  const resources = texts(what.value).map((resource) => parseResource(resource, bucket))
+  const resources = distinct(texts(what.value).map((resource) => parseResource(resource, bucket)))
   const covers = resources.map((resource) => wildcard(resource))
   if (!doing.negated && !what.negated) checkApplicable(actions, resources, bucket)
 
@@ -109,6 +109,9 @@ export function parseStatement(value: unknown, bucket: string): Statement {
     },
   }
 }
+
+/** Each once: a pattern that stands there a thousand times takes no more memory, and is not asked again. */
+const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
 
 const isOnObjects = (action: PolicyAction): boolean => (OBJECT_ACTIONS as readonly PolicyAction[]).includes(action)
 

@@ -19,37 +19,56 @@ export interface Pattern {
   search(text: string): Sliced<boolean>
 }
 
-export function wildcard(pattern: string): Pattern {
-  const split = pattern.split('*')
-  const first = split[0]!
-  const last = split.length === 1 ? null : split.at(-1)!
-  const between = split.slice(1, -1).filter((piece) => piece !== '')
-  const charactersMin = split.reduce((sum, piece) => sum + piece.length, 0)
+export const wildcard = (pattern: string): Pattern => new Wildcard(pattern)
+
+const NOTHING: readonly string[] = []
+
+/** Small: a document of 20 KiB has thousands. */
+class Wildcard implements Pattern {
+  readonly #first: string
+  /** Null: there is no star. */
+  readonly #last: string | null
+  readonly #between: readonly string[]
+  readonly #charactersMin: number
   /** Made when a text is searched for them: most patterns have none, or are never reached. */
-  let pieces: readonly Piece[] | null = null
+  #pieces: readonly Piece[] | null = null
 
-  const fits = (text: string): boolean =>
-    text.length >= charactersMin &&
-    standsAt(text, first, 0) &&
-    (last === null ? text.length === first.length : standsAt(text, last, text.length - last.length))
+  constructor(pattern: string) {
+    const split = pattern.split('*')
+    const between = split.slice(1, -1).filter((piece) => piece !== '')
+    this.#first = split[0]!
+    this.#last = split.length === 1 ? null : split.at(-1)!
+    this.#between = between.length === 0 ? NOTHING : between
+    this.#charactersMin = split.reduce((sum, piece) => sum + piece.length, 0)
+  }
 
-  function* findBetween(text: string): Sliced<boolean> {
-    pieces ??= between.map(pieceOf)
-    const end = text.length - last!.length // there are stars, so there is a last piece
-    let at = first.length
-    for (const piece of pieces) {
+  matches(text: string): boolean {
+    return this.#fits(text) && (this.#between.length === 0 || atOnce(this.#findBetween(text)))
+  }
+
+  *search(text: string): Sliced<boolean> {
+    yield this.#first.length + (this.#last ?? '').length
+    return this.#fits(text) && (this.#between.length === 0 || (yield* this.#findBetween(text)))
+  }
+
+  #fits(text: string): boolean {
+    const [first, last] = [this.#first, this.#last]
+    return (
+      text.length >= this.#charactersMin &&
+      standsAt(text, first, 0) &&
+      (last === null ? text.length === first.length : standsAt(text, last, text.length - last.length))
+    )
+  }
+
+  *#findBetween(text: string): Sliced<boolean> {
+    this.#pieces ??= this.#between.map(pieceOf)
+    const end = text.length - this.#last!.length // there are stars, so there is a last piece
+    let at = this.#first.length
+    for (const piece of this.#pieces) {
       at = yield* find(piece, text, at, end)
       if (at < 0) return false
     }
     return true
-  }
-
-  return {
-    matches: (text) => fits(text) && (between.length === 0 || atOnce(findBetween(text))),
-    *search(text) {
-      yield first.length + (last ?? '').length
-      return fits(text) && (between.length === 0 || (yield* findBetween(text)))
-    },
   }
 }
 
