@@ -79,8 +79,9 @@ const isFailed = (sent: Unknown): boolean => {
 
 function spanWords(sent: Unknown, style: Style): readonly string[] {
   const [start, end] = [sent['startTimeUnixNano'], sent['endTimeUnixNano']].map((time) => textOr(time, String(time)))
-  const isKnown = [start, end].every((time) => /^\d{1,20}$/.test(time!))
-  const took = isKnown ? [shownDuration(String(BigInt(end!) - BigInt(start!)))] : []
+  const isKnown = [start, end].every((time) => /^\d{1,20}$/.test(time!)) && BigInt(end!) > 0n // 0: it has no end yet
+  const tookNanoseconds = isKnown ? BigInt(end!) - BigInt(start!) : 0n
+  const took = isKnown ? [shownDuration(String(tookNanoseconds < 0n ? 0n : tookNanoseconds))] : []
   const shown = 'SPAN'.padEnd(SEVERITY_WIDTH)
   return [isFailed(sent) ? style.bad(shown) : style.good(shown), visible(textOr(sent['name'], '')), ...took]
 }

@@ -12,11 +12,21 @@ export function timeOf(option: string, text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
   if (count !== undefined) return nanoseconds(nowMs - Number(count) * UNITS_MS[unit!]!)
   if (/^\d{15,20}$/.test(text)) return text
-  const ms = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
+  const ms = isDate(text) ? Date.parse(text) : NaN
   if (ms >= 0) return nanoseconds(ms)
   throw usageFailure(
     `${option} must be so long ago, such as 15m (s, m, h, d), a time such as 2026-01-31T12:00:00Z, or nanoseconds since 1970`,
   )
+}
+
+const DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i
+
+/** Whether the text is of this form, and its day exists: Date.parse makes 2 March of 30 February. */
+function isDate(text: string): boolean {
+  const [, day] = DATE.exec(text) ?? []
+  if (day === undefined) return false
+  const date = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)
 }
 
 const nanoseconds = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) * 1_000_000n)

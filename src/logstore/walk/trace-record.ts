@@ -9,6 +9,7 @@ export interface TraceRecord {
   readonly name: string
   /** Nanoseconds since the Unix epoch. */
   readonly startTime: bigint
+  /** Not before the start. */
   readonly endTime: bigint
 }
 

@@ -4,7 +4,7 @@
  * Where several spans have one id, children and log records stand under the earliest of them.
  *
  * R1  every record stands there once. A span is a root when it names no parent, when its parent is not there, when spans name each other in
- *     a circle (the earliest of them), or when it would stand deeper than DEPTH_MAX, as readers of JSON have limits of their own
+ *     a circle (the earliest of them: what hangs on a circle stands under its parent), or when it would stand deeper than DEPTH_MAX, as readers of JSON have limits of their own
  */
 import type { Trace, TraceRecord } from './trace-record.ts'
 
@@ -15,6 +15,7 @@ type Root = 'no_parent' | 'parent_missing' | 'circle' | 'too_deep'
 
 interface Span {
   readonly record: TraceRecord
+  parent: Span | null
   readonly children: Span[]
   readonly logs: TraceRecord[]
   /** null: not written yet. */
@@ -25,7 +26,7 @@ interface Span {
 export function treeText({ tenant, traceId, records, matched, quarantined }: Trace): string {
   const spans = records
     .filter(({ isLog }) => !isLog)
-    .map((record): Span => ({ record, children: [], logs: [], root: null, isWritten: false }))
+    .map((record): Span => ({ record, parent: null, children: [], logs: [], root: null, isWritten: false }))
   const byId = new Map<string, Span>()
   for (const span of spans) {
     const { spanId } = span.record
@@ -35,8 +36,10 @@ export function treeText({ tenant, traceId, records, matched, quarantined }: Tra
   for (const span of spans) {
     const { parentSpanId } = span.record
     const parent = parentSpanId === null ? undefined : byId.get(parentSpanId)
-    if (parent !== undefined) parent.children.push(span)
-    else {
+    if (parent !== undefined) {
+      span.parent = parent
+      parent.children.push(span)
+    } else {
       span.root = parentSpanId === null ? 'no_parent' : 'parent_missing'
       roots.push(span)
     }
@@ -46,15 +49,14 @@ export function treeText({ tenant, traceId, records, matched, quarantined }: Tra
   for (const log of logs) (byId.get(log.spanId ?? '')?.logs ?? loose).push(log)
 
   const written = [...writeTrees(roots, spans)]
-  const times = records.flatMap(({ startTime, endTime }) => [startTime, endTime])
   const summary = {
     status: 'ok',
     api_version: 'v1',
     tenant_id: tenant,
     trace_id: traceId,
     datasets: [...new Set(records.map(({ dataset }) => dataset))].sort(),
-    start_time_unix_nano: String(times.reduce((a, b) => (b < a ? b : a))),
-    end_time_unix_nano: String(times.reduce((a, b) => (b > a ? b : a))),
+    start_time_unix_nano: String(records.reduce((a, { startTime: b }) => (b < a ? b : a), records[0]!.startTime)),
+    end_time_unix_nano: String(records.reduce((a, { endTime: b }) => (b > a ? b : a), records[0]!.endTime)),
     matched_records: matched,
     spans: spans.length,
     log_records: logs.length,
@@ -72,12 +74,27 @@ function* writeTrees(roots: readonly Span[], spans: readonly Span[]): Iterable<s
     for (let span = waiting.shift(); span !== undefined; span = waiting.shift()) yield writeTree(span, waiting)
   }
   yield* writeWaiting()
+  const places = new Map(spans.map((span, place) => [span, place]))
   for (const span of spans) {
     if (span.isWritten) continue
-    span.root = 'circle'
-    waiting.push(span)
+    const first = firstOfCircle(span, places)
+    first.root = 'circle'
+    waiting.push(first)
     yield* writeWaiting()
   }
+}
+
+/** The earliest span of the circle that a span is in or hangs on. @param places by time */
+function firstOfCircle(span: Span, places: ReadonlyMap<Span, number>): Span {
+  const passed = new Set<Span>()
+  const parentOf = (child: Span): Span => child.parent! // one without is a root, and what hangs on that is written
+  let at = span
+  for (; !passed.has(at); at = parentOf(at)) passed.add(at)
+  let first = at
+  for (let next = parentOf(at); next !== at; next = parentOf(next)) {
+    if (places.get(next)! < places.get(first)!) first = next
+  }
+  return first
 }
 
 /** @param deep takes what is too deep */

@@ -79,7 +79,7 @@ function traceOf(
       parentSpanId: idOf(view.field('parent_span_id')),
       name: textOf(view.field('name')),
       startTime,
-      endTime: timeOf(view.field('end_time_unix_nano')) ?? startTime,
+      endTime: endOf(view.field('end_time_unix_nano'), startTime),
     })
     characters += json.length
   }
@@ -92,5 +92,8 @@ const idOf = (value: Value): string | null =>
 
 export const textOf = (value: Value): string => (typeof value === 'string' ? value : '')
 
-const timeOf = (value: Value): bigint | null =>
-  typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : null
+/** A span whose end is 0 has none yet, and a clock that was set back may end one before it starts: such a span takes no time. */
+function endOf(value: Value, startTime: bigint): bigint {
+  const endTime = typeof value === 'number' || typeof value === 'bigint' ? BigInt(value) : 0n
+  return endTime < startTime ? startTime : endTime
+}

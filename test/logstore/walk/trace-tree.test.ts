@@ -96,6 +96,25 @@ describe('the tree of a trace', () => {
     assert.equal(numbersOf(roots).flat(Infinity).length, 1000)
   })
 
+  it('has what hangs on a circle under its parent, also when that starts later', () => {
+    const tree = treeOf([
+      recordOf(0, 'x', 'a'),
+      recordOf(1, 'y', 'x'),
+      recordOf(2, 'b', 'a'),
+      recordOf(3, 'a', 'b'),
+      recordOf(4, 'd', 'c'),
+      recordOf(5, 'c', 'c'),
+    ])
+    assert.deepEqual(numbersOf(tree.roots), [
+      [2, [3, [0, 1]]],
+      [5, 4],
+    ])
+    assert.deepEqual(
+      tree.roots.map(({ root }) => root),
+      ['circle', 'circle'],
+    )
+  })
+
   it('says when it is cut', () => {
     assert.equal(treeOf([recordOf(0, 'a', null)]).truncated, false)
     const cut = treeOf([recordOf(0, 'a', null)], 5)

@@ -60,5 +60,6 @@ export function durationNano({
   endTimeUnixNano,
 }: StoredRecord['raw_payload']['record']): number | null {
   if (startTimeUnixNano === undefined || endTimeUnixNano === undefined) return null
-  return Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano))
+  if (BigInt(endTimeUnixNano) === 0n) return null // it has no end yet
+  return Math.max(0, Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)))
 }
