@@ -6,7 +6,7 @@ import type { Cursor } from '../../../src/logstore/query/cursor.ts'
 import { seenBundles } from '../../../src/logstore/query/seen-bundles.ts'
 import type { QuerySnapshot } from '../../../src/logstore/query/task.ts'
 import { LOG_ID, TestStore } from '../../support/stored-segments.ts'
-import { fillBundles } from '../bucket/bundles.ts'
+import { fillBundles } from './bundles.ts'
 
 /** A store whose bundles are as in a bucket, and what a question sees of it. */
 function openBucket(context: Parameters<typeof TestStore.open>[0]) {
