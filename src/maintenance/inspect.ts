@@ -215,7 +215,9 @@ class Inspection {
       return this.#lookAt(base, nextBase)
     }
     if (merged === null) {
-      this.#problem(place, `${RECORDS_NAME} is missing`)
+      const hasStandIn = this.#source.files.exists(`${this.#source.pathOf(base)}/${STAND_IN_NAME}`)
+      if (hasStandIn) this.#problem(`${place}/${STAND_IN_NAME}`, `it does not open, and ${RECORDS_NAME} is not there`)
+      else this.#problem(place, `${RECORDS_NAME} is missing`)
       return null
     }
     const end = Math.min(merged.end, nextBase - SEGMENT_FOOTER_BYTES)

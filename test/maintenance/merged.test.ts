@@ -150,7 +150,7 @@ describe('segments that have moved into a merged file', () => {
     assert.match(JSON.stringify(problemsIn(copy)), /^\[[^[]+Nothing is missing/)
     files.removeFile(pathOf(first!, third!))
     const lost = problemsIn(files, '/data').map((problem) => JSON.stringify(problem))
-    assert(lost.some((problem) => problem.includes('records.log is missing')))
+    assert(lost.some((problem) => problem.includes('does not open, and records.log is not there')))
   })
 
   it('are copied from a replica directory when a stand-in opens there alone, or with the gap when it opens nowhere', async () => {

@@ -107,6 +107,19 @@ describe('a segment with a stand-in', () => {
     assert.deepEqual(inspect(await restored(target), '/restored')[0]!.problems, [])
   })
 
+  it('that is a byte short is named by inspect, as the file that does not open', async () => {
+    const store = await storeOf(3)
+    const { files } = store.world
+    const [, segment] = store.log.segments
+    compact(files, segment!)
+    const file = files.open(`${segment!.directory}/${STAND_IN_NAME}`, 'write')
+    file.truncate(file.size() - 1)
+    file.close()
+    const [problem] = inspect(files, '/data')[0]!.problems
+    assert.match(problem!.where, /\/compact\.bin$/)
+    assert.match(problem!.reason, /does not open, and records\.log is not there/)
+  })
+
   it('is restored whole: a position inside needs a snapshot that has its frames', async () => {
     const store = await storeOf(3)
     const { files } = store.world
