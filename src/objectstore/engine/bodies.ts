@@ -11,6 +11,8 @@
  * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
  * B6  in a cluster a body ends with the lead in which it began: another leader does not know it, and may clean the segments of its extents
+ * B7  an extent has a quarter of a block at least, unless it is the last of its body: however many bodies come at a time, and however slowly, an object
+ *     has no more extents than that. So a body has no block before so much of it is here, or all that will come
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -27,6 +29,7 @@ import type { Core } from './core.ts'
 import type { DigestBody } from '../bodies/digest-lanes.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
 import type { Change, Extent } from './frames.ts'
+import { HeldBytes } from './held-bytes.ts'
 import { Received } from './received.ts'
 import type { RunReads } from './run-reads.ts'
 import { SharedCopies } from './shared-copies.ts'
@@ -39,6 +42,9 @@ const EXTENTS_AT_ONCE_MAX = 6
 const EXTENTS_PER_WRITE = 2
 /** B5 */
 const RESERVED_PART = 1 / 4
+/** B7 */
+const EXTENT_PART_MIN = 1 / 4
+const NO_BYTES = Buffer.alloc(0)
 
 /** An extent that was appended. */
 interface Appended {
@@ -55,6 +61,8 @@ export class Bodies {
   readonly copies = new SharedCopies()
   /** One block of the arena. */
   readonly extentBytes: number
+  /** B7 */
+  readonly extentBytesMin: number
   readonly #runs: RunReads
   readonly #open = new Set<LargeBody>()
   readonly #waiting = new Set<LargeBody>()
@@ -69,6 +77,7 @@ export class Bodies {
     this.#runs = runs
     this.small = new WholeDigests(core.defer)
     this.extentBytes = core.arena.blockBytes
+    this.extentBytesMin = EXTENT_PART_MIN * this.extentBytes
     core.log.onProgress(() => this.#giveBack(core.log))
     core.log.onStateChange(() => this.#giveBack(core.log))
   }
@@ -219,8 +228,10 @@ export class LargeBody implements BodyWriter {
   /** In the arena: the extent that fills; -1: none. */
   #offset = -1
   #filled = 0
-  /** What there was no space for. */
-  #held: Buffer[] = []
+  /** What there was no space for, or what is too little for an extent (B7). */
+  readonly #held = new HeldBytes()
+  /** There was no space: it hears when there is. */
+  #isWaiting = false
   /** Given to the lane, not appended yet. */
   readonly #submitted: { readonly offset: number; readonly bytes: number }[] = []
   /** In the arena, the one that fills included. */
@@ -256,10 +267,10 @@ export class LargeBody implements BodyWriter {
 
   write(bytes: Uint8Array): boolean {
     if (this.#state !== 'open') return true // the caller of `finish` gets the failure
-    if (this.#held.length > 0) this.#held.push(Buffer.from(bytes))
-    else this.#copy(bytes)
-    this.#isStopped ||= this.#bodies.mustStop(this)
-    this.#isFull = this.#isStopped || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX
+    if (this.#isWaiting) this.#held.add(bytes)
+    else this.#take(bytes)
+    this.#isStopped ||= this.#inArena > 0 && this.#bodies.mustStop(this)
+    this.#isFull = this.#isStopped || this.#isWaiting || this.#inArena >= EXTENTS_AT_ONCE_MAX
     return !this.#isFull
   }
 
@@ -296,16 +307,11 @@ export class LargeBody implements BodyWriter {
 
   // For Bodies
 
-  /** There is space again, for what was held. */
+  /** There is space again. */
   takeHeld(): void {
-    const held = this.#held
-    this.#held = []
-    for (const [i, piece] of held.entries()) {
-      this.#copy(piece)
-      if (this.#held.length === 0) continue
-      this.#held.push(...held.slice(i + 1))
-      return
-    }
+    this.#isWaiting = false
+    this.#take(NO_BYTES)
+    if (this.#isWaiting) return
     if (this.#isFinishing) this.#endWhenGiven()
     else this.#drained()
   }
@@ -320,12 +326,20 @@ export class LargeBody implements BodyWriter {
     if (this.#offset >= 0 && this.#filled > 0) this.#submit()
   }
 
-  #copy(bytes: Uint8Array): void {
+  /** What is held, and then these bytes. */
+  #take(bytes: Uint8Array): void {
+    const held = this.#held.take()
+    this.#copy(held, held.byteLength + bytes.byteLength)
+    this.#copy(bytes, this.#held.byteLength + bytes.byteLength)
+  }
+
+  /** Holds what may not stand in the arena yet. @param hereBytes of the body, these included */
+  #copy(bytes: Uint8Array, hereBytes: number): void {
     const { core, extentBytes } = this.#bodies
     const { arena } = core
     for (let at = 0; at < bytes.byteLength;) {
-      if (this.#offset < 0 && !this.#begin()) {
-        this.#held.push(Buffer.from(bytes.subarray(at)))
+      if (this.#offset < 0 && !this.#begin(hereBytes - at)) {
+        this.#held.add(bytes.subarray(at))
         return
       }
       const count = Math.min(extentBytes - this.#filled, bytes.byteLength - at)
@@ -336,9 +350,11 @@ export class LargeBody implements BodyWriter {
     }
   }
 
-  #begin(): boolean {
+  #begin(hereBytes: number): boolean {
+    if (this.#isWaiting || (hereBytes < this.#bodies.extentBytesMin && !this.#isFinishing)) return false // B7
     this.#offset = this.#bodies.allocate(this)
-    if (this.#offset < 0) return false
+    this.#isWaiting = this.#offset < 0
+    if (this.#isWaiting) return false
     this.#inArena += 1
     this.#filled = 0
     return true
@@ -357,7 +373,8 @@ export class LargeBody implements BodyWriter {
   }
 
   #endWhenGiven(): void {
-    if (this.#held.length > 0) return
+    if (!this.#isWaiting) this.#take(NO_BYTES)
+    if (this.#isWaiting) return
     if (this.#offset >= 0) this.#submit()
     this.#isFinishing = false
     this.#digest.finish()
@@ -395,7 +412,7 @@ export class LargeBody implements BodyWriter {
   }
 
   #drained(): void {
-    if (!this.#isFull || this.#isStopped || this.#held.length > 0 || this.#inArena >= EXTENTS_AT_ONCE_MAX / 2) return
+    if (!this.#isFull || this.#isStopped || this.#isWaiting || this.#inArena >= EXTENTS_AT_ONCE_MAX / 2) return
     this.#isFull = false
     this.#onDrain?.()
   }
@@ -417,7 +434,7 @@ export class LargeBody implements BodyWriter {
     this.#bodies.closed(this)
     if (!wasOpen) return
     this.#digest.drop()
-    this.#held = []
+    this.#held.clear()
     const offsets = this.#submitted.splice(0).map(({ offset }) => offset)
     if (this.#offset >= 0) offsets.push(this.#offset)
     this.#offset = -1

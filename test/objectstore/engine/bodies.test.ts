@@ -6,6 +6,7 @@ import { payloadOf, replay } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
 import { turn } from '../../support/turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
+import { FRAME_EXTENT } from '../../../src/objectstore/engine/frames.ts'
 
 const open = async (extents: number): Promise<{ world: StoreWorld; client: StoreClient }> => {
   const world = await StoreWorld.open({ extents })
@@ -82,6 +83,71 @@ describe('many fast bodies that wait when they are asked to', () => {
     assert.equal(refused, 0)
     assert.equal(world.arena.usedBytes, 0)
   })
+})
+
+/** A client that sends pieces of a body when it may. */
+class Sender {
+  readonly key: string
+  readonly bytes: Buffer
+  readonly writer: BodyWriter
+  #sent = 0
+  #mayWrite = true
+
+  constructor(client: StoreClient, key: string, bytes: Buffer) {
+    this.key = key
+    this.bytes = bytes
+    this.writer = client.large(key)
+    this.writer.onDrain(() => (this.#mayWrite = true))
+  }
+
+  get isDone(): boolean {
+    return this.#sent >= this.bytes.byteLength
+  }
+
+  send(pieceBytes: number): void {
+    if (!this.#mayWrite || this.isDone) return
+    this.#mayWrite = this.writer.write(this.bytes.subarray(this.#sent, this.#sent + pieceBytes))
+    this.#sent += pieceBytes
+  }
+}
+
+/** Sizes of the extents that are appended from now on. */
+function watchedExtents(world: StoreWorld): number[] {
+  const sizes: number[] = []
+  const append = world.core.engine.append.bind(world.core.engine)
+  world.core.engine.append = (frame, heard) => {
+    if (frame.type === FRAME_EXTENT) sizes.push(frame.external!.bytes)
+    return append(frame, heard)
+  }
+  return sizes
+}
+
+describe('more slow bodies than there are blocks', () => {
+  for (const [count, blocks, pieceBytes] of [
+    [130, 9, 60],
+    [40, 3, 17],
+    [500, 2.3, 300],
+  ] as const) {
+    it(`of ${count} clients all come to their end, in extents of a quarter of a block at least`, async () => {
+      const { world, client } = await open(12)
+      const sizes = watchedExtents(world)
+      const senders = Array.from(
+        { length: count },
+        (_, n) => new Sender(client, `k${n}`, payloadOf(n, Math.floor(blocks * EXTENT_BYTES) + n)),
+      )
+      for (let rounds = 0; senders.some(({ isDone }) => !isDone); rounds += 1) {
+        for (const sender of senders) sender.send(pieceBytes)
+        await world.step()
+        assert.ok(rounds < 20_000, 'they get on')
+      }
+      const puts = senders.map(async ({ key, writer }) => client.commit(key, await finished(writer)))
+      await settled(world, Promise.all(puts))
+      for (const { key, bytes } of senders.slice(0, 50)) assert.ok((await client.get(key)).equals(bytes))
+      const small = sizes.filter((bytes) => bytes < EXTENT_BYTES / 4).length
+      assert.ok(small <= count, `${small} of ${sizes.length}`) // the last of each
+      assert.equal(world.arena.usedBytes, 0)
+    })
+  }
 })
 
 describe('many slow bodies with too little memory', () => {
