@@ -9,6 +9,8 @@ export interface AnswerHost {
   wait(offer: () => void): void
   /** The reader took so much. */
   moved(bytes: number): void
+  /** So many bytes stay in memory until the reader is not waited for any more. */
+  hold(bytes: number): void
   /** The reader is not waited for any more. */
   waitOver(): void
   /** Outside the present callback of the library. */

@@ -415,5 +415,6 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - STALLED_CLIENT_SWEEP_MS)
     this.#sweptAtMs = nowMs
     for (const exchange of this.#watched) exchange.sweep(nowMs, stoppedMs)
+    this.#watched.relieve()
   }
 }

@@ -7,8 +7,10 @@ import { ANSWER_BYTES_PER_TURN } from './limits.ts'
 /** @returns whether everything was handed over */
 export function sendAsRead(host: AnswerHost, bytes: Uint8Array): boolean {
   const [, done] = host.response.tryEnd(bytes, bytes.byteLength)
-  if (!done) sendRest(host, bytes, 0, bytes.byteLength, () => {})
-  return done
+  if (done) return true
+  sendRest(host, bytes, 0, bytes.byteLength, () => {})
+  host.hold(bytes.byteLength)
+  return false
 }
 
 /** Pieces are asked for one by one: the next when the one before was taken by the connection. */

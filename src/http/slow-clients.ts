@@ -27,6 +27,11 @@ export interface WaitedClient {
   giveUp(): void
 }
 
+interface HoldingClient extends WaitedClient {
+  /** Of its body or its answer, in memory; undefined: not known. */
+  readonly heldBytes?: number
+}
+
 /** The slowest client; null when none is slow. */
 export function slowestOf<Client extends WaitedClient>(clients: Iterable<Client>): Client | null {
   let slowest: Client | null = null
@@ -40,8 +45,8 @@ export function slowestOf<Client extends WaitedClient>(clients: Iterable<Client>
   return slowest
 }
 
-/** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies. */
-export class WaitedClients<Client extends WaitedClient> {
+/** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies and of their answers. */
+export class WaitedClients<Client extends HoldingClient> {
   readonly #heldBytesMax: number
   readonly #clients = new LinkedList<Client>()
   #heldBytes = 0
@@ -62,7 +67,19 @@ export class WaitedClients<Client extends WaitedClient> {
   /** So much more is held; less when it is negative. */
   hold(bytes: number): void {
     this.#heldBytes += bytes
-    if (bytes > 0 && this.#heldBytes > this.#heldBytesMax) slowestOf(this.#clients)?.giveUp()
+    if (bytes > 0 && this.#heldBytes > this.#heldBytesMax) this.#slowestHolder()?.giveUp()
+  }
+
+  /** When too much is held, slow clients are given up until it is not: those that were not slow yet when the last of it came. */
+  relieve(): void {
+    for (let before = Infinity; this.#heldBytes > this.#heldBytesMax && this.#heldBytes < before;) {
+      before = this.#heldBytes
+      this.#slowestHolder()?.giveUp()
+    }
+  }
+
+  #slowestHolder(): Client | null {
+    return slowestOf(Array.from(this.#clients).filter(({ heldBytes }) => heldBytes !== 0))
   }
 
   [Symbol.iterator](): Iterator<Client> {

@@ -70,6 +70,7 @@ export class UwsExchange implements Exchange {
   #waitsSinceMs = 0
   /** True when the body is held in memory until it is complete. */
   #isHeld = false
+  /** Of its body, or of the rest of its answer. */
   #heldBytes = 0
 
   constructor(host: ExchangeHost<UwsExchange>, response: UwsResponse, head: UwsRequestHead, route: string) {
@@ -237,6 +238,10 @@ export class UwsExchange implements Exchange {
     this.#resume()
   }
 
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
   slowRate(): number | null {
     if (!this.#isWaiting || this.#paused || this.#tailSweeps >= 0) return null
     return this.#paceOfWait.slowRate(this.#host.servedMs)
@@ -331,8 +336,12 @@ export class UwsExchange implements Exchange {
       this.#host.failed(this, error)
     }
     if (this.#sink !== sink || !this.#isHeld || this.ended) return
-    this.#heldBytes += bytes.byteLength
-    this.#host.hold(bytes.byteLength)
+    this.#hold(bytes.byteLength)
+  }
+
+  #hold(bytes: number): void {
+    this.#heldBytes += bytes
+    this.#host.hold(bytes)
   }
 
   #awaitBody(limitBytes: number, sink: BodySink, nowMs: number): void {
@@ -436,6 +445,7 @@ export class UwsExchange implements Exchange {
         this.#watch(this.#host.nowMs())
       },
       moved: (bytes) => this.#moved(bytes),
+      hold: (bytes) => this.#hold(bytes),
       waitOver: () => this.#unwatch(),
       later: (task) => this.#host.later(task),
       whenGone: (abandon) => (this.#abandonAnswer = abandon),

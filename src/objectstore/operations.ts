@@ -160,7 +160,7 @@ export interface Upload {
   readonly checksum: UploadChecksum
   readonly storageClass: StorageClass
   readonly encryption: Encryption | null
-  /** Ascending by number. */
+  /** Ascending by number; as they were when somebody looked at them first. */
   readonly parts: readonly UploadedPart[]
 }
 
@@ -238,8 +238,8 @@ export interface ObjectStore {
    */
   settled(): Promise<void>
 
-  /** Buckets of a principal, by name. */
-  buckets(owner: string): readonly Bucket[]
+  /** Buckets of a principal whose name is at or above `from`, by name. To be read at once. */
+  buckets(owner: string, from: string): Iterable<Bucket>
   bucket(name: string): Bucket | null
   /** @throws S3Error BucketAlreadyOwnedByYou, BucketAlreadyExists */
   createBucket(name: string, owner: string): Promise<Bucket>
@@ -268,8 +268,12 @@ export interface ObjectStore {
   /** Null: there is none of this bucket and key. */
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
-  /** Uploads of a bucket, by key (in the order of its bytes), then by when they began. */
-  uploads(bucket: Bucket): readonly Upload[]
+  /**
+   * Uploads of a bucket whose key is at or above `from`, by key (in the order of its bytes), then by when they began. To be read at once.
+   *
+   * @param behind of the uploads of the key `from` itself, only those behind this one, unless it is not there
+   */
+  uploads(bucket: Bucket, from: Buffer, behind: string | null): Iterable<Upload>
   /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
   /** @throws S3Error NoSuchUpload, and InvalidPart when a part was replaced meanwhile */

@@ -15,23 +15,32 @@ import { TestClock } from '../support/http-server.ts'
 
 class TestClient implements WaitedClient {
   isGivenUp = false
-  readonly #rate: number | null
+  heldBytes = 0
+  rate: number | null
   readonly #clients: WaitedClients<TestClient> | null
   readonly #link: Link<TestClient> | undefined
 
   constructor(rate: number | null, clients: WaitedClients<TestClient> | null = null) {
-    this.#rate = rate
+    this.rate = rate
     this.#clients = clients
     this.#link = clients?.add(this)
   }
 
   slowRate(): number | null {
-    return this.#rate
+    return this.rate
   }
 
   giveUp(): void {
     this.isGivenUp = true
     if (this.#link) this.#clients?.remove(this.#link)
+    this.#clients?.hold(-this.heldBytes)
+    this.heldBytes = 0
+  }
+
+  hold(bytes: number): this {
+    this.heldBytes += bytes
+    this.#clients?.hold(bytes)
+    return this
   }
 }
 
@@ -94,13 +103,30 @@ describe('the slowest client', () => {
 
   it('gives way when bodies on their way hold too much memory', () => {
     const clients = new WaitedClients<TestClient>()
-    const slow = new TestClient(1, clients)
-    clients.hold(HELD_BODY_BYTES_MAX)
-    clients.hold(-100)
-    clients.hold(100)
+    const empty = new TestClient(0, clients)
+    const slow = new TestClient(1, clients).hold(HELD_BODY_BYTES_MAX)
+    const fast = new TestClient(null, clients)
+    slow.hold(-100)
+    fast.hold(100)
     assert.equal(slow.isGivenUp, false)
-    clients.hold(1)
-    assert.equal(slow.isGivenUp, true)
+    fast.hold(1)
+    assert.deepEqual(
+      [slow, fast, empty].map(({ isGivenUp }) => isGivenUp),
+      [true, false, false],
+    )
+  })
+
+  it('gives way later when none was slow yet as too much came to be held, one by one until it is not too much', () => {
+    const clients = new WaitedClients<TestClient>(250)
+    const holding = Array.from({ length: 5 }, () => new TestClient(null, clients).hold(100))
+    clients.relieve()
+    assert.ok(holding.every(({ isGivenUp }) => !isGivenUp))
+    for (const [i, client] of holding.entries()) client.rate = 5 - i
+    clients.relieve()
+    assert.deepEqual(
+      holding.map(({ isGivenUp }) => isGivenUp),
+      [false, false, true, true, true],
+    )
   })
 })
 

@@ -201,6 +201,34 @@ describe('a reader that pauses', () => {
     )
   })
 
+  it('is given up earlier, the slowest first, when answers that wait for their readers hold too much memory', () =>
+    withServer(
+      { 'GET /m': (_, exchange) => exchange.answer(200, 'text/plain', Buffer.alloc(32 * MEBIBYTE)) },
+      async ({ server, clock }) => {
+        const ask = async (count: number): Promise<RawClient> => {
+          const client = await RawClient.connect(server)
+          client.socket.pause()
+          await client.send(get)
+          await until(() => server.inFlight === count)
+          return client
+        }
+        const clients = [await ask(1), await ask(2), await ask(3)]
+        // Less than the 30 s in which a reader that takes nothing is given up anyway.
+        for (let seconds = 0; seconds < 24; seconds += 4) {
+          clock.advanceMs(4000)
+          await turn()
+        }
+        assert.equal(server.inFlight, 2, 'that much may wait')
+        for (const client of clients) client.destroy()
+        await until(() => server.inFlight === 0)
+        const more = [await ask(1), await ask(2)]
+        clock.advanceMs(24_000)
+        assert.equal(server.inFlight, 2, 'what was held was given back')
+        for (const client of more) client.destroy()
+      },
+      { heldBodyBytesMax: 80 * MEBIBYTE },
+    ))
+
   it('for less than that, again and again, gets all of the answer', () => {
     const source = new Letters(24, MEBIBYTE)
     return withServer(

@@ -62,9 +62,9 @@ export class MemoryStore implements ObjectStore {
     return this.termNow ?? notLeading('http://10.0.0.2:9000')
   }
 
-  buckets(owner: string): readonly Bucket[] {
+  buckets(owner: string, from: string): readonly Bucket[] {
     return [...this.#buckets.values()]
-      .filter((bucket) => bucket.owner === owner)
+      .filter((bucket) => bucket.owner === owner && bucket.name >= from)
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
@@ -196,11 +196,13 @@ export class MemoryStore implements ObjectStore {
     return found?.bucketNumber === bucket.number && found.key === key ? found : null
   }
 
-  uploads(bucket: Bucket): readonly Upload[] {
-    return [...this.#uploads.values()]
+  uploads(bucket: Bucket, from: Buffer, behind: string | null): readonly Upload[] {
+    const sorted = [...this.#uploads.values()]
       .filter(({ upload }) => upload.bucket.number === bucket.number)
       .toSorted((a, b) => Buffer.from(a.upload.key).compare(Buffer.from(b.upload.key)))
       .map(snapshotOf)
+    const at = sorted.findIndex(({ key, uploadId }) => key === from.toString() && uploadId === behind)
+    return sorted.filter(({ key }, i) => (at < 0 ? from.compare(Buffer.from(key)) <= 0 : i > at))
   }
 
   async putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {

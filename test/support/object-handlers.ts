@@ -20,6 +20,7 @@ import type {
   HeaderLine,
 } from '../../src/objectstore/s3/handler.ts'
 import { putObject } from '../../src/objectstore/s3/objects/put-object.ts'
+import { DocumentGate } from '../../src/objectstore/s3/document-gate.ts'
 import { Pace } from '../../src/objectstore/s3/pace.ts'
 import { UNCONDITIONAL } from '../../src/objectstore/operations.ts'
 import type { BodyWriter, Bucket } from '../../src/objectstore/operations.ts'
@@ -142,6 +143,7 @@ export class TestGateway {
       ignoresAcls: false,
       nowMs: () => store.nowMs,
       pace: new Pace(setImmediate),
+      documents: new DocumentGate(),
       deleted: () => {},
       authorize: async (request, action, bucketName, key) => {
         this.asked.push(`${action} ${bucketName}/${key ?? ''} ${request.caller.principal?.id ?? 'nobody'}`)

@@ -14,7 +14,10 @@ import type { Bucket, ObjectAttributes } from '../operations.ts'
 import { completeAttributes, decodeDetails } from './frames.ts'
 import type { Change, CommitFrame, CommitHead, Content, DeletedFrame, Extent } from './frames.ts'
 import { valueOf } from './summary.ts'
+import { Uploads } from './uploads.ts'
+import { SortedList } from '../../sorted-list.ts'
 
+const FIRST_KEY = Buffer.alloc(0)
 /** What an object takes beside its body, about. */
 const OBJECT_OVERHEAD_BYTES = 400
 
@@ -56,7 +59,9 @@ export class StoreState {
   /** S3; by number, of buckets that are there. */
   readonly #bytes = new Map<number, number>()
   #objectBytes = 0
-  readonly uploads = new Map<string, UploadState>()
+  /** By owner, then by name. */
+  readonly #sorted = new SortedList<Bucket>(byOwnerAndName)
+  readonly uploads = new Uploads<UploadState>()
   /** Oldest first. */
   readonly completed = new Map<string, CompletedState>()
   /** When the newest of them was completed, of those that frames told of since the state was read; 0: none was. */
@@ -106,8 +111,20 @@ export class StoreState {
     return this.#byNumber.get(number) ?? null
   }
 
+  /** Of an owner, those whose name is at or above `from`, in the order of their names. */
+  *bucketsOf(owner: string, from: string): Generator<Bucket, void, undefined> {
+    const isThere = (bucket: Bucket): boolean => bucket.owner > owner || (bucket.owner === owner && bucket.name >= from)
+    for (const bucket of this.#sorted.from(isThere)) {
+      if (bucket.owner !== owner) return
+      yield bucket
+    }
+  }
+
   /** Also replaces. */
   addBucket(bucket: Bucket): void {
+    const before = this.#byName.get(bucket.name)
+    if (before !== undefined) this.#sorted.remove(before)
+    this.#sorted.add(bucket)
     this.#byName.set(bucket.name, bucket)
     this.#byNumber.set(bucket.number, bucket)
     this.nextBucketNumber = Math.max(this.nextBucketNumber, bucket.number + 1)
@@ -193,10 +210,11 @@ export class StoreState {
     if (bucket === undefined) return
     this.#byNumber.delete(number)
     this.#byName.delete(bucket.name)
+    this.#sorted.remove(bucket)
     this.#objectBytes -= this.#bytes.get(number) ?? 0
     this.#bytes.delete(number)
-    for (const { uploadId, bucketNumber } of this.uploads.values())
-      if (bucketNumber === number) this.#removeUpload(uploadId)
+    const uploadIds = Array.from(this.uploads.from(number, FIRST_KEY, null), ({ uploadId }) => uploadId)
+    for (const uploadId of uploadIds) this.#removeUpload(uploadId)
     for (const { uploadId, bucketNumber } of this.completed.values())
       if (bucketNumber === number) this.completed.delete(uploadId)
   }
@@ -215,6 +233,9 @@ export class StoreState {
     if (this.#byNumber.has(bucket)) this.addBytes(bucket, -before.size)
   }
 }
+
+const byOwnerAndName = (a: Bucket, b: Bucket): number => compare(a.owner, b.owner) || compare(a.name, b.name)
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 export const extentsOf = (content: Content): readonly Extent[] => ('extents' in content ? content.extents : [])
 

@@ -48,8 +48,8 @@ import {
 } from './frames.ts'
 import type { Change, CommitFrame, Content, NewDetails, ObjectDetails } from './frames.ts'
 import type { LoadedObject, Objects } from './objects.ts'
-import type { UploadState } from './state.ts'
 import { Received } from './received.ts'
+import { UploadView } from './upload-view.ts'
 import { checksumsOf, flagsOf, storageClassOf, summaryOf, valueOf } from './summary.ts'
 
 export class Store implements ObjectStore {
@@ -74,9 +74,8 @@ export class Store implements ObjectStore {
 
   // Buckets
 
-  buckets(owner: string): readonly Bucket[] {
-    const own = [...this.#core.state.buckets].filter((bucket) => bucket.owner === owner)
-    return own.sort((a, b) => (a.name < b.name ? -1 : 1))
+  buckets(owner: string, from: string): Iterable<Bucket> {
+    return this.#core.state.bucketsOf(owner, from)
   }
 
   bucket(name: string): Bucket | null {
@@ -250,7 +249,7 @@ export class Store implements ObjectStore {
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null {
     const upload = this.#core.state.uploads.get(uploadId)
     if (upload?.bucketNumber !== bucket.number || upload.key.toString() !== key) return null
-    return viewOf(bucket, upload)
+    return new UploadView(bucket, upload)
   }
 
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null> {
@@ -261,10 +260,9 @@ export class Store implements ObjectStore {
     })
   }
 
-  uploads(bucket: Bucket): readonly Upload[] {
-    const ofBucket = [...this.#core.state.uploads.values()].filter(({ bucketNumber }) => bucketNumber === bucket.number)
-    ofBucket.sort((a, b) => Buffer.compare(a.key, b.key) || a.initiatedMs - b.initiatedMs)
-    return ofBucket.map((upload) => viewOf(bucket, upload))
+  *uploads(bucket: Bucket, from: Buffer, behind: string | null): Generator<Upload, void, undefined> {
+    for (const upload of this.#core.state.uploads.from(bucket.number, from, behind))
+      yield new UploadView(bucket, upload)
   }
 
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart> {
@@ -455,21 +453,6 @@ const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFr
 
 export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
   commitFrame(FRAME_PART, frame, purpose, heard)
-
-function viewOf(bucket: Bucket, upload: UploadState): Upload {
-  const { uploadId, key, initiator, initiatedMs, checksum, attributes, parts } = upload
-  return {
-    uploadId,
-    bucket,
-    key: key.toString(),
-    initiator,
-    initiatedMs,
-    checksum,
-    storageClass: attributes.storageClass,
-    encryption: attributes.encryption,
-    parts: [...parts.values()].sort((a, b) => a.partNumber - b.partNumber),
-  }
-}
 
 const noSuchBucket = ({ name }: Bucket): Error => refuse('NoSuchBucket', undefined, { fields: { BucketName: name } })
 const invalidPart = (uploadId: string, { partNumber, etag }: UploadedPart): Error =>

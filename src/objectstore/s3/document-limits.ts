@@ -8,6 +8,11 @@ export const PARTS_MAX = 10_000
 /** Room for every part with the longest checksum, indented. */
 export const COMPLETE_BODY_BYTES_MAX = 4 << 20
 
+/** Lists that have arrived and are read, of all requests together. Those of a few thousand parts, dozens at a time. */
+export const DOCUMENTS_IN_WORK_BYTES_MAX = 32 << 20
+/** Lists that wait for it. */
+export const DOCUMENTS_WAITING_BYTES_MAX = 128 << 20
+
 export const CREATE_BUCKET_BODY_BYTES_MAX = 16 << 10
 
 export const CORS_BODY_BYTES_MAX = 64 << 10
@@ -32,5 +37,6 @@ export const METADATA_BYTES_MAX = 2 << 10
 /** For a browser's form: everything that is not the file, boundaries and part headers included. */
 export const FORM_BYTES_MAX = 20 << 10
 
+assert(COMPLETE_BODY_BYTES_MAX <= DOCUMENTS_IN_WORK_BYTES_MAX)
 assert(PARTS_MAX * 300 <= COMPLETE_BODY_BYTES_MAX)
 assert(TAGS_BYTES_MAX * '&quot;'.length <= TAGGING_BODY_BYTES_MAX)

@@ -53,6 +53,7 @@ import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
 import { withoutAcls } from './objects/acl.ts'
 import type { Extension, OperationName } from './operations-table.ts'
+import { DocumentGate } from './document-gate.ts'
 import { Pace } from './pace.ts'
 import { asksForRequestTags } from './policy/policy-values.ts'
 
@@ -178,6 +179,7 @@ class Gateway {
       ignoresAcls: extensions.has('ignore-acl-headers'),
       nowMs,
       pace,
+      documents: new DocumentGate(),
       deleted: ({ operation, requestId, caller }, bucket, keys) => {
         for (let from = 0; from < keys.length; from += AUDITED_KEYS_MAX) {
           const part = { bucket, keys: keys.slice(from, from + AUDITED_KEYS_MAX) }

@@ -13,6 +13,7 @@ import type { PolicyAction } from './policy/actions.ts'
 import type { Bucket, BodyWriter, ByteSource, ObjectStore, ReceivedBody, ShownHeaders } from '../operations.ts'
 import type { AwsChunkedFraming } from './body/aws-chunked.ts'
 import type { OperationName } from './operations-table.ts'
+import type { DocumentGate } from './document-gate.ts'
 import type { Pace } from './pace.ts'
 
 export interface GatewayRequest {
@@ -85,6 +86,8 @@ export interface GatewayContext {
   nowMs(): number
   /** Paces work whose length the client decides. */
   readonly pace: Pace
+  /** Bounds the memory of documents that are long. */
+  readonly documents: DocumentGate
   /** For the audit log, of an operation that deletes several keys. */
   deleted(
     request: Pick<GatewayRequest, 'operation' | 'requestId' | 'caller'>,

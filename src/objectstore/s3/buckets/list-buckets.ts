@@ -1,6 +1,7 @@
 /** The caller's own buckets, by name. Pages only when it is asked for. */
 import { renderBucketListing } from './bucket-answers.ts'
 import { refuse } from '../../refusals.ts'
+import type { Bucket } from '../../operations.ts'
 import type { ServiceHandler } from '../handler.ts'
 import { integer } from '../page-bounds.ts'
 import { readToken, tokenOf } from './continuation-token.ts'
@@ -17,14 +18,24 @@ export const listBuckets: ServiceHandler = async ({ query, caller }, { store, re
 
   const after = token === null ? '' : readToken(token).toString()
   const isOurs = (query.get('bucket-region') || region) === region
-  const matching = store
-    .buckets(owner)
-    .filter(({ name }) => isOurs && name > after && (prefix === null || name.startsWith(prefix)))
-  const page = matching.slice(0, max)
+  const page: Bucket[] = []
+  let isTruncated = false
+  for (const bucket of isOurs ? store.buckets(owner, firstName(prefix, after)) : []) {
+    if (prefix !== null && !bucket.name.startsWith(prefix)) break
+    isTruncated = page.length === max
+    if (isTruncated) break
+    page.push(bucket)
+  }
   const buckets = page.map(({ name, createdMs }) => ({ name, createdMs, region: isPaged ? region : null }))
-  const continuationToken = matching.length > max ? tokenOf(Buffer.from(page.at(-1)!.name)) : null // max is at least 1
+  const continuationToken = isTruncated ? tokenOf(Buffer.from(page.at(-1)!.name)) : null // max is at least 1
   const bytes = renderBucketListing({ owner, buckets, continuationToken, prefix })
   return { status: 200, body: { contentType: 'application/xml', bytes } }
+}
+
+/** The lowest name above `after` that can have the prefix. */
+function firstName(prefix: string | null, after: string): string {
+  const above = after === '' ? '' : `${after}\0`
+  return prefix !== null && prefix > above ? prefix : above
 }
 
 function maxOf(query: ReadonlyMap<string, string>): number {

@@ -10,10 +10,9 @@ import { loadChecksums } from '../../bodies/checksum-algorithms.ts'
 import { planBody } from '../body/body-plan.ts'
 import type { Checksum } from '../../bodies/checksums.ts'
 import { readCompleteRequest } from './complete-request.ts'
-import type { CompletedPart } from './complete-request.ts'
 import { COMPLETE_BODY_BYTES_MAX } from '../document-limits.ts'
 import { renderCompletedUpload } from './multipart-answers.ts'
-import type { Bucket, Encryption } from '../../operations.ts'
+import type { Bucket, Encryption, Precondition } from '../../operations.ts'
 import { S3Error } from '../../refusals.ts'
 import type { Answer, GatewayContext, GatewayRequest, ObjectHandler } from '../handler.ts'
 import { bucketIdHeader, objectIdHeaders, SYNCED } from '../ids.ts'
@@ -56,23 +55,36 @@ async function complete(
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   demandPrecondition(precondition, store, bucket, key)
-  const listed = await listedParts(request, context)
+  const list = await listBytes(request)
+  return context.documents.within(list.byteLength, () =>
+    completeWith(list, precondition, request, bucket, key, context),
+  )
+}
+
+async function completeWith(
+  list: Buffer,
+  precondition: Precondition,
+  request: GatewayRequest,
+  bucket: Bucket,
+  key: string,
+  { store, pace }: GatewayContext,
+): Promise<Completed> {
+  const listed = await pace.run(readCompleteRequest(list, uploadIdOf(request)))
   const upload = namedUpload(request, bucket, key, store) // as it is now: parts may have come meanwhile
-  const { parts, etag, checksum } = await context.pace.run(wholeOf(upload, listed, request.headers))
+  const { parts, etag, checksum } = await pace.run(wholeOf(upload, listed, request.headers))
   const checksums = [checksum]
   const summary = await store.completeUpload({ upload, parts, etag, checksums, precondition })
   return { etag: summary.etag, checksums, commitSequence: summary.commitSequence, encryption: upload.encryption }
 }
 
 /** Checksums in the headers are of the object; of the list itself there are only MD5 and SHA-256. */
-async function listedParts(request: GatewayRequest, { pace }: GatewayContext): Promise<readonly CompletedPart[]> {
-  const { headers, caller, body } = request
+async function listBytes({ headers, caller, body }: GatewayRequest): Promise<Buffer> {
   const { framing, claims } = planBody(headers, caller, body.contentLength, null)
   const { bytes } = await body.collect(COMPLETE_BODY_BYTES_MAX, framing)
   if (claims.contentMd5 !== null || claims.sha256 !== null) {
     checkBody(claims, digestOfWhole(digestPlan(claims, []), bytes), null)
   }
-  return pace.run(readCompleteRequest(bytes, uploadIdOf(request)))
+  return bytes
 }
 
 function answerOf(completed: Completed, request: GatewayRequest, bucket: Bucket, key: string): Answer {

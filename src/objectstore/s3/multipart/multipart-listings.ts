@@ -17,7 +17,7 @@ export const listMultipartUploads: BucketHandler = async (request, bucket, { sto
   }
   const maxUploads = pageMax(query, 'max-uploads')
   const urlEncoded = isUrlEncoded(request)
-  const page = uploadPage(store.uploads(bucket), { ...asked, max: maxUploads })
+  const page = uploadPage((from, behind) => store.uploads(bucket, from, behind), { ...asked, max: maxUploads })
   const listing = renderUploadListing({
     bucket: bucket.name,
     ...asked,

@@ -1,4 +1,5 @@
 /** One page of the uploads of a bucket. Keys are compared as their bytes of UTF-8. */
+import { FirstEnd } from '../../index/first-end.ts'
 import type { Upload } from '../../operations.ts'
 
 export interface UploadPageOptions {
@@ -22,9 +23,21 @@ export interface UploadPage {
   readonly nextUploadIdMarker: string
 }
 
-/** @param all in the order of `ObjectStore.uploads` */
-export function uploadPage(all: readonly Upload[], options: UploadPageOptions): UploadPage {
-  const { prefix, delimiter, keyMarker, max } = options
+interface Place {
+  readonly key: Buffer
+  readonly behind: string | null
+}
+
+/**
+ * A common prefix costs one search, as in a listing of keys.
+ *
+ * @param uploadsFrom as `ObjectStore.uploads`
+ */
+export function uploadPage(
+  uploadsFrom: (key: Buffer, behind: string | null) => Iterable<Upload>,
+  options: UploadPageOptions,
+): UploadPage {
+  const { prefix, keyMarker, max } = options
   const uploads: Upload[] = []
   const commonPrefixes: string[] = []
   let next = { keyMarker: '', uploadIdMarker: '' }
@@ -37,46 +50,44 @@ export function uploadPage(all: readonly Upload[], options: UploadPageOptions): 
   })
 
   if (max === 0) return page(false)
-  for (let i = firstAbove(all, options); i < all.length; i++) {
-    const upload = all[i]!
-    if (!upload.key.startsWith(prefix)) break
-    const at = delimiter === '' ? -1 : upload.key.indexOf(delimiter, prefix.length)
-    const common = at < 0 ? null : upload.key.slice(0, at + delimiter.length)
-    if (common !== null && (common === commonPrefixes.at(-1) || keyMarker.startsWith(common))) continue
-    if (uploads.length + commonPrefixes.length === max) return page(true)
-    if (common === null) uploads.push(upload)
-    else commonPrefixes.push(common)
-    next = { keyMarker: common ?? upload.key, uploadIdMarker: common === null ? upload.uploadId : '' }
+  const firstEnd = new FirstEnd(Buffer.from(options.delimiter))
+  const prefixBytes = Buffer.byteLength(prefix)
+  let place: Place = firstPlace(options)
+  for (let isOver = false; !isOver;) {
+    isOver = true
+    for (const upload of uploadsFrom(place.key, place.behind)) {
+      if (!upload.key.startsWith(prefix)) return page(false)
+      const key = Buffer.from(upload.key)
+      const common = key.subarray(0, firstEnd.in(key, prefixBytes, key.length))
+      const isCommon = common.length > 0
+      if (!isCommon || !keyMarker.startsWith(common.toString())) {
+        if (uploads.length + commonPrefixes.length === max) return page(true)
+        if (isCommon) commonPrefixes.push(common.toString())
+        else uploads.push(upload)
+        next = isCommon
+          ? { keyMarker: common.toString(), uploadIdMarker: '' }
+          : { keyMarker: upload.key, uploadIdMarker: upload.uploadId }
+      }
+      if (!isCommon) continue
+      place = { key: behindAll(common), behind: null }
+      isOver = false
+      break
+    }
   }
   return page(false)
 }
 
-/** Index of the first upload that is neither before the prefix nor before the markers. */
-function firstAbove(all: readonly Upload[], { prefix, keyMarker, uploadIdMarker }: UploadPageOptions): number {
-  const fromPrefix = countOf(all, (key) => key.compare(Buffer.from(prefix)) < 0)
-  if (keyMarker === '') return fromPrefix
-  const marker = Buffer.from(keyMarker)
-  const above = countOf(all, (key) => key.compare(marker) <= 0)
-  return Math.max(fromPrefix, uploadIdMarker === '' ? above : firstBehind(all, above, keyMarker, uploadIdMarker))
+/** Behind the markers, and not before the prefix. When the upload of the marker is gone, all of its key are listed: twice is better than never. */
+function firstPlace({ prefix, keyMarker, uploadIdMarker }: UploadPageOptions): Place {
+  const [first, marker] = [Buffer.from(prefix), Buffer.from(keyMarker)]
+  if (keyMarker === '' || first.compare(marker) > 0) return { key: first, behind: null }
+  if (uploadIdMarker !== '') return { key: marker, behind: uploadIdMarker }
+  return { key: Buffer.concat([marker, Buffer.of(0)]), behind: null }
 }
 
-/** When the upload of the marker is gone, all of its key are listed: twice is better than never. */
-function firstBehind(all: readonly Upload[], above: number, key: string, uploadId: string): number {
-  let first = above
-  while (first > 0 && all[first - 1]!.key === key) {
-    if (all[first - 1]!.uploadId === uploadId) return first
-    first--
-  }
-  return first
-}
-
-/** How many keys at the front hold. @param holds true for some keys at the front, and false for all behind them */
-function countOf(all: readonly Upload[], holds: (key: Buffer) => boolean): number {
-  let [low, high] = [0, all.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (holds(Buffer.from(all[middle]!.key))) low = middle + 1
-    else high = middle
-  }
-  return low
+/** The lowest place above all keys that begin so. */
+function behindAll(common: Buffer): Buffer {
+  const place = Buffer.from(common)
+  place[place.length - 1]!++ // of UTF-8, so less than 0xff
+  return place
 }

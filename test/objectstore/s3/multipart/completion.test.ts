@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { BodyDigests } from '../../../../src/objectstore/bodies/incremental-digests.ts'
 import type { AwsChunkedFraming } from '../../../../src/objectstore/s3/body/aws-chunked.ts'
 import type { Answer, CollectedBody } from '../../../../src/objectstore/s3/handler.ts'
+import { DocumentGate } from '../../../../src/objectstore/s3/document-gate.ts'
 import { S3Error } from '../../../../src/objectstore/refusals.ts'
 import { FakeBody, headerOf } from '../../../support/object-handlers.ts'
 import { completeDocument, elementOf, MIB, TestUploads, textOf } from './support.ts'
@@ -51,6 +52,20 @@ async function twoParts(headers: Headers = {}): Promise<{
 }
 
 describe('completing an upload', () => {
+  it('is in work at the gate of long documents from the reading of the list to its end', async (t) => {
+    const { uploads, uploadId, listed } = await twoParts()
+    const passed: number[] = []
+    t.mock.method(DocumentGate.prototype, 'within', async (bytes: number, work: () => Promise<unknown>) => {
+      assert.equal(uploads.store.upload(uploads.bucket, 'k', uploadId)?.parts.length, 2)
+      const result = await work()
+      assert.equal(uploads.store.upload(uploads.bucket, 'k', uploadId), null)
+      passed.push(bytes)
+      return result
+    })
+    await uploads.complete('k', uploadId, listed)
+    assert.deepEqual(passed, [completeDocument(listed).length])
+  })
+
   it('says no more of an ETag that no part has than what can be one', async () => {
     const { uploads, uploadId } = await twoParts()
     const refused = await uploads.complete('k', uploadId, [{ partNumber: 1, etag: 'f'.repeat(1 << 20) }]).then(

@@ -112,6 +112,38 @@ const keys = fc.array(
 )
 const texts = fc.string({ unit: fc.constantFrom('a', '/', 'ä'), maxLength: 2 })
 
+/** As `ObjectStore.uploads`, of these. */
+const fromOf = (all: readonly Upload[], looked: () => void = () => {}) =>
+  function* (from: Buffer, behind: string | null): Generator<Upload> {
+    const at = all.findIndex(({ key, uploadId }) => key === from.toString() && uploadId === behind)
+    const rest = at < 0 ? all.filter(({ key }) => from.compare(Buffer.from(key)) <= 0) : all.slice(at + 1)
+    for (const upload of rest) {
+      looked()
+      yield upload
+    }
+  }
+
+test('a page looks at no more uploads than it has entries, and one', () => {
+  const all = Array.from({ length: 3000 }, (_, i) => {
+    const key = `${String.fromCharCode(97 + Math.floor(i / 1000))}/${String(i).padStart(4, '0')}`
+    return { key, uploadId: `u${i}` } as Upload
+  })
+  const looksFor = (options: Partial<UploadPageOptions>): number => {
+    let looks = 0
+    const asked = { prefix: '', delimiter: '', keyMarker: '', uploadIdMarker: '', max: 1000, ...options }
+    uploadPage(
+      fromOf(all, () => void looks++),
+      asked,
+    )
+    return looks
+  }
+  assert.equal(looksFor({ max: 1 }), 2)
+  assert.equal(looksFor({ max: 1, prefix: 'b/', keyMarker: 'b/1500', uploadIdMarker: 'u1500' }), 2)
+  assert.equal(looksFor({ delimiter: '/' }), 3)
+  assert.equal(looksFor({ delimiter: '/', keyMarker: 'a/' }), 3)
+  assert.equal(looksFor({ prefix: 'd' }), 0)
+})
+
 test('pages one behind the other have every upload once, and every common prefix once', () => {
   fc.assert(
     fc.property(keys, texts, texts, fc.integer({ min: 1, max: 4 }), (names, prefix, delimiter, max) => {
@@ -130,7 +162,7 @@ test('pages one behind the other have every upload once, and every common prefix
       for (let pages = 0; ; pages++) {
         assert(pages <= all.length)
         const options: UploadPageOptions = { prefix, delimiter, max, ...markers }
-        const page = uploadPage(all, options)
+        const page = uploadPage(fromOf(all), options)
         assert(page.uploads.length + page.commonPrefixes.length <= max)
         listed.push(
           ...page.uploads.map(({ uploadId }) => uploadId),
