@@ -113,7 +113,7 @@ describe('the content of a checkpoint', () => {
     const copy = copyState(state)
     await client.put('later', payloadOf(5, 50))
     await client.delete('small')
-    const [upload] = world.store.uploads(client.bucket)
+    const [upload] = world.store.uploads(client.bucket, Buffer.alloc(0), null)
     await client.part(upload!, 3, payloadOf(6, 20))
     await settled(world, world.store.abortUpload(upload!))
     await settled(world, world.store.setBucketDocument(client.bucket, 'cors', null))
