@@ -52,6 +52,8 @@ export class Cleaner implements Upkeep {
   readonly #cleaning: Cleaning
   /** Nothing before it is needed. In a cluster the state says so (M6). */
   #movedTo = 0
+  /** By owner, commit sequence of the object that has no extent in the segment which is moved out now: its other frames need no look at it. */
+  readonly #movedOut = new Map<string, number>()
 
   constructor(parts: CleanerParts) {
     this.#parts = parts
@@ -182,6 +184,7 @@ export class Cleaner implements Upkeep {
     const { core, scan } = this.#parts
     const { state } = core
     const { base, end, recordsPath } = segment
+    this.#movedOut.clear()
     for (let from = base; from < end;) {
       const { frames, damage, next } = await scan({ kind: 'scan', logId: core.log.id, base, from, end, recordsPath })
       for (const range of damage) core.log.reportDamage(segment, range)
@@ -221,12 +224,14 @@ export class Cleaner implements Upkeep {
     }
   }
 
-  /** True when the frame is not needed where it is: it was moved, or another object has its key now. */
-  async #moveObject({ bucket, key, position, isExtent }: ScannedFrame, segment: SegmentInfo): Promise<boolean> {
+  /** True when the frame is not needed where it is: it was moved, or another object has its key now. With one extent all of the segment move. */
+  async #moveObject(frame: ScannedFrame, segment: SegmentInfo): Promise<boolean> {
     const { core, store } = this.#parts
+    const { bucket, key, position, isExtent } = frame
     const keyBytes = Buffer.from(key)
     const value = core.state.index.get(bucket, keyBytes)
     if (value === null || (!isExtent && value.position !== position)) return true
+    if (isExtent && this.#movedOut.get(ownerOf(frame)) === value.commitSequence) return true
     if (value.position >= core.log.committed) {
       await core.appender.settled()
       return false
@@ -234,13 +239,18 @@ export class Cleaner implements Upkeep {
     const loaded = await unlessDamaged(store.objects.load(value, keyBytes.byteLength))
     if (loaded === null) return true
     const { content } = loaded.frame
-    if (isExtent && !extentsOf(content).some((extent) => extent.position === position)) return true
+    if (isExtent && !extentsOf(content).some((extent) => isIn(segment, extent))) {
+      this.#movedOut.set(ownerOf(frame), value.commitSequence)
+      return true
+    }
     const owner = core.state.bucketOf(bucket)
     if (owner === null) return true
     const target = { bucket: owner, key, upload: null }
     this.#demandMove(commitFrameBytes(loaded.frame))
     const moved = 'inline' in content ? content : { extents: await this.#moveExtents(content.extents, segment, target) }
-    return (await store.rewrite(loaded, loaded.details, moved, 'finish')) !== null
+    if ((await store.rewrite(loaded, loaded.details, moved, 'finish')) === null) return false
+    this.#movedOut.set(ownerOf(frame), value.commitSequence)
+    return true
   }
 
   /** False when it is another part by now, or an object's. */
@@ -265,8 +275,7 @@ export class Cleaner implements Upkeep {
     const { core, store } = this.#parts
     const moved: Extent[] = []
     for (const extent of extents) {
-      const isHere = extent.position >= segment.base && extent.position < segment.end
-      const bytes = isHere ? await unlessDamaged(store.objects.extent(extent)) : null
+      const bytes = isIn(segment, extent) ? await unlessDamaged(store.objects.extent(extent)) : null
       if (bytes === null) {
         moved.push(extent)
         continue
@@ -284,6 +293,8 @@ export class Cleaner implements Upkeep {
     this.#cleaning.demandRoomToMove(frameBytes(payloadBytes))
   }
 }
+
+const isIn = ({ base, end }: SegmentInfo, { position }: Extent): boolean => position >= base && position < end
 
 const ownerOf = ({ bucket, key }: ScannedFrame): string => `${bucket}/${key}`
 

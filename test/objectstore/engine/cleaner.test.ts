@@ -225,6 +225,29 @@ describe('cleaning', () => {
     await assertWhole()
   })
 
+  it('looks at an object once for all its extents in a segment, however many there are', async () => {
+    const world = await StoreWorld.open({ segmentBytes: 64 * 1024, extents: 40 })
+    const client = await StoreClient.open(world)
+    const bodies = [1, 2, 3].map((seed) => payloadOf(seed, 20 * EXTENT_BYTES))
+    for (const body of bodies) await client.putLarge('large', body) // the first two are garbage at the same key
+    const upload = await client.begin('in parts')
+    const parts = [await client.part(upload, 1, bodies[0]!)]
+    await settled(world, client.completing(upload, parts))
+    for (let n = 0; world.log.written < 9 * 64 * 1024; n += 1) await client.put('litter', payloadOf(n, 1000))
+    const { objects } = world.store
+    const load = objects.load.bind(objects)
+    let loads = 0
+    objects.load = (...asked) => {
+      loads += 1
+      return load(...asked)
+    }
+    await clean(world)
+    assert.ok(world.counters.segmentsCleaned > 1)
+    assert.ok(loads <= 2 * world.counters.segmentsCleaned, `${loads}`)
+    assert.ok((await client.get('large')).equals(bodies[2]!))
+    assert.ok((await client.get('in parts')).equals(bodies[0]!))
+  })
+
   it('leaves alone what somebody reads, until they are done', async () => {
     const store = await open()
     const { world, client } = store
