@@ -156,6 +156,7 @@ async function openFront(
     bodyBytesMax: config.bodyBytesMax,
     limits: config.connection,
     defer,
+    turn: nextTurn,
   })
   const service = brokerService({
     operations: broker.operations,

@@ -15,4 +15,5 @@ export const noConnections = (): Connections =>
     bodyBytesMax: 1,
     limits: CONNECTION_LIMITS,
     defer: setImmediate,
+    turn: () => Promise.resolve(),
   })

@@ -25,9 +25,16 @@ import {
   SUBSCRIPTION_PREFIX,
 } from '../wire/connection-frames.ts'
 import { KnownHeaders, areWhole, payloadBytesAt, problemAt } from './encoded-records.ts'
+import type { MessageWork } from './inbox.ts'
 import type { Outbox } from './outbox.ts'
 
 const PAIR_BYTES = 2 * ID_BYTES
+const FRAME_COST = 6
+const RECORD_COST = 1
+const REFUSED_COST = 4
+const DELIVERY_COST = 4
+const JSON_BYTES_PER_COST = 8
+const RECORD_BYTES_PER_COST = 1024
 /** By their code in a PUBLISH. */
 const ASKED: readonly (RecordDurability | null)[] = [null, ...RECORD_DURABILITIES]
 
@@ -45,6 +52,48 @@ export interface BinaryParts {
   readonly refused: (id: number, error: unknown, count: number) => void
   readonly settled: (subscriptionId: string) => void
   readonly request: (id: number, json: Buffer) => void
+  /** Asked before each frame. False: nothing more is to be done. */
+  readonly mayBegin: () => boolean
+  /** The message is none of ours. */
+  readonly malformed: () => void
+}
+
+/** Those of one message. */
+class Frames implements MessageWork {
+  readonly #parts: Pick<BinaryParts, 'mayBegin' | 'malformed'>
+  /** @returns what the frame cost; 0: it is none of ours */
+  readonly #take: (bytes: Buffer, frames: FrameReader) => number
+  #bytes: Buffer
+  #frames: FrameReader
+  #isOwn: boolean
+
+  constructor(
+    bytes: Buffer,
+    isOwn: boolean,
+    parts: Pick<BinaryParts, 'mayBegin' | 'malformed'>,
+    take: (bytes: Buffer, frames: FrameReader) => number,
+  ) {
+    this.#bytes = bytes
+    this.#frames = new FrameReader(bytes)
+    this.#isOwn = isOwn
+    this.#parts = parts
+    this.#take = take
+  }
+
+  next(): number {
+    const frames = this.#frames
+    if (frames.isAtEnd || !this.#parts.mayBegin()) return 0
+    const cost = frames.next() ? this.#take(this.#bytes, frames) : 0
+    if (cost === 0) this.#parts.malformed()
+    return cost
+  }
+
+  keep(): void {
+    if (this.#isOwn) return
+    this.#isOwn = true
+    this.#bytes = Buffer.from(this.#bytes.subarray(this.#frames.end))
+    this.#frames = new FrameReader(this.#bytes)
+  }
 }
 
 export class BinaryMessages {
@@ -55,27 +104,34 @@ export class BinaryMessages {
     this.#parts = parts
   }
 
-  /** M1. False: it is none of ours. */
-  take(bytes: Buffer): boolean {
-    const frames = new FrameReader(bytes)
-    while (frames.next()) {
-      const { type, id, count, bodyAt, end } = frames
-      if (type === PUBLISH) {
-        if (count === 0 || !areWhole(bytes, bodyAt, end, count)) return false
-        this.#publish(bytes, frames)
-      } else if (type === ACK) {
-        if (count === 0 || end - bodyAt !== count * PAIR_BYTES) return false
-        this.#ack(bytes, frames)
-      } else if (type === REQUEST) {
-        this.#parts.request(id, bytes.subarray(bodyAt, end))
-      } else return false
-    }
-    return frames.isAtEnd
+  /** @param isOwn whether the bytes are good for longer than this call */
+  framesOf(bytes: Buffer, isOwn: boolean): MessageWork {
+    return new Frames(bytes, isOwn, this.#parts, this.#take)
   }
 
-  #publish(bytes: Buffer, frames: FrameReader): void {
+  /** M1. @returns what the frame cost; 0: it is none of ours */
+  readonly #take = (bytes: Buffer, frames: FrameReader): number => {
+    const { type, id, count, bodyAt, end } = frames
+    const bodyBytes = end - bodyAt
+    if (type === REQUEST) {
+      this.#parts.request(id, bytes.subarray(bodyAt, end))
+      return FRAME_COST + bodyBytes / JSON_BYTES_PER_COST
+    }
+    if (type === PUBLISH) {
+      if (count === 0 || !areWhole(bytes, bodyAt, end, count)) return 0
+      const refused = this.#publish(bytes, frames)
+      return FRAME_COST + count * RECORD_COST + refused * REFUSED_COST + bodyBytes / RECORD_BYTES_PER_COST
+    }
+    if (type !== ACK || count === 0 || bodyBytes !== count * PAIR_BYTES) return 0
+    this.#ack(bytes, frames)
+    return FRAME_COST + count * DELIVERY_COST
+  }
+
+  /** @returns how many records were refused by themselves */
+  #publish(bytes: Buffer, frames: FrameReader): number {
     const { id, count, flags, bodyAt, end } = frames
     const parts = this.#parts
+    let refused = 0
     try {
       const stream = this.#streamOf(frames, 'stream.publish')
       const durability = ASKED[flags]
@@ -99,6 +155,7 @@ export class BinaryMessages {
         else {
           store(i)
           parts.refused(id + i, problem, 1)
+          refused += 1
           from = next
           first = i + 1
           payloadBytes = 0
@@ -110,6 +167,7 @@ export class BinaryMessages {
     } catch (error) {
       parts.refused(id, error, count)
     }
+    return refused
   }
 
   #problemOf(bytes: Buffer, at: number, end: number): BrokerError | null {

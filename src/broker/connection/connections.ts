@@ -7,7 +7,7 @@ import type { SessionParts, Who } from './session.ts'
 
 export type ConnectionsParts = Pick<
   SessionParts,
-  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'limits' | 'defer'
+  'operations' | 'onDenied' | 'onFailure' | 'counters' | 'bodyBytesMax' | 'limits' | 'defer' | 'turn'
 >
 
 export interface NewConnection {

@@ -9,3 +9,7 @@ export const PUSH_BYTES_MAX = 1 << 20
 export const PUSH_BYTES_MIN = 16 << 10
 /** A client that asks on and does not take its answers is cut off. */
 export const ANSWERS_UNREAD_BYTES_MAX = 16 << 20
+/** What the operations of one connection cost at most in one turn of the event loop, about in microseconds. */
+export const SLICE_COST = 5000
+/** What a message that waits takes besides its bytes. */
+export const WAITING_MESSAGE_BYTES = 128

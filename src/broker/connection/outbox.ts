@@ -13,6 +13,7 @@ export class Outbox {
   readonly #defer: (run: () => void) => void
   readonly #frames = new FrameWriter()
   #texts: (string | Uint8Array)[] = []
+  #textsLength = 0
   #socket: MessageSocket | null = null
   #isDeferred = false
 
@@ -33,6 +34,11 @@ export class Outbox {
     return this.#socket?.bufferedBytes ?? 0
   }
 
+  /** Those that the client has not taken, and those that go out with the next flush. */
+  get unreadBytes(): number {
+    return this.bufferedBytes + this.#textsLength + this.#frames.length
+  }
+
   /** For a frame that is written now. */
   frames(): FrameWriter {
     this.#flushLater()
@@ -48,6 +54,7 @@ export class Outbox {
 
   text(text: string | Uint8Array): void {
     this.#texts.push(text)
+    this.#textsLength += text.length
     this.#flushLater()
   }
 
@@ -56,6 +63,7 @@ export class Outbox {
     const frames = this.#frames
     const texts = this.#texts
     if (texts.length > 0) this.#texts = []
+    this.#textsLength = 0
     if (socket === null) return frames.clear()
     if (texts.length === 0 && frames.length === 0) return
     socket.together(() => {

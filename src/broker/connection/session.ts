@@ -3,9 +3,10 @@
  *
  * C1  every operation has one answer, with its id, when what the answer says is as durable as over HTTP. A connection that ends leaves what
  *     it had asked to the log: it happened as a whole or not at all
- * C2  a caller may do what the grants say when the message comes: keys that were read again count from the next message on
- * C3  memory is bounded: operations in flight, deliveries by the credit (pushes.ts), answers that are not taken by the end of the connection
- * C4  messages are handled in the order they come, the long ones that take several turns included
+ * C2  a caller may do what the grants say when an operation begins: keys that were read again count from the next operation on
+ * C3  memory is bounded: operations in flight, deliveries by the credit (pushes.ts), answers that are not taken by the end of the connection.
+ *     They are looked at before each operation
+ * C4  messages are handled in the order they come (inbox.ts), the long ones that take several turns included
  * C5  told to stop, it takes nothing more, and ends when everything it took is answered
  */
 import type { ConnectionLimits } from '../../config/broker-connection.ts'
@@ -25,12 +26,15 @@ import type { BrokerError } from '../refusals.ts'
 import { ANSWER, ENDED, REFUSED } from '../wire/connection-frames.ts'
 import { BinaryMessages } from './binary-messages.ts'
 import { HeldClaims } from './held-claims.ts'
+import { Inbox } from './inbox.ts'
 import { ANSWERS_UNREAD_BYTES_MAX, HELD_BACK_BYTES, SUBSCRIPTIONS_MAX } from './limits.ts'
 import { Outbox } from './outbox.ts'
 import { Pushes } from './pushes.ts'
 import type { NewSubscription } from './pushes.ts'
 import { ID_MAX, REQUESTS, checkFields, integerIn, messageOf } from './requests.ts'
 import type { AskedOperations, Asking, Message } from './requests.ts'
+import { TextItems } from './text-items.ts'
+import type { TextItemsParts } from './text-items.ts'
 
 export interface Who extends Caller {
   readonly grants: Grants
@@ -52,6 +56,8 @@ export interface SessionParts {
   readonly limits: ConnectionLimits
   /** Calls once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
+  /** Resolves in a later turn of the event loop, after those that others asked for before. */
+  readonly turn: () => Promise<void>
   readonly onClosed: () => void
 }
 
@@ -75,14 +81,13 @@ export class Session implements SocketListener {
   readonly #pushes: Pushes
   readonly #held = new HeldClaims()
   readonly #binary: BinaryMessages
+  readonly #items: TextItemsParts
+  readonly #inbox: Inbox
   #who: Who
   #socket: MessageSocket | null = null
   #inFlight = 0
   #isStopping = false
   #isOver = false
-  /** C4: messages that came while a long one was being read, in memory of their own. */
-  #waiting: { readonly bytes: Buffer; readonly isBinary: boolean }[] | null = null
-  #waitingBytes = 0
 
   constructor(parts: SessionParts) {
     this.#parts = parts
@@ -109,6 +114,17 @@ export class Session implements SocketListener {
       refused: (id, error, count) => this.#refused(id, 'binary', error, count),
       settled: (subscriptionId) => this.#held.settled(subscriptionId, 1),
       request: (id, json) => this.#take(id, json),
+      mayBegin: () => this.#mayBegin(),
+      malformed: () => this.#end(CLOSE.protocol, 'the message is not made of frames'),
+    })
+    this.#items = { mayBegin: () => this.#mayBegin(), begin: (item) => this.#takeJson(item) }
+    this.#inbox = new Inbox({
+      read: (bytes, isBinary, isOwn) => (isBinary ? this.#binary.framesOf(bytes, isOwn) : this.#text(bytes, isOwn)),
+      waitingBytesMax: 2 * parts.limits.messageBytesMax,
+      tooMuch: () => this.#end(CLOSE.policy, 'too much was sent behind a long message'),
+      sliceDone: () => this.#outbox.flush(),
+      turn: parts.turn,
+      defer: parts.defer,
     })
   }
 
@@ -124,13 +140,7 @@ export class Session implements SocketListener {
   }
 
   message(bytes: Uint8Array<ArrayBuffer>, isBinary: boolean): void {
-    if (this.#isOver) return
-    if (this.#outbox.bufferedBytes > ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.bodyBytesMax) {
-      return this.#end(CLOSE.policy, 'the client does not take its answers')
-    }
-    const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    if (this.#waiting !== null) return this.#wait(given, isBinary)
-    this.#handle(given, isBinary)
+    this.#inbox.message(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), isBinary)
     this.#outbox.flush()
   }
 
@@ -141,6 +151,7 @@ export class Session implements SocketListener {
   closed(): void {
     this.#isOver = true
     this.#socket = null
+    this.#inbox.close()
     this.#outbox.close()
     this.#pushes.endAll()
     const claims = this.#held.take()
@@ -176,60 +187,36 @@ export class Session implements SocketListener {
 
   // Messages
 
-  #handle(bytes: Buffer, isBinary: boolean): void {
-    if (!isBinary) return this.#text(bytes)
-    if (!this.#binary.take(bytes)) this.#end(CLOSE.protocol, 'the message is not made of frames')
+  /** C3. Whether the next operation may begin. */
+  #mayBegin(): boolean {
+    if (this.#isOver) return false
+    if (this.#outbox.unreadBytes <= ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.bodyBytesMax) return true
+    this.#end(CLOSE.policy, 'the client does not take its answers')
+    return false
   }
 
-  #text(bytes: Buffer): void {
+  /** @param isOwn whether the bytes may be written into */
+  #text(bytes: Buffer, isOwn: boolean): TextItems | null | Promise<TextItems | null> {
     const { bodyBytesMax } = this.#parts
     if (bytes.byteLength > bodyBytesMax) {
       const why = `a message of text must not exceed ${bodyBytesMax} bytes`
-      return this.#refused(null, 'json', refuse('payload_too_large', why))
+      return this.#unread(refuse('payload_too_large', why))
     }
     try {
-      const read = readJsonBody(bytes, false, contentOf, () => this.#isOver)
-      if (!(read instanceof Promise)) return this.#takeAll(read.value)
-      this.#waiting = []
-      read.then(
-        (read) => this.#whole(() => read && this.#takeAll(read.value)),
-        (error: unknown) => this.#whole(() => this.#unread(error)),
+      const read = readJsonBody(bytes, isOwn, contentOf, () => this.#isOver)
+      if (!(read instanceof Promise)) return new TextItems(read.value, this.#items)
+      return read.then(
+        (read) => read && new TextItems(read.value, this.#items),
+        (error: unknown) => this.#unread(error),
       )
     } catch (error) {
-      this.#unread(error)
+      return this.#unread(error)
     }
   }
 
-  #unread(error: unknown): void {
-    this.#refused(null, 'json', unreadAs(error))
-  }
-
-  /** C4 */
-  #wait(bytes: Buffer, isBinary: boolean): void {
-    this.#waitingBytes += bytes.byteLength
-    if (this.#waitingBytes > 2 * this.#parts.limits.messageBytesMax) {
-      return this.#end(CLOSE.policy, 'too much was sent behind a long message')
-    }
-    this.#waiting!.push({ bytes: Buffer.from(bytes), isBinary })
-  }
-
-  /** A long message was read. */
-  #whole(act: () => void): void {
-    const waiting = this.#waiting ?? []
-    this.#waiting = null
-    this.#waitingBytes = 0
-    if (this.#isOver) return
-    act()
-    for (const { bytes, isBinary } of waiting) {
-      if (this.#waiting === null) this.#handle(bytes, isBinary)
-      else this.#wait(bytes, isBinary)
-    }
-    this.#outbox.flush()
-  }
-
-  #takeAll(value: unknown): void {
-    if (!Array.isArray(value)) return this.#takeJson(value)
-    for (const each of value) this.#takeJson(each)
+  #unread(error: unknown): null {
+    if (this.#mayBegin()) this.#refused(null, 'json', unreadAs(error))
+    return null
   }
 
   #takeJson(value: unknown): void {
@@ -409,6 +396,7 @@ export class Session implements SocketListener {
   #end(code: number, reason: string): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#inbox.close()
     // Not here: this may be a callback of the log, or of the library.
     this.#parts.defer(() => {
       this.#outbox.flush()

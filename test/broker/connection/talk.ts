@@ -21,6 +21,7 @@ import { deliveriesIn } from '../../../src/client/streaming/decode.ts'
 import { putId } from '../../../src/client/streaming/ids.ts'
 import { CALLER } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
+import { turn } from '../../support/turn.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export type Said = Readonly<Record<string, unknown>>
@@ -41,6 +42,8 @@ export class Talk implements MessageSocket {
   readonly given: Given[] = []
   readonly denied: string[] = []
   bufferedBytes = 0
+  /** What is sent stays in the buffer. */
+  takesNothing = false
   /** Code and reason. */
   ended: readonly [number, string] | null = null
   closedCount = 0
@@ -58,6 +61,7 @@ export class Talk implements MessageSocket {
       bodyBytesMax: 1 << 16,
       limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),
+      turn,
       onClosed: () => void (this.closedCount += 1),
       ...overrides,
     })
@@ -69,6 +73,7 @@ export class Talk implements MessageSocket {
   }
 
   send(message: Uint8Array | string, isBinary: boolean): void {
+    if (this.takesNothing) this.bufferedBytes += message.length
     if (isBinary) return this.#frames(Uint8Array.from(message as Uint8Array)) // the bytes are good for now only
     const said = JSON.parse(Buffer.from(message as Uint8Array).toString()) as Said
     this.said.push(said)
@@ -96,10 +101,13 @@ export class Talk implements MessageSocket {
     this.session.message(new Uint8Array(Buffer.from(JSON.stringify(value))), false)
   }
 
-  frames(write: (writer: FrameWriter) => void): void {
+  /** @returns the memory of the message */
+  frames(write: (writer: FrameWriter) => void): Uint8Array {
     const writer = new FrameWriter()
     write(writer)
-    this.session.message(writer.written.slice(), true)
+    const message = writer.written.slice()
+    this.session.message(message, true)
+    return message
   }
 
   request(id: number, message: object): void {
