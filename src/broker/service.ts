@@ -189,6 +189,7 @@ async function openFront(
     turn: core.turn,
     logger,
   })
+  await running.open(() => ({ close: () => connections.idle() }))
   await running.open(() => server) // closes before what it stands on
   server.serve(service)
   startup.opened()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { EXTENT_BYTES } from './engine/frames.ts'
 
-/** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object. */
+/** Memory between main and the disk. The longest list of extents takes a little less than half of it: 160 GB in one object, a quarter of that if all extents are as short as they may be. */
 export const LOG_RING_BYTES = 16 << 20
 /** Bodies on their way to the disk. */
 export const ARENA_BYTES = 24 << 20

@@ -1,6 +1,6 @@
 /** All streaming connections of the node: how many there may be, and what the node says to all of them. */
 import type { ConnectionLimits } from '../../config/broker-connection.ts'
-import type { Caller } from '../operations.ts'
+import type { Caller, PushedClaim } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import { Session } from './session.ts'
 import type { SessionParts, Who } from './session.ts'
@@ -21,6 +21,8 @@ export class Connections {
   readonly #parts: ConnectionsParts
   readonly #sessions = new Map<Session, () => Who>()
   readonly #byTenant = new Map<string, number>()
+  /** Of connections that ended: what they held is being given back. */
+  readonly #givingBack = new Set<Promise<void>>()
 
   constructor(parts: ConnectionsParts) {
     this.#parts = parts
@@ -45,6 +47,7 @@ export class Connections {
       ...this.#parts,
       who,
       givesBack,
+      giveBack: (claims) => this.#giveBack(claims),
       onClosed: () => this.#closed(session, tenant),
     })
     this.#sessions.set(session, identify)
@@ -60,6 +63,25 @@ export class Connections {
   /** To be called before claims that wait are ended: or the sessions would claim again. */
   stop(): void {
     for (const session of this.#sessions.keys()) session.stop()
+  }
+
+  /** Resolves when everything that connections held is given back, as far as they have ended. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#givingBack)
+  }
+
+  #giveBack(claims: readonly PushedClaim[]): void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#givingBack.add(promise)
+    const done = (): void => {
+      this.#givingBack.delete(promise)
+      resolve()
+    }
+    const refused = (error: unknown): void => {
+      this.#parts.onFailure(error) // they expire
+      done()
+    }
+    this.#parts.operations.giveBack({ answered: done, refused }, claims)
   }
 
   #closed(session: Session, tenant: string): void {

@@ -7,7 +7,7 @@
  * P3  what was claimed for a subscription that is over when the answer comes is given back
  * P4  a refused claim ends the subscription. So does the first claim after its stream was deleted, also when another one has the name
  */
-import type { GroupPath, Pushed, PushRequest, StreamingOperations, StreamPin } from '../operations.ts'
+import type { GroupPath, Pushed, PushedClaim, PushRequest, StreamingOperations, StreamPin } from '../operations.ts'
 import type { Caller } from '../operations.ts'
 import { PUSH_BYTES_MAX, PUSH_BYTES_MIN } from './limits.ts'
 import { CLAIM_MESSAGES_MAX } from '../limits.ts'
@@ -30,7 +30,9 @@ export interface CreditLeft {
 }
 
 export interface PushesParts {
-  readonly operations: Pick<StreamingOperations, 'push' | 'giveBack'>
+  readonly operations: Pick<StreamingOperations, 'push'>
+  /** P3 */
+  readonly giveBack: (claims: readonly PushedClaim[]) => void
   readonly caller: () => Caller
   /** Deliveries that a client may be given at any time. */
   readonly creditMax: number
@@ -151,7 +153,7 @@ export class Pushes {
 
   #answered(subscription: Subscription, pushed: Pushed | null): void {
     this.#claimed(subscription)
-    if (pushed !== null && subscription.isOver) this.#giveBack(pushed) // P3
+    if (pushed !== null && subscription.isOver) this.#parts.giveBack([pushed.claim]) // P3
     else if (pushed !== null) {
       subscription.credit -= pushed.claim.deliveries.length
       this.#parts.deliver(subscription.given, pushed)
@@ -171,9 +173,5 @@ export class Pushes {
     subscription.isClaiming = false
     subscription.abandon = () => {}
     this.#claims -= 1
-  }
-
-  #giveBack({ claim }: Pushed): void {
-    this.#parts.operations.giveBack({ answered: () => {}, refused: () => {} }, [claim])
   }
 }

@@ -18,7 +18,7 @@ import { denied } from '../denied.ts'
 import type { Grants, Permission } from '../grants.ts'
 import { CLAIM_MESSAGES_MAX, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT, OFFSET_MAX } from '../limits.ts'
 import { isStreamName } from '../names.ts'
-import type { Caller, Pushed, StreamingOperations } from '../operations.ts'
+import type { Caller, Pushed, PushedClaim, StreamingOperations } from '../operations.ts'
 import { streamNamed, tokenNamed } from '../path-names.ts'
 import { contentOf } from '../publish-input.ts'
 import { isFailure, refusalOf, refuse } from '../refusals.ts'
@@ -51,6 +51,8 @@ export interface SessionParts {
   readonly counters: { refused(code: BrokerError['code']): void }
   /** True when leases end with the connection; otherwise they expire. */
   readonly givesBack: boolean
+  /** Ends leases whose client is gone. */
+  readonly giveBack: (claims: readonly PushedClaim[]) => void
   /** The longest body that a route takes. */
   readonly bodyBytesMax: number
   readonly limits: ConnectionLimits
@@ -95,6 +97,7 @@ export class Session implements SocketListener {
     this.#outbox = new Outbox(parts.defer)
     this.#pushes = new Pushes({
       operations: parts.operations,
+      giveBack: parts.giveBack,
       caller: () => this.#who,
       creditMax: parts.limits.creditMax,
       isHeldBack: () => this.#outbox.bufferedBytes > HELD_BACK_BYTES,
@@ -155,10 +158,7 @@ export class Session implements SocketListener {
     this.#outbox.close()
     this.#pushes.endAll()
     const claims = this.#held.take()
-    if (claims.length > 0) {
-      const refused = (error: unknown): void => this.#parts.onFailure(error) // they expire
-      this.#parts.operations.giveBack({ answered: () => {}, refused }, claims)
-    }
+    if (claims.length > 0) this.#parts.giveBack(claims)
     this.#parts.onClosed()
   }
 

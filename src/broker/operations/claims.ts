@@ -13,7 +13,13 @@ import type { Turn } from '../../engine/engine.ts'
 import { asError } from '../../errors.ts'
 import { FRAME_CLAIM, claimBytes, encodeClaim } from '../frames.ts'
 import type { Change } from '../frames/change.ts'
-import { CLAIM_BYTES_MAX, CLAIM_MESSAGES_DEFAULT, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../limits.ts'
+import {
+  CLAIM_BYTES_MAX,
+  CLAIM_MESSAGES_DEFAULT,
+  CLAIM_WAIT_MS_MAX,
+  LEASE_TIMEOUT_MS_DEFAULT,
+  SLICE_ENTRIES,
+} from '../limits.ts'
 import type {
   AbandonedSignal,
   Caller,
@@ -136,9 +142,9 @@ export class Claims {
     this.#claim(request, answer, new PushedClaims(this.#parts.core, { path, pin }, form))
   }
 
-  /** Ends leases that no client hears of, as far as nothing else has become of them. */
+  /** Ends leases that no client hears of, as far as nothing else has become of them. Many are ended in slices. */
   giveBack(answer: Answer<null>, claims: readonly PushedClaim[]): void {
-    Promise.all(claims.map((claim) => release(this.#parts, claim))).then(
+    release(this.#parts, claims).then(
       () => answer.answered(null),
       (error: unknown) => answer.refused(error),
     )
@@ -406,23 +412,59 @@ class Giving<Reply> implements Answer<Lease | null> {
   }
 
   #release({ groupNumber, claimNumber }: Lease, deliveries: readonly Delivery[]): Promise<void> {
-    return release(this.#parts, { groupNumber, claimNumber, deliveries })
+    return release(this.#parts, [{ groupNumber, claimNumber, deliveries }])
   }
 }
 
-/** Ends leases that no client hears of, as far as nothing else has become of them meanwhile. */
-async function release(
-  { core, outcomes }: ClaimParts,
-  { groupNumber, claimNumber, deliveries }: PushedClaim,
-): Promise<void> {
+interface Leased extends Delivery {
+  readonly groupNumber: number
+  readonly claimNumber: number
+}
+
+/** The group whose lease it is; null: it is over. */
+function leasedTo(core: Core, { groupNumber, claimNumber, offset, attempt }: Leased, nowMs: number): Group | null {
   const group = core.state.groups[groupNumber]
+  const found = group?.queue.find(offset, attempt, nowMs)
+  return group !== undefined && found?.kind === 'active' && found.claimNumber === claimNumber ? group : null
+}
+
+/**
+ * Ends leases that no client hears of, SLICE_ENTRIES of them with one frame and in one turn of main.
+ *
+ * @throws what the first frame that was not stored is refused with
+ */
+async function release(parts: ClaimParts, claims: readonly PushedClaim[]): Promise<void> {
+  const stored: Promise<Error | null>[] = []
+  let slice: Leased[] = []
+  for (const { groupNumber, claimNumber, deliveries } of claims) {
+    for (const { offset, attempt } of deliveries) {
+      if (slice.length === SLICE_ENTRIES) {
+        stored.push(releaseSlice(parts, slice))
+        slice = []
+        await parts.core.turn()
+      }
+      slice.push({ groupNumber, claimNumber, offset, attempt })
+    }
+  }
+  stored.push(releaseSlice(parts, slice))
+  for (const failure of await Promise.all(stored)) if (failure !== null) throw failure
+}
+
+/** As far as nothing else has become of the leases meanwhile. @returns why the frame was not stored */
+async function releaseSlice({ core, outcomes }: ClaimParts, slice: readonly Leased[]): Promise<Error | null> {
   const atMs = core.time.nowMs()
-  const released = deliveries.flatMap(({ offset, attempt }) => {
-    const found = group?.queue.find(offset, attempt, atMs)
-    const isOurs = found?.kind === 'active' && found.claimNumber === claimNumber
-    return group && isOurs ? [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }] : []
+  const released = slice.flatMap((leased) => {
+    const { offset, attempt } = leased
+    const group = leasedTo(core, leased, atMs)
+    return group === null ? [] : [{ group, verb: 'release' as const, offset, attempt, atMs, valueMs: 0 }]
   })
-  if (group === undefined || released.length === 0) return
-  await core.store(outcomes.resolution(released), FAILURE)
-  core.engine.parked.wake(group.stream.number, group.name)
+  if (released.length === 0) return null
+  try {
+    await core.store(outcomes.resolution(released), FAILURE)
+  } catch (error) {
+    return asError(error)
+  }
+  const groups = new Set(released.map(({ group }) => group))
+  for (const { stream, name } of groups) core.engine.parked.wake(stream.number, name)
+  return null
 }

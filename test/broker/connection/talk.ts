@@ -58,6 +58,7 @@ export class Talk implements MessageSocket {
       },
       counters: { refused() {} },
       givesBack: true,
+      giveBack: (claims) => world.operations.giveBack({ answered() {}, refused() {} }, claims),
       bodyBytesMax: 1 << 16,
       limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),

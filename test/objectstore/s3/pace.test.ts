@@ -58,8 +58,6 @@ describe('the pace of requests', () => {
   })
 })
 
-const PATTERN = `${'?'.repeat(450)}iz*`
-
 /** How often the event loop came around while something was under way. */
 async function turnsDuring(run: () => Promise<unknown>): Promise<number> {
   let turns = 0
@@ -88,7 +86,7 @@ async function withPolicy(Statement: object, run: (gateway: TestGateway) => Prom
 
 describe('a policy that takes long', () => {
   it('of 40 wildcards is asked for 1000 keys while others are served', { timeout: 60_000 }, async () => {
-    const Resource = Array.from({ length: 40 }, () => `arn:aws:s3:::bkt/*${PATTERN}`)
+    const Resource = Array.from({ length: 40 }, (_, i) => `arn:aws:s3:::bkt/*${'?'.repeat(430 + i)}iz*`) // equal ones count once
     const statement = { Effect: 'Deny', Principal: '*', Action: 's3:DeleteObject', Resource }
     await withPolicy(statement, async (gateway) => {
       const keys = Array.from({ length: 1000 }, (_, i) => 'i'.repeat(899) + String(i).padStart(4, '0'))

@@ -1,0 +1,102 @@
+/** How what a connection held is given back when it ends. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Connections } from '../../../src/broker/connection/connections.ts'
+import { ALL_GRANTS } from '../../../src/broker/grants.ts'
+import { SLICE_ENTRIES } from '../../../src/broker/limits.ts'
+import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CONNECTION_LIMITS } from '../../support/connections.ts'
+import { turn } from '../../support/turn.ts'
+import { Talk } from './talk.ts'
+
+const STREAM = 'orders'
+const HOUR_MS = 3_600_000
+
+async function opened(): Promise<BrokerWorld> {
+  const world = await BrokerWorld.open({ segmentBytes: 1 << 20 })
+  const created = world.broker.createStream(CALLER, STREAM, {})
+  await world.flush()
+  await created
+  return world
+}
+
+const subscribe = (id: number, credit: number, more: object = {}): object => ({
+  id,
+  op: 'subscribe',
+  stream: STREAM,
+  consumer_group: 'g',
+  credit,
+  lease_timeout_millis: HOUR_MS,
+  ...more,
+})
+const named = (count: number): string[] => Array.from({ length: count }, (_, i) => `m-${i}`)
+async function activeLeases(world: BrokerWorld): Promise<number> {
+  const leases = world.broker.leases(CALLER, { stream: STREAM, group: 'g' }, false)
+  await world.flush()
+  return (await leases).leases.length
+}
+
+describe('what a connection held when it ended', () => {
+  it('is given back in slices, a frame for each', async () => {
+    const MANY = 3 * SLICE_ENTRIES
+    const world = await opened()
+    const talk = new Talk(world)
+    talk.text(subscribe(1, MANY, { max_messages: 1 }))
+    for (let i = 0; i < MANY; i += SLICE_ENTRIES) talk.publish(i, STREAM, ...named(SLICE_ENTRIES))
+    for (let given = -1; given < talk.given.length;) {
+      given = talk.given.length
+      for (let i = 0; i < 50; i++) await world.flush()
+    }
+    assert.equal(talk.given.length, MANY)
+    const acked = talk.given.at(-1)!
+    const { turns } = world
+    const inFlight = world.core.appender.inFlight
+    talk.close()
+    assert.equal(world.core.appender.inFlight, inFlight + 1)
+    assert.equal(world.turns, turns + 1)
+    const path = { stream: STREAM, subscriptionId: acked.subscription_id, deliveryId: acked.delivery_id }
+    const ack = world.broker.ack(CALLER, path) // its turn comes before that of its slice
+    while (world.core.appender.inFlight < inFlight + 4) await turn()
+    assert.equal(world.turns, turns + 2)
+    await world.flush()
+    assert.equal((await ack).offset, acked.offset)
+    assert.equal(await activeLeases(world), 0)
+    const other = new Talk(world)
+    other.text(subscribe(1, MANY))
+    await world.flush()
+    assert.equal(other.given.length, MANY - 1)
+  })
+
+  it('is given back before the node has stopped', async () => {
+    const world = await opened()
+    const connections = new Connections({
+      operations: world.operations,
+      onDenied() {},
+      onFailure: (error) => {
+        throw error
+      },
+      counters: { refused() {} },
+      bodyBytesMax: 1 << 16,
+      limits: CONNECTION_LIMITS,
+      defer: (run) => queueMicrotask(run),
+      turn,
+    })
+    const who = { ...CALLER, grants: ALL_GRANTS }
+    const session = connections.open({ who, identify: () => who, givesBack: true })
+    session.opened({ bufferedBytes: 0, together: (send) => send(), send() {}, end: () => session.closed() })
+    const publish = { id: 2, op: 'publish', stream: STREAM, body: { message_id: 'a', payload: 'a' } }
+    session.message(new Uint8Array(Buffer.from(JSON.stringify([subscribe(1, 5), publish]))), false)
+    await world.flush()
+    assert.equal(await activeLeases(world), 1)
+    connections.stop()
+    await turn()
+    assert.equal(connections.count, 0)
+    let isIdle = false
+    const idle = connections.idle().then(() => (isIdle = true))
+    await turn()
+    assert.equal(isIdle, false)
+    await world.flush()
+    await idle
+    assert.equal(await activeLeases(world), 0)
+  })
+})
