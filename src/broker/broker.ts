@@ -117,6 +117,7 @@ export function createBroker(
       push: (...call) => claims.push(...call),
       ackPairs: queueing((...call) => queue.ackPairs(...call)),
       giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
+      firstLeased: (claim, from) => claims.firstLeased(claim, from),
 
       listGroups: deciding((...call) => inspection.groups(...call)),
       deleteGroup: deciding((...call) => lifeCycle.deleteGroup(...call)),

@@ -88,6 +88,8 @@ export interface StreamingOperations {
   readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
   /** Ends leases whose client is gone, as far as nothing else has become of them. */
   readonly giveBack: Operation<[claims: readonly PushedClaim[]], null>
+  /** Place of the first delivery, from a place on, that is still leased to the claim; -1: none is. Answered at once. */
+  readonly firstLeased: (claim: PushedClaim, from: number) => number
 }
 
 export interface RecordsToPublish extends EncodedRecords {

@@ -34,7 +34,6 @@ export interface Asking {
   readonly demand: (permission: Permission, stream: string) => void
   /** The delivery of this subscription is settled. */
   readonly settled: (subscriptionId: string, deliveries: number) => void
-  readonly renewed: (subscriptionId: string, expiresAtMs: number) => void
 }
 
 interface Row {
@@ -124,13 +123,8 @@ export const REQUESTS: Readonly<Record<string, Row>> = {
   renew: {
     permission: 'stream.consume',
     fields: [...DELIVERY, 'body'],
-    ask(message, { operations, caller, renewed }, answer) {
-      const path = deliveryOf(message)
-      const told = after(answer, ({ lease }: { lease: { lease_expires_at_ms: number } }) =>
-        renewed(path.subscriptionId, lease.lease_expires_at_ms),
-      )
-      operations.renew(told, caller, path, checkRenew(message['body']))
-    },
+    ask: (message, { operations, caller }, answer) =>
+      operations.renew(answer, caller, deliveryOf(message), checkRenew(message['body'])),
   },
 }
 

@@ -81,7 +81,7 @@ export class Session implements SocketListener {
   readonly #parts: SessionParts
   readonly #outbox: Outbox
   readonly #pushes: Pushes
-  readonly #held = new HeldClaims()
+  readonly #held: HeldClaims
   readonly #binary: BinaryMessages
   readonly #items: TextItemsParts
   readonly #inbox: Inbox
@@ -94,6 +94,7 @@ export class Session implements SocketListener {
   constructor(parts: SessionParts) {
     this.#parts = parts
     this.#who = parts.who
+    this.#held = new HeldClaims((claim, from) => parts.operations.firstLeased(claim, from))
     this.#outbox = new Outbox(parts.defer)
     this.#pushes = new Pushes({
       operations: parts.operations,
@@ -282,7 +283,6 @@ export class Session implements SocketListener {
       caller: this.#who,
       demand: (permission, stream) => this.#demand(permission, stream),
       settled: (subscriptionId, deliveries) => this.#held.settled(subscriptionId, deliveries),
-      renewed: (subscriptionId, expiresAtMs) => this.#held.renewed(subscriptionId, expiresAtMs),
     }
   }
 

@@ -150,6 +150,15 @@ export class Claims {
     )
   }
 
+  firstLeased({ groupNumber, claimNumber, deliveries }: PushedClaim, from: number): number {
+    const { core } = this.#parts
+    const nowMs = core.time.nowMs()
+    for (let i = from; i < deliveries.length; i++) {
+      if (leasedTo(core, { groupNumber, claimNumber, ...deliveries[i]! }, nowMs) !== null) return i
+    }
+    return -1
+  }
+
   #claim<Reply>(request: ClaimRequest, given: Answer<Reply>, form: ClaimForm<Reply>): void {
     const { answer, answered } = request.id === null ? { answer: given, answered: null } : awaitable(given)
     const giving = new Giving(this.#parts, answer, form)
