@@ -2,7 +2,7 @@
  * Which threads get a core first when more want one than there are. Linux has a niceness for each thread, which says how much of a core it gets, and reads and
  * writes of the disk go by it, too; and a slice of time, which says how soon.
  */
-import { readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { setTimeSlice } from '../libc.ts'
@@ -50,12 +50,18 @@ export function answerSoon(): void {
  * more. Cheap collections are made without them from here on, so that a thread that answers never waits for one of them to get a core.
  *
  * Called before the process starts threads of its own; those of libuv, which read files for requests, may be there.
+ *
+ * @param threads of this process, as they were just now
  */
-export function helpersGiveWay(): void {
+export function helpersGiveWay(threads: readonly string[] = readdirSync(THREADS)): void {
   setFlagsFromString('--no-parallel-scavenge')
-  for (const name of readdirSync(THREADS)) {
+  for (const name of threads) {
     const thread = Number(name)
-    const isOfRequests = thread === process.pid || readFileSync(`${THREADS}/${name}/comm`, 'utf8').startsWith('libuv')
-    if (!isOfRequests) setPriority(thread, Math.max(getPriority(thread), GIVES_WAY.much))
+    try {
+      const isOfRequests = thread === process.pid || readFileSync(`${THREADS}/${name}/comm`, 'utf8').startsWith('libuv')
+      if (!isOfRequests) setPriority(thread, Math.max(getPriority(thread), GIVES_WAY.much))
+    } catch (error) {
+      if (existsSync(`${THREADS}/${name}`)) throw error // else it has ended meanwhile
+    }
   }
 }

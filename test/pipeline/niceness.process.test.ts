@@ -12,7 +12,7 @@ const SCRIPT = `
   import { getPriority } from 'node:os'
   import { helpersGiveWay } from ${JSON.stringify(MODULE)}
   await stat('.') // libuv starts its threads
-  helpersGiveWay()
+  helpersGiveWay([String(2 ** 31 - 1), ...readdirSync('/proc/self/task')]) // the first one has ended meanwhile
   const threads = readdirSync('/proc/self/task').map(Number).filter((thread) => thread !== process.pid)
   const niceness = { libuv: [], helpers: [] }
   for (const thread of threads) {
