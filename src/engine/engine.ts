@@ -342,7 +342,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
     else if (decision instanceof Error) this.#refuse(decision)
   }
 
-  /** Of a change that is stored: frames that are lost from here on are others. */
+  /** The change is stored: frames that are lost from here on are not its own. */
   #reply(reply: Reply | Promise<Reply>): void {
     if (!(reply instanceof Promise)) return this.#answer.answered(reply)
     const { log } = this.#engine

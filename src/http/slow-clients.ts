@@ -28,7 +28,7 @@ export interface WaitedClient {
 }
 
 interface HoldingClient extends WaitedClient {
-  /** Of its body or its answer, in memory; undefined: not known. */
+  /** Bytes of its body or answer that are in memory. Undefined: not known. */
   readonly heldBytes?: number
 }
 

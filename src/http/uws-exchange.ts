@@ -70,7 +70,7 @@ export class UwsExchange implements Exchange {
   #waitsSinceMs = 0
   /** True when the body is held in memory until it is complete. */
   #isHeld = false
-  /** Of its body, or of the rest of its answer. */
+  /** Bytes of its body, or of the rest of its answer, that are in memory. */
   #heldBytes = 0
 
   constructor(host: ExchangeHost<UwsExchange>, response: UwsResponse, head: UwsRequestHead, route: string) {

@@ -10,7 +10,7 @@
 import { Queue } from '../../queue.ts'
 import { SLICE_COST, WAITING_MESSAGE_BYTES } from './limits.ts'
 
-/** Of a message itself, before its operations. */
+/** What a message costs besides its operations. */
 const MESSAGE_COST = 2
 const TEXT_BYTES_PER_COST = 64
 

@@ -4,42 +4,17 @@ import { describe, it } from 'node:test'
 import { Connections } from '../../../src/broker/connection/connections.ts'
 import { ALL_GRANTS } from '../../../src/broker/grants.ts'
 import { SLICE_ENTRIES } from '../../../src/broker/limits.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CALLER } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import { turn } from '../../support/turn.ts'
+import { STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
 
-const STREAM = 'orders'
-const HOUR_MS = 3_600_000
-
-async function opened(): Promise<BrokerWorld> {
-  const world = await BrokerWorld.open({ segmentBytes: 1 << 20 })
-  const created = world.broker.createStream(CALLER, STREAM, {})
-  await world.flush()
-  await created
-  return world
-}
-
-const subscribe = (id: number, credit: number, more: object = {}): object => ({
-  id,
-  op: 'subscribe',
-  stream: STREAM,
-  consumer_group: 'g',
-  credit,
-  lease_timeout_millis: HOUR_MS,
-  ...more,
-})
 const named = (count: number): string[] => Array.from({ length: count }, (_, i) => `m-${i}`)
-async function activeLeases(world: BrokerWorld): Promise<number> {
-  const leases = world.broker.leases(CALLER, { stream: STREAM, group: 'g' }, false)
-  await world.flush()
-  return (await leases).leases.length
-}
-
 describe('what a connection held when it ended', () => {
   it('is given back in slices, a frame for each', async () => {
     const MANY = 3 * SLICE_ENTRIES
-    const world = await opened()
+    const world = await opened({ segmentBytes: 1 << 20 })
     const talk = new Talk(world)
     talk.text(subscribe(1, MANY, { max_messages: 1 }))
     for (let i = 0; i < MANY; i += SLICE_ENTRIES) talk.publish(i, STREAM, ...named(SLICE_ENTRIES))
@@ -68,7 +43,7 @@ describe('what a connection held when it ended', () => {
   })
 
   it('is given back before the node has stopped', async () => {
-    const world = await opened()
+    const world = await opened({ segmentBytes: 1 << 20 })
     const connections = new Connections({
       operations: world.operations,
       onDenied() {},

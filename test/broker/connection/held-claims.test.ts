@@ -3,34 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { HeldClaims } from '../../../src/broker/connection/held-claims.ts'
 import type { Pushed } from '../../../src/broker/operations.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CALLER } from '../../support/broker-world.ts'
+import { HOUR_MS, STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
-
-const STREAM = 'orders'
-const HOUR_MS = 3_600_000
-
-async function opened(): Promise<BrokerWorld> {
-  const world = await BrokerWorld.open({ segmentBytes: 1 << 20 })
-  const created = world.broker.createStream(CALLER, STREAM, {})
-  await world.flush()
-  await created
-  return world
-}
-
-const subscribe = (id: number, credit: number, more: object = {}): object => ({
-  id,
-  op: 'subscribe',
-  stream: STREAM,
-  consumer_group: 'g',
-  credit,
-  lease_timeout_millis: HOUR_MS,
-  ...more,
-})
-async function activeLeases(world: BrokerWorld): Promise<number> {
-  const leases = world.broker.leases(CALLER, { stream: STREAM, group: 'g' }, false)
-  await world.flush()
-  return (await leases).leases.length
-}
 
 const pushed = (claimNumber: number, deliveries = 1): Pushed => ({
   claim: {
@@ -86,7 +61,7 @@ describe('claims that a connection holds', () => {
 
 describe('when the connection ends', () => {
   it('a lease that was renewed over HTTP is given back, too', async () => {
-    const world = await opened()
+    const world = await opened({ segmentBytes: 1 << 20 })
     const talk = new Talk(world)
     talk.text(subscribe(1, 7, { lease_timeout_millis: 1000, max_messages: 1 }))
     talk.publish(10, STREAM, 'a', 'b')

@@ -4,24 +4,17 @@ import { describe, it } from 'node:test'
 import { ANSWERS_UNREAD_BYTES_MAX, WAITING_MESSAGE_BYTES } from '../../../src/broker/connection/limits.ts'
 import { REQUEST } from '../../../src/broker/wire/connection-frames.ts'
 import type { FrameWriter } from '../../../src/broker/wire/connection-frames.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CALLER } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import { turn } from '../../support/turn.ts'
+import { STREAM, opened } from './orders.ts'
 import { Talk } from './talk.ts'
 
-const STREAM = 'orders'
 const MANY = 5000
 /** Operations of one slice, more than which no turn may handle. */
 const SLICE_MAX = 1000
 const BODY_BYTES_MAX = 1 << 16
-
-async function opened(): Promise<BrokerWorld> {
-  const world = await BrokerWorld.open({ segmentBytes: 1 << 20 })
-  const created = world.broker.createStream(CALLER, STREAM, {})
-  await world.flush()
-  await created
-  return world
-}
 
 /** The turns of one connection, each of which the test lets come. */
 class Turns {
@@ -61,7 +54,7 @@ describe('a message of many operations', () => {
   for (const form of ['frames', 'a list'] as const) {
     it(`is handled in slices with other work in between, in order, as ${form}`, async () => {
       const turns = new Turns()
-      const talk = new Talk(await opened(), { bodyBytesMax: 1 << 20, turn: turns.turn })
+      const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { bodyBytesMax: 1 << 20, turn: turns.turn })
       if (form === 'frames') talk.frames((writer) => upTo(MANY).forEach((id) => ping(writer, id)))
       else talk.text(upTo(MANY).map((id) => ({ id, op: 'ping' })))
       if (form === 'frames') talk.request(MANY, { op: 'ping' })
@@ -77,7 +70,7 @@ describe('a message of many operations', () => {
   }
 
   it('is kept when its memory is used again', async () => {
-    const talk = new Talk(await opened())
+    const talk = new Talk(await opened({ segmentBytes: 1 << 20 }))
     const message = talk.frames((writer) => upTo(MANY).forEach((id) => ping(writer, id)))
     message.fill(0)
     while (talk.said.length < MANY && talk.ended === null) await turn()
@@ -86,7 +79,7 @@ describe('a message of many operations', () => {
 
   it('weighs what an operation is about, not only how many there are', async () => {
     const turns = new Turns()
-    const talk = new Talk(await opened(), { bodyBytesMax: 1 << 20, turn: turns.turn })
+    const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { bodyBytesMax: 1 << 20, turn: turns.turn })
     const ids = { subscription_id: 'sub-AAAAAAAAAAAAAAAAAAAAAA', delivery_id: 'dlv-AAAAAAAAAAAAAAAAAAAAAA' }
     for (let i = 0; i < 10; i++) talk.ack(1000 * i, STREAM, ...upTo(1000).map(() => ids))
     await turn()
@@ -96,7 +89,7 @@ describe('a message of many operations', () => {
   })
 
   it('is dropped where it is when the connection ends', async () => {
-    const world = await opened()
+    const world = await opened({ segmentBytes: 1 << 20 })
     const turns = new Turns()
     const talk = new Talk(world, { bodyBytesMax: 1 << 20, turn: turns.turn })
     talk.text(upTo(MANY).map(publishing))
@@ -113,7 +106,7 @@ describe('a message of many operations', () => {
 describe('many short messages in one turn', () => {
   it('are handled in slices, too; those of a new turn at once', async () => {
     const turns = new Turns()
-    const talk = new Talk(await opened(), { turn: turns.turn })
+    const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { turn: turns.turn })
     for (const id of upTo(MANY)) talk.text({ id, op: 'ping' })
     assert(talk.said.length <= SLICE_MAX, `${talk.said.length} in one turn`)
     while (await turns.next());
@@ -128,7 +121,7 @@ describe('many short messages in one turn', () => {
   it('behind a long one end the connection when they are too many, however short', async () => {
     const messageBytesMax = 10 * WAITING_MESSAGE_BYTES
     const limits = { ...CONNECTION_LIMITS, messageBytesMax }
-    const talk = new Talk(await opened(), { limits, turn: new Turns().turn })
+    const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { limits, turn: new Turns().turn })
     talk.frames((writer) => upTo(MANY).forEach((id) => ping(writer, id)))
     for (let i = 0; i < 19; i++) talk.session.message(new Uint8Array(0), true)
     await turn()
@@ -142,7 +135,7 @@ describe('many short messages in one turn', () => {
 
 describe('a message that is none', () => {
   it('ends the connection: what waited behind it, or stands behind it, is not done', async () => {
-    const world = await opened()
+    const world = await opened({ segmentBytes: 1 << 20 })
     const talk = new Talk(world, { bodyBytesMax: 1 << 20 })
     talk.session.message(new Uint8Array(Buffer.from(`${' '.repeat(100_000)}{"id":1,"op":"ping"}`)), false)
     talk.frames((writer) => {
@@ -165,7 +158,7 @@ describe('answers that the client does not take', () => {
 
   it('end the connection before the next operation, those included that have not gone out', async () => {
     for (const form of ['frames', 'a list'] as const) {
-      const talk = new Talk(await opened(), { bodyBytesMax: BODY_BYTES_MAX })
+      const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { bodyBytesMax: BODY_BYTES_MAX })
       talk.bufferedBytes = bound
       if (form === 'frames') talk.frames((writer) => upTo(10).forEach((id) => ping(writer, id)))
       else talk.text(upTo(10).map((id) => ({ id, op: 'ping' })))
@@ -176,7 +169,7 @@ describe('answers that the client does not take', () => {
   })
 
   it('end it in the middle of a message', async () => {
-    const talk = new Talk(await opened(), { bodyBytesMax: BODY_BYTES_MAX })
+    const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { bodyBytesMax: BODY_BYTES_MAX })
     talk.takesNothing = true
     talk.bufferedBytes = bound - 50_000
     talk.frames((writer) => upTo(20_000).forEach((id) => ping(writer, id)))

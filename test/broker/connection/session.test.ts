@@ -4,32 +4,16 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Grants } from '../../../src/broker/grants.ts'
 import { SUBSCRIPTIONS_MAX } from '../../../src/broker/connection/limits.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
+import { CALLER } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import { turn } from '../../support/turn.ts'
+import { STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
 import type { Said } from './talk.ts'
 
-const STREAM = 'orders'
 const REPLACED = 'the stream was deleted, and another one has its name'
 
-async function opened(options: ConstructorParameters<typeof BrokerWorld>[0] = {}): Promise<BrokerWorld> {
-  const world = await BrokerWorld.open(options)
-  const created = world.broker.createStream(CALLER, STREAM, {})
-  await world.flush()
-  await created
-  return world
-}
-
-const subscribe = (id: number, credit: number, more: object = {}) => ({
-  id,
-  op: 'subscribe',
-  stream: STREAM,
-  consumer_group: 'g',
-  credit,
-  lease_timeout_millis: 3_600_000,
-  ...more,
-})
 const publishing = (id: number, message_id: string): object => ({
   id,
   op: 'publish',
@@ -43,11 +27,6 @@ const errorIn = (said: Said | undefined): unknown => {
 const createdIn = ({ core }: BrokerWorld) => ({
   stream_created_at_ms: core.state.stream(CALLER.tenant, STREAM)!.createdAtMs,
 })
-async function activeLeases(world: BrokerWorld): Promise<number> {
-  const leases = world.broker.leases(CALLER, { stream: STREAM, group: 'g' }, false)
-  await world.flush()
-  return (await leases).leases.length
-}
 
 describe('a publish', () => {
   it('is answered when its frame is stored, by its id, in either form', async () => {

@@ -8,6 +8,7 @@ import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import type { CorsRule } from './cors-document.ts'
 import { CORS_REQUESTED_HEADERS_MAX } from '../document-limits.ts'
+import { distinct } from '../policy/wildcard.ts'
 
 export interface CorsRequest {
   /** `Origin`. */
@@ -32,8 +33,6 @@ interface CompiledRule {
 
 const NOT_ALLOWED =
   "This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec."
-
-const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
 
 /** The rules of one bucket, made ready once for many requests. */
 export class CorsRules {

@@ -4,7 +4,7 @@
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
 import { isObject } from '../../../plain-objects.ts'
-import { wildcard } from './wildcard.ts'
+import { distinct, wildcard } from './wildcard.ts'
 import type { Sliced } from '../slices.ts'
 import type { Pattern } from './wildcard.ts'
 import { BUCKET_ACTIONS, OBJECT_ACTIONS } from './actions.ts'
@@ -109,9 +109,6 @@ export function parseStatement(value: unknown, bucket: string): Statement {
     },
   }
 }
-
-/** Each once: a pattern that stands there a thousand times takes no more memory, and is not asked again. */
-const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
 
 const isOnObjects = (action: PolicyAction): boolean => (OBJECT_ACTIONS as readonly PolicyAction[]).includes(action)
 

@@ -19,6 +19,9 @@ export interface Pattern {
   search(text: string): Sliced<boolean>
 }
 
+/** Each once: a pattern that stands there a thousand times takes no more memory, and is not asked again. */
+export const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
+
 export const wildcard = (pattern: string): Pattern => new Wildcard(pattern)
 
 const NOTHING: readonly string[] = []
