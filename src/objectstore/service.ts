@@ -6,7 +6,6 @@
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
-import { setFlagsFromString } from 'node:v8'
 import { ClusterSight, followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
@@ -109,9 +108,6 @@ export async function openObjectStore(
   config: ObjectStoreConfig,
   dependencies: ObjectStoreDependencies,
 ): Promise<OpenService> {
-  // While the cache of objects fills, V8 learns that what is made of an object lives long, and goes on to put that of objects that pass into
-  // old memory, too: collecting it took a quarter of the time of small reads.
-  setFlagsFromString('--no-allocation-site-pretenuring')
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const authentication = new Authentication(config, dependencies.logger, dependencies.audit)
   const segmentBytes = segmentBytesOf(config)
