@@ -151,11 +151,12 @@ const mix = (a: Local, b: Local, c: Local, d: Local, x: Local, y: Local): Code =
   rotateBy(b, 7),
 ]
 
-const rounds: Code = SIGMA.map((sigma) =>
-  MIXINGS.map(([a, b, c, d], i) =>
-    mix(WORKING + a, WORKING + b, WORKING + c, WORKING + d, MESSAGE + sigma[2 * i]!, MESSAGE + sigma[2 * i + 1]!),
-  ),
-)
+const rounds = (): Code =>
+  SIGMA.map((sigma) =>
+    MIXINGS.map(([a, b, c, d], i) =>
+      mix(WORKING + a, WORKING + b, WORKING + c, WORKING + d, MESSAGE + sigma[2 * i]!, MESSAGE + sigma[2 * i + 1]!),
+    ),
+  )
 
 /** Words 4 · quarter to 4 · quarter + 3 of the four messages: 16 masked bytes of each (B2), then a 4 × 4 transposition. */
 const loadQuarter = (quarter: number): Code => [
@@ -168,7 +169,7 @@ const loadQuarter = (quarter: number): Code => [
 const chain = (i: number): Code => load(i32(CHAIN_AT), 16 * i)
 
 /** One block of each lane, the function F. */
-const compress: Code = [
+const compress = (): Code => [
   set(TAKEN, minimum(get(LEFT), word(BLOCK_BYTES))), // B1
   set(MASK, subtract(word(MASKS_AT + BLOCK_BYTES), get(TAKEN))),
   addTo(HASHED, get(TAKEN)),
@@ -177,7 +178,7 @@ const compress: Code = [
   times(8, (i) => set(WORKING + 8 + i, word(IV[i]!))),
   xorTo(WORKING + 12, get(HASHED)), // word 13 takes the high half of the counter, which is 0 (B4)
   xorTo(WORKING + 14, atMost(get(LEFT), word(BLOCK_BYTES))), // ones in the last block (B1)
-  rounds,
+  rounds(),
   times(8, (i) => store(i32(CHAIN_AT), 16 * i, xor(chain(i), xor(get(WORKING + i), get(WORKING + 8 + i))))),
   addTo(ADDRESS, get(TAKEN)),
   set(LEFT, subtract(get(LEFT), get(TAKEN))),
@@ -191,7 +192,7 @@ const newLoop = loopOf(
     set(HASHED, load(i32(HASHED_AT), 0)),
     set(ORDER_16, rotation(2)),
     set(ORDER_8, rotation(1)),
-    doWhile([compress, set(BLOCKS, i32Subtract(get(BLOCKS), i32(1)))], get(BLOCKS)),
+    doWhile([compress(), set(BLOCKS, i32Subtract(get(BLOCKS), i32(1)))], get(BLOCKS)),
     store(i32(ADDRESS_AT), 0, get(ADDRESS)),
     store(i32(LEFT_AT), 0, get(LEFT)),
     store(i32(HASHED_AT), 0, get(HASHED)),

@@ -200,7 +200,7 @@ const blocksTogether = (registers: number, blocks: Local): Code => {
   ]
 }
 
-const blocksAlone: Code = [
+const blocksAlone = (): Code => [
   times(4, (i) => set(ONE + i, i32Load(i32(CHAIN_AT), 16 * i))),
   set(AT, i32Load(i32(ADDRESS_AT), 0)),
   doWhile(
@@ -221,7 +221,7 @@ const newLoop = loopOf(
   () => [
     when(get(BOTH), blocksTogether(REGISTERS, BOTH)),
     when(get(FIRST), blocksTogether(1, FIRST)),
-    when(get(ALONE), blocksAlone),
+    when(get(ALONE), blocksAlone()),
   ],
   LOCALS,
   MEMORY_PAGES,

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Type } from 'protobufjs'
 import { treeFile } from '../tree.ts'
-import { protobuf } from './protobuf.ts'
+import { loadProtobuf } from './protobuf.ts'
 
 interface RpcTypes {
   readonly Status: Type
@@ -22,7 +22,8 @@ export function rpcTypes(): RpcTypes {
 }
 
 function load(): RpcTypes {
-  const root = new protobuf.Root().loadSync(FILES, { keepCase: true }).resolveAll()
+  const { Root } = loadProtobuf()
+  const root = new Root().loadSync(FILES, { keepCase: true }).resolveAll()
   return {
     Status: root.lookupType('google.rpc.Status'),
     ErrorInfo: root.lookupType('google.rpc.ErrorInfo'),

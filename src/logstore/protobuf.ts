@@ -1,4 +1,5 @@
 import type Protobuf from 'protobufjs'
 import { requirePackage } from '../require-package.ts'
 
-export const protobuf = requirePackage('protobufjs') as typeof Protobuf
+/** Threads that read and write no message of its types never load it. */
+export const loadProtobuf = (): typeof Protobuf => requirePackage('protobufjs') as typeof Protobuf

@@ -8,7 +8,7 @@ import { JSON_TYPE, answerLine } from '../http/text-answer.ts'
 import { REFUSALS, refusal } from './refusals.ts'
 import type { Refusal } from './refusals.ts'
 import { encodeRpcStatus } from './rpc-status.ts'
-import { protobuf } from './protobuf.ts'
+import { loadProtobuf } from './protobuf.ts'
 
 export const PROTOBUF_TYPE = 'application/x-protobuf'
 
@@ -72,7 +72,7 @@ export function exportResponse({
   rejectedBecause,
 }: Pick<AcceptedBatch, 'rejected' | 'rejectedBecause'>): Buffer {
   if (rejected === 0) return EMPTY_EXPORT_RESPONSE
-  const writer = protobuf.Writer.create()
+  const writer = loadProtobuf().Writer.create()
   // partial_success = 1, in it rejected_log_records or rejected_spans = 1 and error_message = 2
   writer.uint32(0x0a).fork().uint32(0x08).uint32(rejected).uint32(0x12).string(rejectedBecause).ldelim()
   return Buffer.from(writer.finish())

@@ -11,8 +11,7 @@
  */
 import type Long from 'long'
 import type { Field, Message, Type } from 'protobufjs'
-import { protobuf } from '../../protobuf.ts'
-import { messageType } from './otlp-types.ts'
+import { messageType, protobuf } from './otlp-types.ts'
 
 type Write = (value: unknown) => string
 

@@ -2,7 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import type { Root, Type } from 'protobufjs'
 import { treeFile } from '../../../tree.ts'
-import { protobuf } from '../../protobuf.ts'
+import { loadProtobuf } from '../../protobuf.ts'
+
+/** Loaded with this module, before a query asks for it. */
+export const protobuf = loadProtobuf()
 
 const FILES = [
   'opentelemetry/proto/collector/logs/v1/logs_service.proto',
