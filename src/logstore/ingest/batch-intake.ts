@@ -10,7 +10,8 @@
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
- *     each. It is booked as a whole and answered with its last frame. If it broke off, the sender repeats it, and the parts that are stored are
+ *     each. It is booked as a whole and answered with its last frame. Where room ends behind the first, the others take the log's reserve, which is larger than
+ *     a body. If it broke off, as when a disk fails in between, the sender repeats it, and the parts that are stored are
  *     recognised. A batch that only begins as another one did is stored whole. Identical records in different parts have ids of their own, and records without a time have the
  *     digest of the whole batch in theirs
  */
@@ -291,6 +292,7 @@ export class BatchIntake {
     const ids = new Uint32Array(4 * recordCount)
     let records = 0
     let collapsed = 0
+    let isBegun = false
     for (const [number, part] of parts.entries()) {
       this.#beginPart(request, tenant, part)
       const refused = this.#storePart(
@@ -298,11 +300,12 @@ export class BatchIntake {
         tenant,
         part,
         false,
-        { met, isStored: stored === null ? null : number < stored },
+        { met, isStored: stored === null ? null : number < stored, isBegun },
         (position, collapsedOfPart) => {
           ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
           records += this.#narrow.recordCount
           collapsed += collapsedOfPart
+          isBegun ||= collapsedOfPart < this.#narrow.recordCount
           if (number === parts.length - 1) this.#accept(request, position, { ...answer, ids, collapsed })
         },
       )
@@ -372,7 +375,7 @@ export class BatchIntake {
       inlineBytes,
       inArena ? request.bodyOffset : -1,
       inArena ? body.byteLength : 0,
-      'admit',
+      part?.isBegun ? 'finish' : 'admit',
     )
     if (refused) return refused
     if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun never exists
