@@ -102,7 +102,7 @@ export function judgeOfField(
 const START_PATH = `${ROOT_SPAN}/${8 * 7 + 1}`
 const END_PATH = `${ROOT_SPAN}/${8 * 8 + 1}`
 
-/** Times stand as steps from that of their record, modulo 2^64. */
+/** As `durationOf` has it. Times stand as steps from that of their record, modulo 2^64. */
 function judgeDurations(texts: BlockTexts, shapes: Shapes, test: ValueTest): Verdict {
   const start = valuesAt(texts, shapes, START_PATH)
   const end = valuesAt(texts, shapes, END_PATH)
@@ -114,10 +114,14 @@ function judgeDurations(texts: BlockTexts, shapes: Shapes, test: ValueTest): Ver
     if (startAt < 0 || endAt < 0) return null
     timeOf(start.high[startAt]!, start.low[startAt]!, timeHigh[row]!, timeLow[row]!, from)
     timeOf(end.high[endAt]!, end.low[endAt]!, timeHigh[row]!, timeLow[row]!, to)
-    return wholeOf(to[0]! - from[0]!, to[1]! - from[1]!)
+    if (isZero(from) || isZero(to)) return null
+    const isBefore = to[0]! < from[0]! || (to[0] === from[0] && to[1]! < from[1]!)
+    return isBefore ? 0 : wholeOf(to[0]! - from[0]!, to[1]! - from[1]!)
   }
   return byRow(texts, ({ root }) => (root === ROOT_SPAN ? duration : null), test)
 }
+
+const isZero = ([high, low]: Uint32Array): boolean => high === 0 && low === 0
 
 /**
  * By row, of a value that each record has once at most.

@@ -10,7 +10,8 @@
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
  * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
  * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
- *     each. It is booked as a whole and answered with its last frame. If it broke off, the sender repeats it, and the parts that are stored are
+ *     each. It is booked as a whole and answered with its last frame. Where room ends behind the first, the others take the log's reserve, which is larger than
+ *     a body. If it broke off, as when a disk fails in between, the sender repeats it, and the parts that are stored are
  *     recognised. A batch that only begins as another one did is stored whole. Identical records in different parts have ids of their own, and records without a time have the
  *     digest of the whole batch in theirs
  */
@@ -22,9 +23,6 @@ import { MalformedBatchError, OtlpBatch, RECORDS_PER_BATCH_MAX } from '../../../
 import { splitBatch } from '../../../native-free-codecs/otlp-split.ts'
 import type { BatchForm } from '../../../native-free-codecs/otlp-split.ts'
 import type { Position } from '../../log/log-writer.ts'
-import { AdmissionWindow } from '../tenants/admission-window.ts'
-import type { QuotaWindow } from '../tenants/admission-window.ts'
-import { SmoothWindow } from '../tenants/smooth-window.ts'
 import {
   BATCH_FRAME_TYPE,
   FLAG_COLLAPSED,
@@ -56,6 +54,7 @@ import { PartsMet } from './parts-met.ts'
 import type { PartOfBatch } from './parts-met.ts'
 import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
+import { TenantWindows } from '../tenants/tenant-windows.ts'
 import { scanBatch } from '../index/scan-batch.ts'
 import { claimRefusal } from './tenant-claims.ts'
 
@@ -88,7 +87,7 @@ export class BatchIntake {
   readonly #datasetNumbers = new Map<string, number>()
   readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #resourceDatasetNames: string[] = []
-  readonly #windows = new Map<string, { readonly window: QuotaWindow; readonly isSmooth: boolean }>()
+  readonly #windows = new TenantWindows()
   /** The generation of the log whose frames the indexes describe. A recovery in place begins a new one, for which another lane starts over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
@@ -98,6 +97,8 @@ export class BatchIntake {
   #met: PartsMet | null = null
   /** Positions of the frames behind which a batch can have broken off: the last one that this lane found, and those of parts before one that was refused. */
   readonly #brokenOffBehind = new Set<Position>()
+  /** For the batch at hand. */
+  #windowHadRoom = true
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
 
@@ -114,19 +115,9 @@ export class BatchIntake {
     return this.#policies.generation
   }
 
-  /** Windows of tenants that stay keep what was used. */
   applyPolicy(policy: TenantPolicy): void {
     this.#policies.add(policy)
-    for (const [id, { window, isSmooth }] of this.#windows) {
-      const tenant = policy.tenants.find((candidate) => candidate.id === id)
-      if (tenant === undefined) this.#windows.delete(id)
-      else if (tenant.options.smoothQuota === isSmooth) window.applyLimits(tenant.limits)
-      else {
-        const nowMs = this.#parts.now()
-        this.#windows.delete(id)
-        this.#windowOf(tenant).takeOver(nowMs, window.used(nowMs))
-      }
-    }
+    this.#windows.applyPolicy(policy, this.#parts.now())
   }
 
   /** Whether the main thread must be woken; forgets it. */
@@ -136,10 +127,12 @@ export class BatchIntake {
     return mustWake
   }
 
-  /** Handles one request to its outcome. */
-  take(request: IngestRequest): void {
+  /** Handles one request to its outcome. @returns false when its tenant's window had no room for it */
+  take(request: IngestRequest): boolean {
+    this.#windowHadRoom = true
     const refused = this.#admit(request)
     if (refused) this.#refuse(request, refused)
+    return this.#windowHadRoom
   }
 
   #admit(request: IngestRequest): Refusal | null {
@@ -245,10 +238,11 @@ export class BatchIntake {
       const kind = booked === 'records' ? 'record_quota_exceeded' : 'byte_quota_exceeded'
       return refusal(kind, `the gateway has too many ${booked} in flight`)
     }
-    const window = this.#windowOf(tenant)
+    const window = this.#windows.of(tenant)
     const verdict = window.admit(this.#parts.now(), records, bytes)
     if (verdict.kind !== 'admitted') {
       gateway.giveBack(records, bytes)
+      this.#windowHadRoom = false
       return exceeded(verdict)
     }
     const refused = this.#store(request, tenant, body, inArena)
@@ -272,14 +266,6 @@ export class BatchIntake {
     for (const [i, dataset] of this.#datasets.entries()) {
       datasets.add(tenant, dataset, recordsOf[i]!, (bytes * recordsOf[i]!) / records)
     }
-  }
-
-  #windowOf({ id, limits, options: { smoothQuota } }: Tenant): QuotaWindow {
-    const known = this.#windows.get(id)
-    if (known) return known.window
-    const window = smoothQuota ? new SmoothWindow(limits) : new AdmissionWindow(limits)
-    this.#windows.set(id, { window, isSmooth: smoothQuota })
-    return window
   }
 
   #store(request: IngestRequest, tenant: Tenant, body: Uint8Array, inArena: boolean): Refusal | null {
@@ -306,6 +292,7 @@ export class BatchIntake {
     const ids = new Uint32Array(4 * recordCount)
     let records = 0
     let collapsed = 0
+    let isBegun = false
     for (const [number, part] of parts.entries()) {
       this.#beginPart(request, tenant, part)
       const refused = this.#storePart(
@@ -313,11 +300,12 @@ export class BatchIntake {
         tenant,
         part,
         false,
-        { met, isStored: stored === null ? null : number < stored },
+        { met, isStored: stored === null ? null : number < stored, isBegun },
         (position, collapsedOfPart) => {
           ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
           records += this.#narrow.recordCount
           collapsed += collapsedOfPart
+          isBegun ||= collapsedOfPart < this.#narrow.recordCount
           if (number === parts.length - 1) this.#accept(request, position, { ...answer, ids, collapsed })
         },
       )
@@ -383,7 +371,12 @@ export class BatchIntake {
     const names = encodeNames(tenant.id, this.#datasets)
     const headBytes = batchHeadBytes(batch, names)
     const inlineBytes = headBytes + (inArena ? 0 : body.byteLength)
-    const refused = this.#beginFrame(inlineBytes, inArena ? request.bodyOffset : -1, inArena ? body.byteLength : 0)
+    const refused = this.#beginFrame(
+      inlineBytes,
+      inArena ? request.bodyOffset : -1,
+      inArena ? body.byteLength : 0,
+      part?.isBegun ? 'finish' : 'admit',
+    )
     if (refused) return refused
     if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun never exists
     if (writer.opensSegment && !openSegment(this.#parts)) return unavailable('the service is stopping')
@@ -444,10 +437,15 @@ export class BatchIntake {
   }
 
   /** Begins the frame, waiting for room in the log's ring: that wait is the back-pressure on this lane. */
-  #beginFrame(inlineBytes: number, externalOffset: number, externalBytes: number): Refusal | null {
+  #beginFrame(
+    inlineBytes: number,
+    externalOffset: number,
+    externalBytes: number,
+    purpose: 'admit' | 'finish',
+  ): Refusal | null {
     const { writer, stopping } = this.#parts
     for (;;) {
-      switch (writer.tryBegin(BATCH_FRAME_TYPE, inlineBytes, externalOffset, externalBytes, 'quorum', 'admit')) {
+      switch (writer.tryBegin(BATCH_FRAME_TYPE, inlineBytes, externalOffset, externalBytes, 'quorum', purpose)) {
         case 'ok':
           return null
         case 'read-only':

@@ -108,23 +108,28 @@ class DecodeLoop {
   run(): void {
     const requests = this.#requests
     while (!this.#stopping) {
-      requests.waitForMessage(IDLE_MS)
+      requests.waitForMessage(Math.min(IDLE_MS, Math.max(0, this.#waiting.resumesAtMs - performance.now())))
       this.#hearControl()
       this.#indexes.emptyFree(() => this.#hearControl())
       this.#writer.poll()
       this.#copies.run()
       this.#gather()
-      for (let request = this.#waiting.next(); request !== null; request = this.#waiting.next()) {
+      for (let request = this.#nextRequest(); request !== null; request = this.#nextRequest()) {
         const startMs = performance.now()
         if (request.policyGeneration !== this.#intake.policyGeneration) this.#hearControl()
-        this.#intake.take(request)
+        const windowHadRoom = this.#intake.take(request)
         if (this.#intake.takeMustWake()) this.#wakeMain()
         const endMs = performance.now()
-        this.#waiting.served(endMs - startMs)
+        this.#waiting.served(endMs - startMs, endMs, windowHadRoom)
         this.#rests.served(request.tenant, startMs, endMs)
         this.#gather()
       }
     }
+  }
+
+  /** Nobody pauses while requests of another policy wait for all that are here (C1), or the lane is to end. */
+  #nextRequest(): IngestRequest | null {
+    return this.#waiting.next(this.#next !== null || this.#stopping ? Infinity : performance.now())
   }
 
   /** Takes what there is of requests. There are no more of them than main lets in. */

@@ -32,4 +32,6 @@ export interface PartOfBatch {
   readonly met: PartsMet
   /** Null: its records are recognised one by one. */
   readonly isStored: boolean | null
+  /** An earlier one got a frame. */
+  readonly isBegun: boolean
 }

@@ -24,9 +24,12 @@ export interface RecordView {
   field(name: FieldName): Value
 }
 
-/** The end less the start. Times are u64, and nothing keeps a span from ending before it starts. */
-export const durationOf = (start: Value, end: Value): Value =>
-  start === null || end === null ? null : whole(BigInt(end as bigint | number) - BigInt(start as bigint | number)) // times are whole numbers
+/** The end less the start. None of a span without one of them: 0 means absent. A span that ends before it starts took no time, as traces show it. */
+export function durationOf(start: Value, end: Value): Value {
+  const [from, to] = [BigInt((start ?? 0) as bigint | number), BigInt((end ?? 0) as bigint | number)] // times are whole numbers
+  if (from === 0n || to === 0n) return null
+  return to < from ? 0 : whole(to - from)
+}
 
 /** As a number where that is exact. */
 export const whole = (value: bigint): number | bigint =>

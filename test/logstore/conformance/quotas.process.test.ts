@@ -104,6 +104,11 @@ describe('the record window of a tenant', () => {
     const waitSeconds = retryAfter(refused)
     assert(waitSeconds > 3300 && waitSeconds <= 3600, String(waitSeconds))
   })
+  it('refuses a sender that does not wait 200 times a second at most', async () => {
+    const begunMs = performance.now()
+    for (let i = 0; i < 30; i++) assertRefused(await send('hour', 1), 429, 'record_quota_exceeded', RETRYABLE)
+    assert(performance.now() - begunMs >= 29 * 5)
+  })
   it('never admits a batch larger than itself: not retryable', async () => {
     const refused = await send('few', 11)
     assertRefused(refused, 429, 'record_quota_exceeded')

@@ -154,8 +154,9 @@ function passes(search: Search, group: Group, record: LogRecord | Span, isLog: b
       if (name.startsWith('attributes.'))
         return attributesPass(record.attributes, name.slice('attributes.'.length), value)
       if (name === 'duration') {
-        if (isLog || span.startTimeUnixNano === undefined || span.endTimeUnixNano === undefined) return false
-        return valuePasses({ intValue: `${BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)}` }, value)
+        const [start, end] = [BigInt(span.startTimeUnixNano ?? 0), BigInt(span.endTimeUnixNano ?? 0)]
+        if (isLog || start === 0n || end === 0n) return false
+        return valuePasses({ intValue: `${end < start ? 0 : end - start}` }, value)
       }
       return [record.attributes, scope?.attributes, resource?.attributes].some((list) =>
         attributesPass(list, name, value),
@@ -218,7 +219,7 @@ const spans: fc.Arbitrary<Span> = fc.record(
     spanId: fc.constant(new Uint8Array(8).fill(7)),
     name: texts,
     startTimeUnixNano: times,
-    endTimeUnixNano: times,
+    endTimeUnixNano: fc.oneof(times, fc.constant('0')),
     attributes,
     events: fc.array(fc.record({ name: texts, attributes }), { maxLength: 2 }),
     status: fc.record({ message: texts, code: fc.constantFrom(0, 1, 2) }, { requiredKeys: [] }),
