@@ -9,7 +9,6 @@
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
-import { atOnce } from '../steps.ts'
 
 export interface Parkable {
   /** @param leave to be called before anything is done @returns what it waits for still; null: nothing */
@@ -156,23 +155,27 @@ export class Parked {
 
   *#askQueues(queues: ReadonlyMap<string, Set<Parking>>): Wake['asks'] {
     const end = this.#parkedEver
-    for (const waiting of queues.values()) yield* this.#askEach(waiting, end)
-  }
-
-  #askAll(waiting: Set<Parking> | undefined): void {
-    if (waiting !== undefined) atOnce(this.#askEach(waiting, Infinity))
-  }
-
-  /** W2, W3. @param end those of this order, and behind, are not asked */
-  *#askEach(waiting: ReadonlySet<Parking>, end: number): Wake['asks'] {
-    for (const parking of waiting) {
-      if (parking.isDeciding || parking.order >= end) return
-      parking.isDeciding = true
-      const still = parking.run.decideAgain(() => this.#leave(parking))
-      parking.isDeciding = false
-      yield
-      if (still?.takesAny) return
+    for (const waiting of queues.values()) {
+      for (const parking of waiting) {
+        if (parking.order >= end) break
+        const isEnough = this.#ask(parking)
+        yield
+        if (isEnough) break
+      }
     }
+  }
+
+  #askAll(waiting: ReadonlySet<Parking> | undefined): void {
+    for (const parking of waiting ?? []) if (this.#ask(parking)) return
+  }
+
+  /** W2, W3. @returns whether those behind it in its queue are not to be asked */
+  #ask(parking: Parking): boolean {
+    if (parking.isDeciding) return true
+    parking.isDeciding = true
+    const still = parking.run.decideAgain(() => this.#leave(parking))
+    parking.isDeciding = false
+    return still?.takesAny ?? false
   }
 
   /** W1 */
