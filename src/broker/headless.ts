@@ -10,6 +10,7 @@ import { memoryOf } from '../engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../engine/checkpoint-thread.ts'
 import { keepUp } from '../engine/upkeep.ts'
 import type { Poster, PostTls } from '../http/poster.ts'
+import { nextTurn } from '../http/turns.ts'
 import { followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import type { ClusterSettings } from '../config/cluster.ts'
@@ -272,7 +273,7 @@ async function openStorage(
     clock,
     logger,
     random,
-    turn: () => new Promise((resolve) => setImmediate(resolve)),
+    turn: nextTurn,
     defer: setImmediate,
     localDisk: config.flushPolicy === 'group-sync' ? 'sync' : 'append',
     writeQuorum: config.writeQuorum,

@@ -10,11 +10,14 @@
  *     are told of a loss
  * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
  *     woken earlier, so that the disk starts before the turn ends
+ * A5  one turn of the event loop tells waiters for SLICE_MS. Those that are left are told in later turns, of what became of their frames until
+ *     then. When frames are lost, or the log takes none, all are told at once
  */
 import assert from 'node:assert/strict'
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../native-free-codecs/frame.ts'
 import type { Log } from '../log/log.ts'
+import { takesFrames } from '../log/log-options.ts'
 import { LogWriter } from '../log/log-writer.ts'
 import type { Position } from '../log/log-writer.ts'
 import { BareError } from '../errors.ts'
@@ -47,6 +50,8 @@ export interface AppenderListener {
   onLost(): void
   /** Calls once, after what is under way in this turn of the event loop. */
   defer(run: () => void): void
+  /** Monotonic. */
+  nowMs(): number
 }
 
 export interface FrameToAppend {
@@ -97,6 +102,8 @@ export class Appender {
   #recent: RecentFrames | null = null
   /** Lost frames are forgotten, and their waiters are being told. */
   #isForgetting = false
+  /** A5: another turn goes on. */
+  #isSliceDeferred = false
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
   #isStale = false
   /** Appended since the journals were woken last. */
@@ -256,13 +263,39 @@ export class Appender {
     const isLost = last !== undefined && this.#outcome(last) === 'lost'
     if (isLost && !this.#isForgetting) this.#forgetLost()
     this.#isForgetting ||= isLost && !this.#isStale
-    for (let waiting = this.#waiting.peek(); waiting !== undefined; waiting = this.#waiting.peek()) {
-      const outcome = this.#outcome(waiting)
-      if (outcome === 'waiting') break
-      this.#waiting.shift()
-      waiting.waiter.settled(outcome === 'stored')
-    }
+    if (isLost || !takesFrames(this.#log.state)) while (this.#tellNext());
+    else if (!this.#isSliceDeferred) this.#tellSlice()
     this.#isForgetting = false
+  }
+
+  /** A5. Few waiters are told without a look at the clock. */
+  #tellSlice(): void {
+    let untilMs = Infinity
+    for (let told = 1; this.#tellNext(); told++) {
+      if (told % TOLD_BETWEEN_LOOKS > 0) continue
+      const nowMs = this.#listener.nowMs()
+      if (told === TOLD_BETWEEN_LOOKS) untilMs = nowMs + SLICE_MS
+      if (nowMs >= untilMs) return this.#goOnLater()
+    }
+  }
+
+  #goOnLater(): void {
+    this.#isSliceDeferred = true
+    this.#listener.defer(() => {
+      this.#isSliceDeferred = false
+      this.#drain()
+    })
+  }
+
+  /** False: none can be told anything now. */
+  #tellNext(): boolean {
+    const waiting = this.#waiting.peek()
+    if (waiting === undefined) return false
+    const outcome = this.#outcome(waiting)
+    if (outcome === 'waiting') return false
+    this.#waiting.shift()
+    waiting.waiter.settled(outcome === 'stored')
+    return true
   }
 
   /** A3 */
@@ -288,3 +321,6 @@ const NOBODY: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10
+/** A5 */
+const SLICE_MS = 10
+const TOLD_BETWEEN_LOOKS = 16

@@ -4,6 +4,8 @@
  * W1  an operation leaves once: it decided something other than to wait, its time is over, or its caller is gone
  * W2  they decide in the order in which they came, and only again when there is something new
  * W3  an operation whose decision wakes its own queue is skipped meanwhile: those before it decide, those behind it follow after it
+ * W4  a wake of all queues of a number asks for SLICE_MS in one turn of the event loop. The others follow in later turns, but for those that
+ *     parked after the wake. `catchUp` has one queue follow at once, for a newcomer that decides before it is parked (W2)
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
@@ -18,16 +20,30 @@ export interface ParkedOptions {
   /** Monotonic. */
   readonly nowMs: () => number
   readonly waitingMax: number
+  /** Calls once, after what is under way in this turn of the event loop. */
+  readonly defer: (run: () => void) => void
 }
 
 interface Parking {
+  /** Of all that were ever parked. */
+  readonly order: number
   readonly place: WaitingPlace
   readonly run: Parkable
   readonly slot: number
   isDeciding: boolean
 }
 
+/** All queues of a number are asked. */
+interface Wake {
+  readonly asks: Generator<void, void, void>
+  /** It was woken again meanwhile. */
+  isRepeated: boolean
+}
+
 const SLOTS_FIRST = 64
+/** W4 */
+const SLICE_MS = 10
+const ASKED_BETWEEN_LOOKS = 16
 
 export class Parked {
   readonly #nowMs: () => number
@@ -39,11 +55,18 @@ export class Parked {
   #slots: (Parking | null)[] = []
   #freeSlots: number[] = []
   #count = 0
+  #parkedEver = 0
+  /** By number: those that were not asked to their end. */
+  readonly #wakes = new Map<number, Wake>()
+  readonly #defer: (run: () => void) => void
+  #isAsking = false
+  #isSliceDeferred = false
   #isClosed = false
 
-  constructor({ nowMs, waitingMax }: ParkedOptions) {
+  constructor({ nowMs, waitingMax, defer }: ParkedOptions) {
     this.#nowMs = nowMs
     this.#max = waitingMax
+    this.#defer = defer
   }
 
   get count(): number {
@@ -57,7 +80,7 @@ export class Parked {
   park({ place, waitMs, onAbandoned }: Waiting, run: Parkable): void {
     if (this.#isClosed) return run.decide('last')
     const slot = this.#takeSlot()
-    const parking: Parking = { place, run, slot, isDeciding: false }
+    const parking: Parking = { order: this.#parkedEver++, place, run, slot, isDeciding: false }
     this.#slots[slot] = parking
     this.#due.add(slot, this.#nowMs() + waitMs)
     this.#queueOf(place).add(parking)
@@ -65,12 +88,18 @@ export class Parked {
     onAbandoned(() => this.#end(parking)) // at once, when its client is gone already
   }
 
-  /** There may be something new at a number; in one queue of it only, when that is named. */
+  /** There may be something new at a number; in one queue of it only, when that is named: then it is asked at once. */
   wake(number: number, queue?: string): void {
-    const queues = this.#places.get(number)
-    if (queues === undefined) return
-    if (queue !== undefined) return this.#askAll(queues.get(queue))
-    for (const waiting of queues.values()) this.#askAll(waiting)
+    if (queue !== undefined) return this.#askAll(this.#places.get(number)?.get(queue))
+    const underWay = this.#wakes.get(number)
+    if (underWay !== undefined) underWay.isRepeated = true
+    else this.#begin(number)
+    if (!this.#isAsking && !this.#isSliceDeferred) this.#askSlice()
+  }
+
+  /** W4 */
+  catchUp({ number, queue }: WaitingPlace): void {
+    if (this.#wakes.has(number)) this.wake(number, queue)
   }
 
   /** Ends the waits whose time is over. */
@@ -90,15 +119,63 @@ export class Parked {
     for (const parking of this.#slots) if (parking) this.#end(parking)
   }
 
-  /** W2, W3 */
-  #askAll(waiting: Set<Parking> | undefined): void {
-    for (const parking of waiting ?? []) {
-      if (parking.isDeciding) return
-      parking.isDeciding = true
-      const still = parking.run.decideAgain(() => this.#leave(parking))
-      parking.isDeciding = false
-      if (still?.takesAny) return
+  #begin(number: number): void {
+    const queues = this.#places.get(number)
+    if (queues !== undefined) this.#wakes.set(number, { asks: this.#askQueues(queues), isRepeated: false })
+  }
+
+  /** W4. Few are asked without a look at the clock. */
+  #askSlice(): void {
+    let untilMs = Infinity
+    this.#isAsking = true
+    for (let asked = 1; this.#askNext(); asked++) {
+      if (asked % ASKED_BETWEEN_LOOKS > 0) continue
+      const nowMs = this.#nowMs()
+      if (asked === ASKED_BETWEEN_LOOKS) untilMs = nowMs + SLICE_MS
+      if (nowMs < untilMs) continue
+      this.#isSliceDeferred = true
+      this.#defer(() => {
+        this.#isSliceDeferred = false
+        this.#askSlice()
+      })
+      break
     }
+    this.#isAsking = false
+  }
+
+  /** False: none is left to be asked. */
+  #askNext(): boolean {
+    for (const [number, wake] of this.#wakes) {
+      if (!wake.asks.next().done) return true
+      this.#wakes.delete(number)
+      if (wake.isRepeated) this.#begin(number) // comes last
+    }
+    return false
+  }
+
+  *#askQueues(queues: ReadonlyMap<string, Set<Parking>>): Wake['asks'] {
+    const end = this.#parkedEver
+    for (const waiting of queues.values()) {
+      for (const parking of waiting) {
+        if (parking.order >= end) break
+        const isEnough = this.#ask(parking)
+        yield
+        if (isEnough) break
+      }
+    }
+  }
+
+  #askAll(waiting: ReadonlySet<Parking> | undefined): void {
+    for (const parking of waiting ?? []) if (this.#ask(parking)) return
+  }
+
+  /** W2, W3. @returns whether those behind it in its queue are not to be asked */
+  #ask(parking: Parking): boolean {
+    if (parking.isDeciding) return true
+    parking.isDeciding = true
+    const still = parking.run.decideAgain(() => this.#leave(parking))
+    parking.isDeciding = false
+    return still?.takesAny ?? false
   }
 
   /** W1 */

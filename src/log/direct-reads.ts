@@ -12,11 +12,12 @@ import fs from 'node:fs'
 import { alignedMemory, isCached } from '../libc.ts'
 import { BLOCK_BYTES } from './direct-file.ts'
 import { errorCode } from './files.ts'
+import { OpenSegments } from './open-segments.ts'
 
 const MEMORY_BYTES = 5 << 20
 /** Q2. Longer ones are not faster. */
 const READ_BYTES_MAX = (1 << 20) + 4 * BLOCK_BYTES
-const OPEN_FILES_MAX = 32
+const OPEN_FILES_MAX = 32 // two descriptors each
 
 export interface Range {
   /** The base of the segment whose file holds the range. */
@@ -35,6 +36,7 @@ interface Window {
 interface Descriptors {
   readonly cached: number
   readonly direct: number
+  close(): void
 }
 
 /** The calls of the operating system; tests pass in others. */
@@ -48,8 +50,7 @@ export interface FileCalls extends Pick<typeof fs, 'openSync' | 'closeSync'> {
 export class DirectReads {
   readonly #pathOf: (base: number) => string
   readonly #system: FileCalls
-  /** In order of use. */
-  readonly #open = new Map<number, Descriptors>()
+  readonly #open = new OpenSegments<Descriptors>(OPEN_FILES_MAX)
   #memory: Buffer | null = null
   #isImpossible = false
 
@@ -85,17 +86,12 @@ export class DirectReads {
 
   /** Closes the files of segments before `oldestBase`, or of all. */
   close(oldestBase = Infinity): void {
-    for (const [base, { cached, direct }] of this.#open) {
-      if (base >= oldestBase) continue
-      this.#open.delete(base)
-      this.#system.closeSync(cached)
-      this.#system.closeSync(direct)
-    }
+    this.#open.closeBefore(oldestBase)
   }
 
   /** Q1, Q3: true also where it cannot be read. */
   #isCached({ base, at, bytes }: Range): boolean {
-    const descriptors = this.#descriptors(base)
+    const descriptors = this.#open.get(base) ?? this.#openFile(base)
     if (descriptors === null) return true
     const isCached = this.#system.isCached(descriptors.cached, at, bytes)
     if (isCached === null) this.#isImpossible = true
@@ -103,35 +99,23 @@ export class DirectReads {
   }
 
   /** Q3 */
-  #descriptors(base: number): Descriptors | null {
-    const known = this.#open.get(base)
-    if (known !== undefined) {
-      this.#open.delete(base)
-      this.#open.set(base, known)
-      return known
-    }
+  #openFile(base: number): Descriptors | null {
+    const system = this.#system
     const path = this.#pathOf(base)
     let cached = -1
     try {
-      cached = this.#system.openSync(path, 'r')
-      const direct = this.#system.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECT)
-      const descriptors = { cached, direct }
-      this.#open.set(base, descriptors)
-      const [oldest] = this.#open.keys()
-      if (this.#open.size > OPEN_FILES_MAX) this.#closeOne(oldest!)
-      return descriptors
+      cached = system.openSync(path, 'r')
+      const direct = system.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECT)
+      const close = (): void => {
+        system.closeSync(cached)
+        system.closeSync(direct)
+      }
+      return this.#open.add(base, { cached, direct, close })
     } catch (error) {
-      if (cached >= 0) this.#system.closeSync(cached)
+      if (cached >= 0) system.closeSync(cached)
       this.#failed(error)
       return null
     }
-  }
-
-  #closeOne(base: number): void {
-    const { cached, direct } = this.#open.get(base)!
-    this.#open.delete(base)
-    this.#system.closeSync(cached)
-    this.#system.closeSync(direct)
   }
 
   /** The file system has no such way, or says so only when it is to read. */

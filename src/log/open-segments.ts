@@ -8,17 +8,20 @@
 const OPEN_FILES_MAX = 64
 
 export class OpenSegments<File extends { close(): void }> {
+  readonly #max: number
   /** By base, in order of use. */
   readonly #files = new Map<number, File>()
   #oldestBase = 0
   #generation = 0
 
+  constructor(max = OPEN_FILES_MAX) {
+    this.#max = max
+  }
+
   /** Closes what must not be read any more (O1, O2). @param oldestBase of the log's oldest segment */
   begin(oldestBase: number, generation: number): void {
     if (generation !== this.#generation) this.closeAll()
-    else if (oldestBase !== this.#oldestBase) {
-      for (const base of this.#files.keys()) if (base < oldestBase) this.close(base)
-    }
+    else if (oldestBase !== this.#oldestBase) this.closeBefore(oldestBase)
     this.#generation = generation
     this.#oldestBase = oldestBase
   }
@@ -34,7 +37,7 @@ export class OpenSegments<File extends { close(): void }> {
   /** @param file of a segment that has none here @returns it */
   add(base: number, file: File): File {
     this.#files.set(base, file)
-    if (this.#files.size > OPEN_FILES_MAX) this.close(this.#files.keys().next().value!)
+    if (this.#files.size > this.#max) this.close(this.#files.keys().next().value!)
     return file
   }
 
@@ -43,7 +46,11 @@ export class OpenSegments<File extends { close(): void }> {
     this.#files.delete(base)
   }
 
+  closeBefore(oldestBase: number): void {
+    for (const base of this.#files.keys()) if (base < oldestBase) this.close(base)
+  }
+
   closeAll(): void {
-    for (const base of this.#files.keys()) this.close(base)
+    this.closeBefore(Infinity)
   }
 }

@@ -16,6 +16,9 @@ class Heard {
   readonly world = new World({ seed: 1 })
   readonly heard: string[] = []
   readonly deferred: (() => void)[] = []
+  /** By so much the clock moves between two looks at it. */
+  lookMs = 0
+  #nowMs = 0
   log!: Log
   appender!: Appender
   /** Called with each piece of news. */
@@ -27,8 +30,13 @@ class Heard {
       segmentEnding: (end) => this.#hear(`opening at ${end}`),
       onLost: () => this.#hear('lost'),
       defer: (run) => void this.deferred.push(run),
+      nowMs: () => (this.#nowMs += this.lookMs),
     })
     return this
+  }
+
+  runDeferred(): void {
+    for (const run of this.deferred.splice(0)) run()
   }
 
   /** @returns why the frame was not taken; null: it was */
@@ -127,6 +135,57 @@ describe('the appender', () => {
     opened.world.step()
     await first
     assert.deepEqual(opened.heard.slice(2), ['a stored', 'b stored', 'first settled'])
+  })
+
+  describe('with more waiters than a turn may tell (A5)', () => {
+    const MANY = 200
+    const names = Array.from({ length: MANY }, (_, i) => `${i}`)
+
+    async function stored(): Promise<Heard> {
+      const opened = await new Heard().open({ ringBytes: 1 << 16, segmentBytes: 1 << 16 })
+      opened.lookMs = 4
+      for (const name of names) opened.append(name)
+      opened.runDeferred()
+      opened.world.step()
+      assert.ok(opened.heard.length > 1 && opened.heard.length < MANY / 2)
+      assert.equal(opened.deferred.length, 1)
+      return opened
+    }
+
+    it('tells the others in later turns, in the order of the frames (A1)', async () => {
+      const opened = await stored()
+      const all = opened.settled('all')
+      opened.append('late')
+      opened.world.step()
+      assert.ok(opened.heard.length < MANY / 2)
+      for (let turns = 1; opened.deferred.length > 0; turns++) {
+        assert.ok(turns < MANY)
+        opened.runDeferred()
+      }
+      await all
+      const told = [...names.map((name) => `${name} stored`), 'late stored', 'all settled']
+      assert.deepEqual(opened.heard.slice(1), told)
+    })
+
+    it('tells all of them when the log fails, and then of the loss of what is behind them (A3)', async () => {
+      const opened = await stored()
+      const told = opened.heard.length
+      opened.append('late')
+      await opened.die()
+      const left = names.slice(told - 1).map((name) => `${name} stored`)
+      assert.deepEqual(opened.heard.slice(told), [...left, 'lost', 'late rejected'])
+      opened.lookMs = 0
+      opened.runDeferred()
+      opened.append('again')
+      opened.world.step()
+      assert.equal(opened.heard.at(-1), 'again stored')
+    })
+
+    it('tells all of them before the log is closed', async () => {
+      const opened = await stored()
+      await opened.log.close()
+      assert.equal(opened.heard.length, 1 + MANY)
+    })
   })
 
   it('leaves the log read-only when nobody can find the state without what was lost (A3)', async () => {

@@ -31,7 +31,7 @@ class Rig {
       this.engine.replaceState({ all: kept })
     }
     const defer = (run: () => void): void => queueMicrotask(run)
-    const appender = new Appender(log, { segmentEnding: () => {}, onLost, defer })
+    const appender = new Appender(log, { segmentEnding: () => {}, onLost, defer, nowMs: () => 0 })
     const machine = {
       apply: (state: Letters, { payload }: { readonly payload: Buffer }) => void state.all.push(payload.toString()),
     }

@@ -12,10 +12,17 @@ class Shop {
   readonly stock: number[] = []
   readonly asked: string[] = []
   readonly parked: Parked
+  readonly deferred: (() => void)[] = []
+  /** By so much the clock moves between two looks at it. */
+  lookMs = 0
   nowMs = 0
 
   constructor(max = 100) {
-    this.parked = new Parked({ nowMs: () => this.nowMs, waitingMax: max })
+    this.parked = new Parked({
+      nowMs: () => (this.nowMs += this.lookMs),
+      waitingMax: max,
+      defer: (run) => void this.deferred.push(run),
+    })
   }
 
   wait(
@@ -177,6 +184,56 @@ describe('operations that wait', () => {
     const visitors = [shop.wait('first', { onServed: wakeAgain }), shop.wait('second')]
     shop.wake(1, 2)
     assert.deepEqual(gotOf(visitors), [1, 2])
+  })
+
+  describe('in many queues of one number (W4)', () => {
+    const MANY = 200
+    const inQueue = (i: number) => ({ place: { number: PLACE.number, queue: `g${i}` } })
+
+    function woken(): { shop: Shop; visitors: Visitor[] } {
+      const shop = new Shop(2 * MANY)
+      shop.lookMs = 4
+      const visitors = Array.from({ length: MANY }, (_, i) => shop.wait(`${i}`, { ...inQueue(i), waitMs: 1e6 }))
+      shop.wake(...visitors.map((_, i) => i))
+      assert.ok(shop.asked.length > 0 && shop.asked.length < MANY / 2)
+      return { shop, visitors }
+    }
+
+    function finish(shop: Shop): void {
+      for (let turns = 0; shop.deferred.length > 0; turns++) {
+        assert.ok(turns < MANY)
+        assert.equal(shop.deferred.length, 1)
+        shop.deferred.shift()!()
+      }
+    }
+
+    it('are asked in slices, those behind a newer wake once more', () => {
+      const { shop, visitors } = woken()
+      const asked = shop.asked.length
+      const [late, picky] = [shop.wait('late', inQueue(0)), shop.wait('picky', { ...inQueue(1), least: 1e6 })]
+      shop.wake(1000)
+      assert.equal(shop.asked.length, asked)
+      finish(shop)
+      assert.deepEqual(gotOf([...visitors, late]), [...visitors.keys(), 1000])
+      assert.deepEqual(shop.asked.slice(MANY), ['late', 'picky'])
+      assert.equal(picky.got, 'waits')
+    })
+
+    it('are not asked when they parked after the wake', () => {
+      const { shop, visitors } = woken()
+      const late = shop.wait('late', inQueue(MANY))
+      finish(shop)
+      assert.deepEqual(gotOf([...visitors, late]), [...visitors.keys(), 'waits'])
+    })
+
+    it('are served before a newcomer to their queue (W2)', () => {
+      const { shop, visitors } = woken()
+      shop.parked.catchUp(inQueue(MANY - 1).place)
+      assert.notEqual(visitors.at(-1)!.got, 'waits')
+      assert.equal(visitors.at(-2)!.got, 'waits')
+      finish(shop)
+      assert.equal(shop.stock.length, 0)
+    })
   })
 
   it('are remembered whatever their number, and their slots used again', () => {

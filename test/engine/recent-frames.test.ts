@@ -14,7 +14,12 @@ class Rig {
 
   async open(): Promise<this> {
     const log = await this.world.open({ ringBytes: RING_BYTES })
-    this.appender = new Appender(log, { segmentEnding: () => {}, onLost: () => {}, defer: (run) => run() })
+    this.appender = new Appender(log, {
+      segmentEnding: () => {},
+      onLost: () => {},
+      defer: (run) => run(),
+      nowMs: () => 0,
+    })
     this.recent = this.appender.keepRecent()
     return this
   }

@@ -170,6 +170,7 @@ class LogNode {
         this.#read()
       },
       defer: (run) => this.#later(0, run),
+      nowMs: () => 0,
     })
     const take = (frames: Buffer, at: number): number => {
       const taken = this.#appender!.appendCopy(frames, at)

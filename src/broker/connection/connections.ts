@@ -70,6 +70,7 @@ export class Connections {
     await Promise.all(this.#givingBack)
   }
 
+  /** Many connections may end at once: each takes its turn. */
   #giveBack(claims: readonly PushedClaim[]): void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#givingBack.add(promise)
@@ -81,7 +82,8 @@ export class Connections {
       this.#parts.onFailure(error) // they expire
       done()
     }
-    this.#parts.operations.giveBack({ answered: done, refused }, claims)
+    const { operations, turn } = this.#parts
+    void turn().then(() => operations.giveBack({ answered: done, refused }, claims))
   }
 
   #closed(session: Session, tenant: string): void {

@@ -1,5 +1,5 @@
 /**
- * What goes out to one client: the answers of one group commit are one binary message, and one write.
+ * What goes out to one client: the answers of one turn of the event loop are one binary message, and one write.
  *
  * O1  messages go out in the order in which they were put in; texts and frames of one flush may pass each other
  */

@@ -103,6 +103,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
       core.replaceState(recovered.state)
     },
     defer: parts.defer,
+    nowMs: () => clock.nowMs(),
   })
   if (parts.inMemory) parts.reads.inMemory = new RecordsInMemory(appender.keepRecent(), parts.inMemory.cached)
   const engine = new Engine<BrokerState, Change>(

@@ -190,6 +190,7 @@ export class Claims {
     if (repeated !== null) return repeated
     if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }
+    if (turn === 'first') core.engine.parked.catchUp(place)
     // Claims that came before get what time has just made available.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
     const mayServe = waitsUntilMs === null || turn === 'first' || core.log.state.kind !== 'restarting'

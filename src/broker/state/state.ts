@@ -10,6 +10,7 @@
  *     one of what has its name later. Claim numbers, too, go on above those of deleted groups
  */
 import type { Position } from '../../log/log-writer.ts'
+import { SortedList } from '../../sorted-list.ts'
 import { LIST_ENTRIES_MAX } from '../limits.ts'
 import type { Resolution } from '../frames.ts'
 import { RecordIndex } from '../records/record-index.ts'
@@ -26,7 +27,6 @@ import { keptReason } from './reasons.ts'
 import { Redriven } from './redriven.ts'
 import type { RedrivenTo } from './redriven.ts'
 import { StreamReplication } from './replication-state.ts'
-import { SortedByName } from './sorted-by-name.ts'
 
 export const AUDIT_STREAM = 'system.audit'
 
@@ -191,7 +191,7 @@ export class BrokerState {
   eventsLost = 0
   readonly copiers = new Set<GroupCopier>()
   readonly #byTenant = new Map<string, Map<string, StreamState>>()
-  readonly #sorted = new Map<string, SortedByName<StreamState>>()
+  readonly #sorted = new Map<string, SortedList<StreamState>>()
   readonly #due = new DueGroups()
   readonly #counting = new GroupCounting<Group>()
 
@@ -205,7 +205,11 @@ export class BrokerState {
 
   /** In the order of their names: the first `max` behind one; null: from the first on. */
   streamsAfter(tenant: string, name: string | null, max: number): StreamState[] {
-    return this.#sorted.get(tenant)?.after(name, max) ?? []
+    const found: StreamState[] = []
+    for (const stream of this.#sorted.get(tenant)?.from((each) => name === null || each.name > name) ?? []) {
+      if (found.push(stream) === max) break
+    }
+    return found
   }
 
   /** Over all groups. */
@@ -239,7 +243,7 @@ export class BrokerState {
     this.streamCount += 1
     const ofTenant = this.#byTenant.get(tenant) ?? new Map<string, StreamState>()
     this.#byTenant.set(tenant, ofTenant.set(name, stream))
-    const sorted = this.#sorted.get(tenant) ?? new SortedByName<StreamState>()
+    const sorted = this.#sorted.get(tenant) ?? new SortedList(byName)
     this.#sorted.set(tenant, sorted)
     sorted.add(stream)
     return stream
@@ -252,7 +256,7 @@ export class BrokerState {
     this.streams[number] = undefined
     this.streamCount -= 1
     this.#byTenant.get(tenant)?.delete(name)
-    this.#sorted.get(tenant)?.remove(name)
+    this.#sorted.get(tenant)?.remove(stream)
   }
 
   applyGroupCreated(number: number, stream: StreamState, name: string): Group {
@@ -471,3 +475,5 @@ export class BrokerState {
 /** True when a policy acts on a lease that had ended before: the attempt ended by expiry then. */
 const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
   queue.find(offset, attempt, atMs).kind === 'expired'
+
+const byName = (a: StreamState, b: StreamState): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)

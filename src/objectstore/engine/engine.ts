@@ -95,6 +95,7 @@ export function openEngine(parts: EngineParts, recovered = atOnce(recoverEngine(
       engine.replaceState(state)
     },
     defer: parts.defer,
+    nowMs: () => parts.clock.nowMs(),
   })
   const engine: Engine<StoreState, Change> = new Engine(
     {

@@ -4,13 +4,37 @@ import { describe, it } from 'node:test'
 import { Connections } from '../../../src/broker/connection/connections.ts'
 import { ALL_GRANTS } from '../../../src/broker/grants.ts'
 import { SLICE_ENTRIES } from '../../../src/broker/limits.ts'
+import type { Session } from '../../../src/broker/connection/session.ts'
 import { CALLER } from '../../support/broker-world.ts'
+import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
 import { turn } from '../../support/turn.ts'
 import { STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
 
+const connectionsOf = (world: BrokerWorld, turn: () => Promise<void>): Connections =>
+  new Connections({
+    operations: world.operations,
+    onDenied() {},
+    onFailure: (error) => {
+      throw error
+    },
+    counters: { refused() {} },
+    bodyBytesMax: 1 << 16,
+    limits: CONNECTION_LIMITS,
+    defer: (run) => queueMicrotask(run),
+    turn,
+  })
+
+function connect(connections: Connections): Session {
+  const who = { ...CALLER, grants: ALL_GRANTS }
+  const session = connections.open({ who, identify: () => who, givesBack: true })
+  session.opened({ bufferedBytes: 0, together: (send) => send(), send() {}, end: () => session.closed() })
+  return session
+}
+
 const named = (count: number): string[] => Array.from({ length: count }, (_, i) => `m-${i}`)
+
 describe('what a connection held when it ended', () => {
   it('is given back in slices, a frame for each', async () => {
     const MANY = 3 * SLICE_ENTRIES
@@ -44,21 +68,8 @@ describe('what a connection held when it ended', () => {
 
   it('is given back before the node has stopped', async () => {
     const world = await opened({ segmentBytes: 1 << 20 })
-    const connections = new Connections({
-      operations: world.operations,
-      onDenied() {},
-      onFailure: (error) => {
-        throw error
-      },
-      counters: { refused() {} },
-      bodyBytesMax: 1 << 16,
-      limits: CONNECTION_LIMITS,
-      defer: (run) => queueMicrotask(run),
-      turn,
-    })
-    const who = { ...CALLER, grants: ALL_GRANTS }
-    const session = connections.open({ who, identify: () => who, givesBack: true })
-    session.opened({ bufferedBytes: 0, together: (send) => send(), send() {}, end: () => session.closed() })
+    const connections = connectionsOf(world, turn)
+    const session = connect(connections)
     const publish = { id: 2, op: 'publish', stream: STREAM, body: { message_id: 'a', payload: 'a' } }
     session.message(new Uint8Array(Buffer.from(JSON.stringify([subscribe(1, 5), publish]))), false)
     await world.flush()
@@ -72,6 +83,29 @@ describe('what a connection held when it ended', () => {
     assert.equal(isIdle, false)
     await world.flush()
     await idle
+    assert.equal(await activeLeases(world), 0)
+  })
+
+  it('is given back in turn when many end at once', async () => {
+    const world = await opened()
+    const turns: (() => void)[] = []
+    const connections = connectionsOf(world, () => new Promise((resolve) => turns.push(resolve)))
+    const sessions = [connect(connections), connect(connections), connect(connections)]
+    for (const session of sessions) {
+      const publish = { id: 2, op: 'publish', stream: STREAM, body: { message_id: 'a', payload: 'a' } }
+      session.message(new Uint8Array(Buffer.from(JSON.stringify([subscribe(1, 1), publish]))), false)
+    }
+    await world.flush()
+    assert.equal(await activeLeases(world), sessions.length)
+    const { inFlight } = world.core.appender
+    for (const session of sessions) session.closed()
+    for (let given = 0; given <= sessions.length; given++) {
+      await turn()
+      assert.equal(world.core.appender.inFlight, inFlight + given)
+      turns.shift()?.()
+    }
+    await world.flush()
+    await connections.idle()
     assert.equal(await activeLeases(world), 0)
   })
 })
