@@ -72,6 +72,8 @@ class InstantExchange implements Exchange {
     this.#done(String(body))
   }
 
+  reserve(): void {}
+
   answerFrom(): void {}
 
   answerStream(): void {}

@@ -23,6 +23,8 @@ export interface ExchangeHost<Exchange> {
   unwatch(link: Link<Exchange>): void
   /** So much more, or less, of its body is held in memory until it is whole. */
   hold(bytes: number): void
+  /** Room for an answer, before it is made. @returns withdraws the request */
+  reserve(bytes: number, granted: () => void): () => void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
   failed(exchange: Exchange, error: unknown): void
   ended(exchange: Exchange): void

@@ -78,6 +78,13 @@ export interface Exchange extends WaitedClient {
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
   readBody(limitBytes: number, sink: BodySink): void
   /**
+   * Waits until there is room in memory for about so many bytes more. To be called once, before a long body that `readBody` does not limit is gathered, or
+   * a long answer is made.
+   *
+   * @param granted called at once or later, never when the exchange ended before
+   */
+  reserve(bytes: number, granted: () => void): void
+  /**
    * Answers the request (E2). The length goes into Content-Length; to HEAD only the length is sent. Bytes over 64 KiB must not
    * change until the exchange ended.
    *

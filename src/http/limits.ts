@@ -28,7 +28,7 @@ export const SERVED_TIME_TICK_MS = 500
 
 /** Clients of one server that are waited for at once: one more, and the slowest is given up. */
 export const WAITED_CLIENTS_MAX = 1024
-/** Memory of bodies on their way that are gathered as a whole, and of answers that wait for their readers: beyond it, the slowest is given up. */
+/** Memory of bodies on their way that are gathered as a whole, and of answers that are made or wait for their readers: beyond it, the slowest is given up. */
 export const HELD_BODY_BYTES_MAX = 256 * 1024 * 1024
 
 /**

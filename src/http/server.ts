@@ -322,6 +322,10 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#watched.hold(bytes)
   }
 
+  reserve(bytes: number, granted: () => void): () => void {
+    return this.#watched.reserve(bytes, granted)
+  }
+
   ended({ route, status, startedMs, receivedBytes, sentBytes, tenant, principal, watched }: UwsExchange): void {
     const seconds = (this.nowMs() - startedMs) / 1000
     this.#dependencies.requests?.ended(route, status, seconds, receivedBytes, sentBytes)

@@ -45,11 +45,18 @@ export function slowestOf<Client extends WaitedClient>(clients: Iterable<Client>
   return slowest
 }
 
+interface WantedRoom {
+  readonly bytes: number
+  readonly granted: () => void
+}
+
 /** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies and of their answers. */
 export class WaitedClients<Client extends HoldingClient> {
   readonly #heldBytesMax: number
   readonly #clients = new LinkedList<Client>()
   #heldBytes = 0
+  /** Room for answers that are not made yet. The oldest does not fit. */
+  readonly #wanted = new LinkedList<WantedRoom>()
 
   constructor(heldBytesMax = HELD_BODY_BYTES_MAX) {
     this.#heldBytesMax = heldBytesMax
@@ -68,13 +75,41 @@ export class WaitedClients<Client extends HoldingClient> {
   hold(bytes: number): void {
     this.#heldBytes += bytes
     if (bytes > 0 && this.#heldBytes > this.#heldBytesMax) this.#slowestHolder()?.giveUp()
+    if (bytes < 0) this.#grant()
   }
 
-  /** When too much is held, slow clients are given up until it is not: those that were not slow yet when the last of it came. */
+  /**
+   * Room for an answer that is going to be made. It counts as held from when `granted` is called, which may be at once. Requests get room in their
+   * order.
+   *
+   * @returns withdraws the request, if it was not granted
+   */
+  reserve(bytes: number, granted: () => void): () => void {
+    const link = this.#wanted.add({ bytes, granted })
+    this.#grant()
+    if (link.isIn) this.relieve()
+    return () => {
+      this.#wanted.remove(link)
+      this.#grant()
+    }
+  }
+
+  /** When too much is held, or room is wanted, slow clients are given up until it is not: those that were not slow yet when the last of it came. */
   relieve(): void {
-    for (let before = Infinity; this.#heldBytes > this.#heldBytesMax && this.#heldBytes < before;) {
-      before = this.#heldBytes
-      this.#slowestHolder()?.giveUp()
+    while (this.#heldBytes > this.#heldBytesMax || this.#wanted.size > 0) {
+      const slowest = this.#slowestHolder()
+      if (slowest === null) return
+      slowest.giveUp()
+    }
+  }
+
+  #grant(): void {
+    for (let next = this.#wanted.oldest; next !== undefined; next = this.#wanted.oldest) {
+      const { bytes, granted } = next.value
+      if (this.#heldBytes > 0 && this.#heldBytes + bytes > this.#heldBytesMax) return
+      this.#wanted.remove(next)
+      this.#heldBytes += bytes
+      granted()
     }
   }
 

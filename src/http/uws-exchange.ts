@@ -17,6 +17,7 @@ import type { AnswerHost } from './answer-host.ts'
 import type { AnswerSource, BodySink, Exchange, HeaderLines, TimeOut } from './exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX, DROPPED_BYTES_MAX, TAIL_UNREAD_SWEEPS } from './limits.ts'
 import type { ExchangeHost } from './exchange-host.ts'
+import { HeldMemory } from './held-memory.ts'
 import type { UwsRequestHead } from './request-head.ts'
 import type { WatchedRequest } from './request-watch.ts'
 import { sendAsRead, sendFrom } from './sized-answer.ts'
@@ -70,8 +71,8 @@ export class UwsExchange implements Exchange {
   #waitsSinceMs = 0
   /** True when the body is held in memory until it is complete. */
   #isHeld = false
-  /** Bytes of its body, or of the rest of its answer, that are in memory. */
-  #heldBytes = 0
+  /** Null: nothing was held yet. */
+  #memory: HeldMemory | null = null
 
   constructor(host: ExchangeHost<UwsExchange>, response: UwsResponse, head: UwsRequestHead, route: string) {
     const { framing } = head
@@ -157,6 +158,7 @@ export class UwsExchange implements Exchange {
     if (this.#isCorked) write()
     else this.#response.cork(write)
     if (handedOver) this.#end('answered')
+    else this.#memory?.unreserve()
   }
 
   answerFrom(
@@ -238,8 +240,16 @@ export class UwsExchange implements Exchange {
     this.#resume()
   }
 
+  reserve(bytes: number, granted: () => void): void {
+    if (!this.ended) this.#ownMemory.reserve(bytes, granted)
+  }
+
   get heldBytes(): number {
-    return this.#heldBytes
+    return this.#memory?.bytes ?? 0
+  }
+
+  get #ownMemory(): HeldMemory {
+    return (this.#memory ??= new HeldMemory(this.#host))
   }
 
   slowRate(): number | null {
@@ -336,12 +346,7 @@ export class UwsExchange implements Exchange {
       this.#host.failed(this, error)
     }
     if (this.#sink !== sink || !this.#isHeld || this.ended) return
-    this.#hold(bytes.byteLength)
-  }
-
-  #hold(bytes: number): void {
-    this.#heldBytes += bytes
-    this.#host.hold(bytes)
+    this.#ownMemory.holdBody(this.#receivedBytes)
   }
 
   #awaitBody(limitBytes: number, sink: BodySink, nowMs: number): void {
@@ -370,9 +375,7 @@ export class UwsExchange implements Exchange {
     this.#offerRest = null
     if (this.#link !== null) this.#host.unwatch(this.#link)
     this.#link = null
-    if (this.#heldBytes === 0) return
-    this.#host.hold(-this.#heldBytes)
-    this.#heldBytes = 0
+    this.#memory?.release()
   }
 
   /** E7 */
@@ -445,7 +448,7 @@ export class UwsExchange implements Exchange {
         this.#watch(this.#host.nowMs())
       },
       moved: (bytes) => this.#moved(bytes),
-      hold: (bytes) => this.#hold(bytes),
+      hold: (bytes) => this.#ownMemory.holdAnswer(bytes),
       waitOver: () => this.#unwatch(),
       later: (task) => this.#host.later(task),
       whenGone: (abandon) => (this.#abandonAnswer = abandon),
@@ -461,6 +464,7 @@ export class UwsExchange implements Exchange {
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#state = how
     if (this.#isWaiting) this.#unwatch()
+    this.#memory?.unreserve()
     this.#abandonAnswer?.()
     const first = this.#endListener
     const more = this.#moreEndListeners

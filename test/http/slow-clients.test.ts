@@ -130,6 +130,52 @@ describe('the slowest client', () => {
   })
 })
 
+describe('room for answers', () => {
+  it('is given in the order of asking, and counts from then on as held', () => {
+    const clients = new WaitedClients<TestClient>(250)
+    const granted: number[] = []
+    const withdraw = [200, 100, 40].map((bytes) => clients.reserve(bytes, () => void granted.push(bytes)))
+    assert.deepEqual(granted, [200], 'the third would fit, and waits behind the second')
+    clients.hold(-200)
+    assert.deepEqual(granted, [200, 100, 40])
+    clients.reserve(200, () => void granted.push(-1))
+    withdraw[0]!()
+    assert.equal(granted.length, 3, 'what was granted is not given back by that')
+  })
+
+  it('is free for others when whoever waits for it goes away', () => {
+    const clients = new WaitedClients<TestClient>(250)
+    const granted: number[] = []
+    clients.reserve(200, () => void granted.push(200))
+    const withdraw = clients.reserve(100, () => void granted.push(100))
+    clients.reserve(40, () => void granted.push(40))
+    withdraw()
+    assert.deepEqual(granted, [200, 40])
+  })
+
+  it('is made by giving up slow clients that hold memory, as soon as they are slow', () => {
+    const clients = new WaitedClients<TestClient>(250)
+    const holding = [new TestClient(null, clients).hold(100), new TestClient(null, clients).hold(100)]
+    let isGranted = false
+    clients.reserve(200, () => (isGranted = true))
+    for (const [i, client] of holding.entries()) {
+      clients.relieve()
+      assert.equal(isGranted, false)
+      client.rate = i
+    }
+    clients.relieve()
+    assert.ok(isGranted)
+    assert.ok(holding.every(({ isGivenUp }) => isGivenUp))
+  })
+
+  it('is there for one that is larger than all that may be held, when nothing is', () => {
+    const clients = new WaitedClients<TestClient>(250)
+    let isGranted = false
+    clients.reserve(300, () => (isGranted = true))
+    assert.ok(isGranted)
+  })
+})
+
 describe('served time', () => {
   it('goes on with the clock, but not while the process stands still', () => {
     const clock = new TestClock()

@@ -229,6 +229,58 @@ describe('a reader that pauses', () => {
       { heldBodyBytesMax: 80 * MEBIBYTE },
     ))
 
+  it('leaves others waiting for room until it is given up, and they get theirs in the order in which they came', () => {
+    const granted: string[] = []
+    return withServer(
+      {
+        'GET /m': (head, exchange) => {
+          const name = head.query
+          exchange.reserve(40 * MEBIBYTE, () => {
+            granted.push(name)
+            exchange.answer(200, 'text/plain', Buffer.alloc(32 * MEBIBYTE))
+          })
+        },
+        'GET /s': (_, exchange) => {
+          const source = new Letters(200, 65_536)
+          exchange.reserve(40 * MEBIBYTE, () => {
+            granted.push('stream')
+            exchange.answerStream(200, 'text/plain', source)
+          })
+        },
+      },
+      async ({ server, clock }) => {
+        const ask = async (path: string): Promise<RawClient> => {
+          const client = await RawClient.connect(server)
+          client.socket.pause()
+          const count = server.inFlight + 1
+          await client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+          await until(() => server.inFlight === count)
+          return client
+        }
+        const clients = [await ask('/m?a'), await ask('/s')]
+        assert.deepEqual(granted, ['a', 'stream'])
+        clients.push(await ask('/m?b'), await ask('/m?c'), await ask('/m?d'))
+        assert.deepEqual(granted, ['a', 'stream'])
+        clients[2]!.destroy()
+        await until(() => server.inFlight === 4)
+        assert.deepEqual(granted, ['a', 'stream'], 'b was gone before it had room')
+        clients[0]!.destroy()
+        await until(() => granted.length === 3)
+        for (let seconds = 0; seconds < 24; seconds += 4) {
+          clock.advanceMs(4000)
+          await turn()
+        }
+        assert.deepEqual(granted, ['a', 'stream', 'c', 'd'])
+        for (const client of clients) client.destroy()
+        await until(() => server.inFlight === 0)
+        const last = [await ask('/m?e'), await ask('/m?f')]
+        assert.deepEqual(granted.slice(4), ['e', 'f'], 'all that was reserved was given back')
+        for (const client of last) client.destroy()
+      },
+      { heldBodyBytesMax: 80 * MEBIBYTE },
+    )
+  })
+
   it('for less than that, again and again, gets all of the answer', () => {
     const source = new Letters(24, MEBIBYTE)
     return withServer(

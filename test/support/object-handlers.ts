@@ -240,6 +240,7 @@ export function requestOf({
     isSecure: false,
     caller: { ...callerOf(principal), contentSha256: all.get('x-amz-content-sha256') ?? null },
     answerAsS3() {},
+    roomFor: () => Promise.resolve(),
     body: body instanceof FakeBody ? body : new FakeBody(Buffer.from(body)),
   }
 }
@@ -261,10 +262,17 @@ export function headerOf(answer: AnswerHeaders, name: string): string | undefine
   return values[0]
 }
 
+function textOfPieces(pieces: Iterator<string, void>): string {
+  let text = ''
+  for (let next = pieces.next(); next.done !== true; next = pieces.next()) text += next.value
+  return text
+}
+
 /** Reads what an answer carries to its end, and looks whether it is as long as it says. */
 export async function textOf({ body }: Answer): Promise<string> {
   if (!body) return ''
   if ('bytes' in body) return Buffer.from(body.bytes).toString()
+  if ('pieces' in body) return textOfPieces(body.pieces)
   const pieces: Uint8Array[] = []
   for (let piece = await body.source.next(); piece !== null; piece = await body.source.next()) pieces.push(piece)
   const bytes = Buffer.concat(pieces)

@@ -27,8 +27,9 @@ import { FrameLost } from '../../engine/appender.ts'
 import { notStored } from './core.ts'
 import type { Core } from './core.ts'
 import type { DigestBody } from '../bodies/digest-lanes.ts'
+import { ExtentList, ExtentListBuilder } from './extent-list.ts'
 import { FRAME_EXTENT, encodeExtentHead } from './frames.ts'
-import type { Change, Extent } from './frames.ts'
+import type { Change, Content } from './frames.ts'
 import { HeldBytes } from './held-bytes.ts'
 import { Received } from './received.ts'
 import type { RunReads } from './run-reads.ts'
@@ -101,16 +102,24 @@ export class Bodies {
    * Where a body stands in the log; one that does not yet is written there by `before`. What makes it a part is appended right behind: then it
    * is lost when the body is, and cleaning does not take the body for garbage before.
    */
-  extentsOf(
+  inExtents(
     { content }: Received,
     target: BodyTarget,
-  ): { readonly before: readonly NewFrame<Change>[]; readonly extents: readonly Extent[] } {
-    if ('extents' in content) return { before: [], extents: content.extents }
+  ): { readonly before: readonly NewFrame<Change>[]; readonly content: Content } {
+    if ('extents' in content) return { before: [], content }
     const bytes = content.inline.byteLength
-    if (bytes === 0) return { before: [], extents: [] }
-    const extent = { position: -1, bytes } // known when what is before is taken
-    const onTaken = (position: number): void => void (extent.position = position)
-    return { before: [{ ...this.extentFrame(content.inline, target, 'admit'), onTaken }], extents: [extent] }
+    if (bytes === 0) return { before: [], content: { extents: ExtentList.EMPTY } }
+    let position = 0
+    const onTaken = (at: number): void => void (position = at)
+    return {
+      before: [{ ...this.extentFrame(content.inline, target, 'admit'), onTaken }],
+      content: {
+        // The position is known when what is before is taken.
+        get extents() {
+          return ExtentList.of([{ position, bytes }])
+        },
+      },
+    }
   }
 
   /** Makes a frame of its own for a piece of a body, from memory. */
@@ -236,7 +245,7 @@ export class LargeBody implements BodyWriter {
   readonly #submitted: { readonly offset: number; readonly bytes: number }[] = []
   /** In the arena, the one that fills included. */
   #inArena = 0
-  readonly #extents: Extent[] = []
+  readonly #extents = new ExtentListBuilder()
   readonly #copies: WrittenRuns | null
   #onDrain: (() => void) | null = null
   #isFull = false
@@ -262,7 +271,8 @@ export class LargeBody implements BodyWriter {
   }
 
   get oldestExtent(): number {
-    return this.#extents[0]?.position ?? Infinity
+    const { list } = this.#extents
+    return list.length === 0 ? Infinity : list.at(0).position
   }
 
   write(bytes: Uint8Array): boolean {
@@ -393,7 +403,7 @@ export class LargeBody implements BodyWriter {
       external: { offset, bytes, payloadCrc },
       purpose: 'admit',
       durability: 'sync',
-      onTaken: (position) => void this.#extents.push({ position, bytes }),
+      onTaken: (position) => this.#extents.add({ position, bytes }),
     }
     const settled = (stored: boolean): void => void (stored || this.fail(notStored(new FrameLost())))
     const notTaken = core.engine.append(frame, { settled })
@@ -401,14 +411,15 @@ export class LargeBody implements BodyWriter {
       this.#free(offset)
       return this.fail(notStored(notTaken))
     }
-    this.#copies?.add(this.#extents.at(-1)!, core.arena.bytes.subarray(offset, offset + bytes))
+    const { list } = this.#extents
+    this.#copies?.add(list.at(list.length - 1), core.arena.bytes.subarray(offset, offset + bytes))
     this.#bodies.freeWhenReleased(offset)
     this.#inArena -= 1
     this.#drained()
   }
 
   #finished(digest: BodyDigest): void {
-    this.#takeWhole()?.received(new Received(digest, { extents: this.#extents }, this))
+    this.#takeWhole()?.received(new Received(digest, { extents: this.#extents.list }, this))
   }
 
   #drained(): void {

@@ -21,8 +21,10 @@ import type { Steps } from '../../steps.ts'
 import { CheckpointReader } from '../index/checkpoint.ts'
 import { KeyIndex } from '../index/key-index.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
+import { ExtentListBuilder } from './extent-list.ts'
+import type { ExtentList } from './extent-list.ts'
 import { completeAttributes } from './frames.ts'
-import type { Extent, WithWrittenAttributes } from './frames.ts'
+import type { WithWrittenAttributes } from './frames.ts'
 import { StoreState } from './state.ts'
 import type { CleanedLog, CompletedState, PartState, UploadState } from './state.ts'
 
@@ -141,9 +143,9 @@ function* entriesOf(
   for (const [i, upload] of uploads.entries()) {
     yield { upload: { ...upload, key: upload.key.toString('base64'), parts: [] } }
     for (const part of partsOfUploads[i]!) {
-      yield { part: { ...part, extents: numbersOf(part.extents.slice(0, EXTENTS_PER_RECORD)) } }
+      yield { part: { ...part, extents: numbersOf(part.extents.between(0, EXTENTS_PER_RECORD)) } }
       for (let from = EXTENTS_PER_RECORD; from < part.extents.length; from += EXTENTS_PER_RECORD)
-        yield { extents: numbersOf(part.extents.slice(from, from + EXTENTS_PER_RECORD)) }
+        yield { extents: numbersOf(part.extents.between(from, from + EXTENTS_PER_RECORD)) }
     }
   }
   for (const each of completed) yield { completed: each }
@@ -293,10 +295,17 @@ const partOf = ({ partNumber, size, etag, lastModifiedMs, checksum, extents }: W
   etag,
   lastModifiedMs,
   checksum,
-  extents: pairsOf(extents),
+  extents: extentsOf(extents),
 })
 
-const numbersOf = (extents: readonly Extent[]): number[] => extents.flatMap(({ position, bytes }) => [position, bytes])
+function numbersOf(extents: ExtentList): number[] {
+  const numbers: number[] = []
+  for (const { position, bytes } of extents) numbers.push(position, bytes)
+  return numbers
+}
 
-const pairsOf = (numbers: readonly number[]): Extent[] =>
-  Array.from({ length: numbers.length / 2 }, (_, i) => ({ position: numbers[2 * i]!, bytes: numbers[2 * i + 1]! }))
+function extentsOf(numbers: readonly number[]): ExtentList {
+  const extents = new ExtentListBuilder(numbers.length / 2)
+  for (let i = 0; i < numbers.length; i += 2) extents.add({ position: numbers[i]!, bytes: numbers[i + 1]! })
+  return extents.list
+}

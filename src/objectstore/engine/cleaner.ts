@@ -21,8 +21,9 @@ import type { Upkeep } from '../../engine/upkeep.ts'
 import { Rounds } from '../../pipeline/rounds.ts'
 import type { Core } from './core.ts'
 import type { CheckpointPlan } from './checkpoint-plan.ts'
+import { ExtentListBuilder } from './extent-list.ts'
+import type { ExtentList } from './extent-list.ts'
 import { commitFrameBytes } from './frames.ts'
-import type { Extent } from './frames.ts'
 import type { ScanTask, ScannedFrame, ScannedPart } from './scan-segment.ts'
 import type { BodyTarget } from '../operations.ts'
 import { S3Error } from '../refusals.ts'
@@ -54,6 +55,8 @@ export class Cleaner implements Upkeep {
   #movedTo = 0
   /** By owner, commit sequence of the object that has no extent in the segment which is moved out now: its other frames need no look at it. */
   readonly #movedOut = new Map<string, number>()
+  /** Parts that have no extent there. */
+  readonly #movedOutParts = new Set<PartState>()
 
   constructor(parts: CleanerParts) {
     this.#parts = parts
@@ -185,6 +188,7 @@ export class Cleaner implements Upkeep {
     const { state } = core
     const { base, end, recordsPath } = segment
     this.#movedOut.clear()
+    this.#movedOutParts.clear()
     for (let from = base; from < end;) {
       const { frames, damage, next } = await scan({ kind: 'scan', logId: core.log.id, base, from, end, recordsPath })
       for (const range of damage) core.log.reportDamage(segment, range)
@@ -215,9 +219,8 @@ export class Cleaner implements Upkeep {
       for (let isMoved = false; !isMoved;) {
         const upload = frame.uploadId === null ? undefined : core.state.uploads.get(frame.uploadId)
         const part = upload?.parts.get(frame.partNumber)
-        const isOfPart = part?.extents.some(({ position }) => position === frame.position)
         isMoved =
-          upload && part && isOfPart
+          upload && part && this.#isToBeMoved(part, segment)
             ? await this.#movePart(upload, part, segment)
             : await this.#moveObject(frame, segment)
       }
@@ -239,7 +242,7 @@ export class Cleaner implements Upkeep {
     const loaded = await unlessDamaged(store.objects.load(value, keyBytes.byteLength))
     if (loaded === null) return true
     const { content } = loaded.frame
-    if (isExtent && !extentsOf(content).some((extent) => isIn(segment, extent))) {
+    if (isExtent && !hasExtentIn(segment, extentsOf(content))) {
       this.#movedOut.set(ownerOf(frame), value.commitSequence)
       return true
     }
@@ -251,6 +254,14 @@ export class Cleaner implements Upkeep {
     if ((await store.rewrite(loaded, loaded.details, moved, 'finish')) === null) return false
     this.#movedOut.set(ownerOf(frame), value.commitSequence)
     return true
+  }
+
+  /** With one extent all of the segment move. */
+  #isToBeMoved(part: PartState, segment: SegmentInfo): boolean {
+    if (this.#movedOutParts.has(part)) return false
+    if (hasExtentIn(segment, part.extents)) return true
+    this.#movedOutParts.add(part)
+    return false
   }
 
   /** False when it is another part by now, or an object's. */
@@ -268,23 +279,26 @@ export class Cleaner implements Upkeep {
     const frame = { ...about, commitSequence: 0, flags: 0, content: { extents } }
     this.#demandMove(commitFrameBytes(frame))
     await core.store(partFrame(frame, 'finish'))
+    const moved = core.state.uploads.get(uploadId)?.parts.get(partNumber)
+    if (moved !== undefined) this.#movedOutParts.add(moved) // but for what is damaged (M4)
     return true
   }
 
-  async #moveExtents(extents: readonly Extent[], segment: SegmentInfo, target: BodyTarget): Promise<Extent[]> {
+  async #moveExtents(extents: ExtentList, { base, end }: SegmentInfo, target: BodyTarget): Promise<ExtentList> {
     const { core, store } = this.#parts
-    const moved: Extent[] = []
-    for (const extent of extents) {
-      const bytes = isIn(segment, extent) ? await unlessDamaged(store.objects.extent(extent)) : null
-      if (bytes === null) {
-        moved.push(extent)
-        continue
-      }
+    const moved = new ExtentListBuilder(extents.length)
+    let done = 0
+    for (let i = extents.nextWithin(base, end, 0); i >= 0; i = extents.nextWithin(base, end, i + 1)) {
+      const bytes = await unlessDamaged(store.objects.extent(extents.at(i)))
+      if (bytes === null) continue
       const frame = store.bodies.extentFrame(bytes, target, 'finish')
       this.#demandMove(frame.payloadBytes)
-      moved.push({ position: await core.store(frame), bytes: bytes.byteLength })
+      moved.addAll(extents.between(done, i))
+      moved.add({ position: await core.store(frame), bytes: bytes.byteLength })
+      done = i + 1
     }
-    return moved
+    moved.addAll(extents.between(done, extents.length))
+    return moved.list
   }
 
   /** Before every append: on a slow disk the rest of a round would take longer than a closing store waits. */
@@ -294,7 +308,7 @@ export class Cleaner implements Upkeep {
   }
 }
 
-const isIn = ({ base, end }: SegmentInfo, { position }: Extent): boolean => position >= base && position < end
+const hasExtentIn = ({ base, end }: SegmentInfo, extents: ExtentList): boolean => extents.nextWithin(base, end, 0) >= 0
 
 const ownerOf = ({ bucket, key }: ScannedFrame): string => `${bucket}/${key}`
 

@@ -21,7 +21,7 @@
  *       44     16  uploadId        of a part, or of the upload that an object completes; else zeros
  *       60      4  detailsBytes    u32
  *       64      4  extents         u32, how many; 0: the body stands here
- *       68      …  key, details (JSON), 12 bytes an extent (position u48, bytes u32, unused u16), body
+ *       68      …  key, details (JSON), the extents as ./extent-list.ts packs them, body
  *
  * An EXTENT says whose it is going to be, so that it is found out whether it still is:
  *
@@ -44,6 +44,8 @@ import type { Checksum } from '../bodies/checksums.ts'
 import { DEFAULT_STORAGE_CLASS } from '../storage-class.ts'
 import type { UploadChecksum } from '../bodies/checksums.ts'
 import type { ObjectAttributes, ObjectPart } from '../operations.ts'
+import { ExtentList } from './extent-list.ts'
+import type { Extent } from './extent-list.ts'
 
 export const FRAME_CHANGE = 1
 export const FRAME_OBJECT = 2
@@ -55,20 +57,12 @@ export const FRAME_PART = 5
 export const EXTENT_BYTES = 256 * 1024
 
 const HEAD_BYTES = 68
-const EXTENT_ENTRY_BYTES = 12
 const EXTENT_HEAD_BYTES = 24
 const DELETED_HEAD_BYTES = 18
 const UPLOAD_ID_BYTES = 16
 const NO_UPLOAD = Buffer.alloc(UPLOAD_ID_BYTES)
 
-/** Frame of a piece of a body. */
-export interface Extent {
-  readonly position: number
-  /** Bytes of the body. */
-  readonly bytes: number
-}
-
-export type Content = { readonly inline: Buffer } | { readonly extents: readonly Extent[] }
+export type Content = { readonly inline: Buffer } | { readonly extents: ExtentList }
 
 /** What an object is beside what the index knows of it. */
 export interface ObjectDetails extends ObjectAttributes {
@@ -196,8 +190,7 @@ export const completeAttributes = <Written extends WithWrittenAttributes<ObjectA
 })
 
 export function commitFrameBytes({ key, details, content }: CommitFrame): number {
-  const contentBytes = 'inline' in content ? content.inline.byteLength : EXTENT_ENTRY_BYTES * content.extents.length
-  return HEAD_BYTES + key.byteLength + details.byteLength + contentBytes
+  return HEAD_BYTES + key.byteLength + details.byteLength + contentBytesOf(content).byteLength
 }
 
 export function encodeCommit(frame: CommitFrame, into: Buffer, begin: number): void {
@@ -216,28 +209,24 @@ export function encodeCommit(frame: CommitFrame, into: Buffer, begin: number): v
   let at = begin + HEAD_BYTES
   at += key.copy(into, at)
   at = copyBytes(details, into, at)
-  if ('inline' in content) {
-    copyBytes(content.inline, into, at)
-    return
-  }
-  for (const { position, bytes } of content.extents) {
-    into.writeUIntLE(position, at, 6)
-    into.writeUInt32LE(bytes, at + 6)
-    into.writeUInt16LE(0, at + 10)
-    at += EXTENT_ENTRY_BYTES
-  }
+  copyBytes(contentBytesOf(content), into, at)
 }
+
+const contentBytesOf = (content: Content): Buffer => ('inline' in content ? content.inline : content.extents.packed)
 
 /** Views of the payload, not copies. */
 export function decodeCommit(payload: Buffer): CommitFrame {
   const keyEnd = HEAD_BYTES + payload.readUInt16LE(4)
   const detailsEnd = keyEnd + payload.readUInt32LE(60)
   const count = payload.readUInt32LE(64)
+  const extentsEnd = detailsEnd + ExtentList.packedBytes(count)
   return {
     ...decodeCommitHead(payload),
     details: payload.subarray(keyEnd, detailsEnd),
     content:
-      count === 0 ? { inline: payload.subarray(detailsEnd) } : { extents: decodeExtents(payload, detailsEnd, count) },
+      count === 0
+        ? { inline: payload.subarray(detailsEnd) }
+        : { extents: new ExtentList(payload.subarray(detailsEnd, extentsEnd)) },
   }
 }
 
@@ -254,13 +243,6 @@ export function decodeCommitHead(payload: Buffer): CommitHead {
     etag: payload.toString('hex', 28, 44),
     uploadId: readUploadId(payload, 44),
   }
-}
-
-function decodeExtents(payload: Buffer, begin: number, count: number): Extent[] {
-  return Array.from({ length: count }, (_, i) => {
-    const at = begin + EXTENT_ENTRY_BYTES * i
-    return { position: payload.readUIntLE(at, 6), bytes: payload.readUInt32LE(at + 6) }
-  })
 }
 
 export function encodeExtentHead({ bucket, key, uploadId, partNumber }: ExtentOwner): Buffer {

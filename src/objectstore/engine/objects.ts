@@ -13,14 +13,17 @@ import type { StoreCounters } from '../counters.ts'
 import { refuse } from '../refusals.ts'
 import { FrameDropped } from './frame-reads.ts'
 import type { FrameMemory, FrameReads } from './frame-reads.ts'
+import type { Extent } from './extent-list.ts'
 import { decodeCommit, decodeDetails, extentContent } from './frames.ts'
-import type { CommitFrame, Extent, ObjectDetails } from './frames.ts'
+import type { CommitFrame, ObjectDetails } from './frames.ts'
 import { ObjectCache } from './object-cache.ts'
 import type { Cached } from './object-cache.ts'
 import type { Run, RunReads, RunsOf } from './run-reads.ts'
 
 /** Estimate of the memory that a loaded frame takes beside its payload, including its headers as text. */
 const LOADED_BYTES = 3072
+/** And of what each part that it was uploaded in takes. */
+const LOADED_PART_BYTES = 100
 /** A frame with more is not kept: it would take the place of many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
 /** What a commit frame has besides the body and the key, about: one read is enough for most. */
@@ -96,8 +99,8 @@ export class Objects {
     if (kept !== undefined) return kept
     const payload = this.#reads.readToKeepNow(position, expectedBytes(value, keyBytes))
     if (payload === null) return null
-    const isKept = this.#isKept(payload, true)
-    const loaded = this.#loaded(position, isKept ? copyInOwnMemory(payload) : payload)
+    const isKept = this.#isKept(value, payload, true)
+    const loaded = this.#loaded(value, isKept ? copyInOwnMemory(payload) : payload)
     if (isKept) this.#cache.add(loaded)
     return loaded
   }
@@ -108,19 +111,20 @@ export class Objects {
     const kept = this.#cache.get(position)
     if (kept !== undefined) return kept
     const { payload } = await this.#reads.read(position, expectedBytes(value, keyBytes))
-    const loaded = this.#loaded(position, payload)
-    if (this.#isKept(payload, false)) this.#cache.add(loaded)
+    const loaded = this.#loaded(value, payload)
+    if (this.#isKept(value, payload, false)) this.#cache.add(loaded)
     return loaded
   }
 
-  #isKept({ byteLength }: Buffer, isCheap: boolean): boolean {
-    return byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(LOADED_BYTES + byteLength, isCheap)
+  #isKept(value: ObjectValue, payload: Buffer, isCheap: boolean): boolean {
+    return payload.byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(loadedBytes(value, payload), isCheap)
   }
 
-  #loaded(position: number, payload: Buffer): LoadedObject {
+  #loaded(value: ObjectValue, payload: Buffer): LoadedObject {
+    const { position } = value
     const frame = decodeCommit(payload)
     const details = decodeDetails(frame.details)
-    const bytes = LOADED_BYTES + payload.byteLength
+    const bytes = loadedBytes(value, payload)
     return { position, bytes, frame, details, view: this.#viewOf(position, frame, details) }
   }
 
@@ -180,6 +184,9 @@ export class Objects {
     return source
   }
 }
+
+const loadedBytes = ({ parts }: ObjectValue, { byteLength }: Buffer): number =>
+  LOADED_BYTES + LOADED_PART_BYTES * parts + byteLength
 
 /** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
 function copyInOwnMemory(bytes: Buffer): Buffer {
@@ -245,14 +252,12 @@ class ExtentSource implements ByteSource {
     this.#objects = objects
     this.#runs = objects.runs
     this.#body = body
-    let begin = 0
-    let number = 0
-    for (; number < extents.length && begin + extents[number]!.bytes <= from; number++) begin += extents[number]!.bytes
-    this.#number = number
-    this.#firstNumber = number
+    const { first, begin, lowestPosition } = extents.covering(from, to)
+    this.#number = first
+    this.#firstNumber = first
     this.#from = from - begin
     this.#to = to - begin
-    this.oldest = extents.reduce((oldest, { position }) => Math.min(oldest, position), Infinity)
+    this.oldest = lowestPosition
   }
 
   async next(): Promise<Uint8Array | null> {
@@ -316,13 +321,13 @@ class ExtentSource implements ByteSource {
   /** Null: one extent is enough, or there is no memory for more now. */
   async #readNow(): Promise<Read | null> {
     const kept = this.#keptRun()
-    if (kept !== null || this.#to <= this.#body.extents[this.#number]!.bytes) return kept
+    if (kept !== null || this.#to <= this.#body.extents.at(this.#number).bytes) return kept
     const run = await this.#runs.read(this.#body, this.#number, this.#to)
     return run && this.#readOf(run, run.bytes, run.reading.extents.length)
   }
 
   async #readExtent(): Promise<Read> {
-    const extent = this.#body.extents[this.#number]!
+    const extent = this.#body.extents.at(this.#number)
     const now = this.#objects.pieceNow(extent)
     // What a client asks for by itself is often asked for again, as what stands at the end of a file about its content.
     const isAgain = this.#number === this.#firstNumber

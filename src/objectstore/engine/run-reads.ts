@@ -16,8 +16,8 @@ import type { Log } from '../../log/log.ts'
 import { segmentOf } from '../../log/segment-list.ts'
 import { placeIn } from './frame-reads.ts'
 import type { FrameReads } from './frame-reads.ts'
+import type { Extent, ExtentList } from './extent-list.ts'
 import { extentPayloadBytes } from './frames.ts'
-import type { Extent } from './frames.ts'
 import type { FrameToRead, ReadOutcome } from './read-protocol.ts'
 import { RUN_BYTES, RUN_CONTENT_BYTES_MAX, RUN_EXTENTS_MAX, RunMemory } from './run-memory.ts'
 import { RunUses } from './run-uses.ts'
@@ -49,22 +49,23 @@ interface Reading extends KeptRun {
 
 /** The extents of a body, and whose it is. */
 export interface RunsOf {
-  readonly extents: readonly Extent[]
+  readonly extents: ExtentList
   readonly keyBytes: number
   /** Position of the frame that lists the extents. */
   readonly owner: number
 }
 
 /** Extents from `first` on for `wantedBytes`, to the end of a whole run at most. */
-function runOf(extents: readonly Extent[], first: number, wantedBytes: number): readonly Extent[] {
+function runOf(extents: ExtentList, first: number, wantedBytes: number): readonly Extent[] {
+  const run: Extent[] = []
   let bytes = 0
-  let end = first
-  while (bytes < wantedBytes && end < Math.min(extents.length, wholeRunEnd(first))) {
-    bytes += extents[end]!.bytes
+  for (const extent of extents.between(first, wholeRunEnd(first))) {
+    if (bytes >= wantedBytes) break
+    bytes += extent.bytes
     if (bytes > RUN_CONTENT_BYTES_MAX) break
-    end += 1
+    run.push(extent)
   }
-  return extents.slice(first, end)
+  return run
 }
 
 /** Behind the whole run that has the extent of this number, in a body without end. */
@@ -110,9 +111,9 @@ export class RunReads {
   /** The whole run that has the extent of this number, if it is in memory. To be given back. */
   kept({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
     const begin = wholeRunBegin(number)
-    const reading = this.#readings.get(extents[begin]!.position)
+    const reading = this.#readings.get(extents.at(begin).position)
     if (reading === undefined || reading.ready === null || reading.owner === null) return null
-    if (!isSame(reading.extents, extents.slice(begin, wholeRunEnd(number)))) return null
+    if (!isSame(reading.extents, [...extents.between(begin, wholeRunEnd(number))])) return null
     void this.#join(reading)
     return { run: reading.ready, begin }
   }
@@ -245,7 +246,7 @@ export class RunReads {
 
 const NOTHING = Promise.resolve(null)
 
-const isWholeRun = (extents: readonly Extent[], first: number, count: number): boolean =>
+const isWholeRun = (extents: ExtentList, first: number, count: number): boolean =>
   first === wholeRunBegin(first) && first + count === Math.min(extents.length, wholeRunEnd(first))
 
 const isSame = (some: readonly Extent[], others: readonly Extent[]): boolean =>

@@ -11,8 +11,9 @@ import type { UploadChecksum } from '../bodies/checksums.ts'
 import { KeyIndex } from '../index/key-index.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { Bucket, ObjectAttributes } from '../operations.ts'
+import { ExtentList } from './extent-list.ts'
 import { completeAttributes, decodeDetails } from './frames.ts'
-import type { Change, CommitFrame, CommitHead, Content, DeletedFrame, Extent } from './frames.ts'
+import type { Change, CommitFrame, CommitHead, Content, DeletedFrame } from './frames.ts'
 import { valueOf } from './summary.ts'
 import { Uploads } from './uploads.ts'
 import { SortedList } from '../../sorted-list.ts'
@@ -22,7 +23,7 @@ const FIRST_KEY = Buffer.alloc(0)
 const OBJECT_OVERHEAD_BYTES = 400
 
 export interface PartState extends UploadedPart {
-  readonly extents: readonly Extent[]
+  readonly extents: ExtentList
 }
 
 export interface UploadState {
@@ -193,7 +194,7 @@ export class StoreState {
       etag,
       lastModifiedMs,
       checksum: value,
-      extents: extentsOf(content),
+      extents: extentsOf(content).copy(),
     })
   }
 
@@ -237,7 +238,7 @@ export class StoreState {
 const byOwnerAndName = (a: Bucket, b: Bucket): number => compare(a.owner, b.owner) || compare(a.name, b.name)
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-export const extentsOf = (content: Content): readonly Extent[] => ('extents' in content ? content.extents : [])
+export const extentsOf = (content: Content): ExtentList => ('extents' in content ? content.extents : ExtentList.EMPTY)
 
 /** What there is to remember of the upload that an OBJECT frame completes; null: it completes none. */
 export function completedOf(frame: CommitFrame): CompletedState | null {

@@ -34,6 +34,7 @@ import { notLeading, refuse } from '../refusals.ts'
 import type { S3Error } from '../refusals.ts'
 import { Bodies } from './bodies.ts'
 import type { Core } from './core.ts'
+import { ExtentList } from './extent-list.ts'
 import { FrameDropped } from './frame-reads.ts'
 import {
   FRAME_DELETED,
@@ -279,7 +280,7 @@ export class Store implements ObjectStore {
     if (!core.state.uploads.has(uploadId)) return noSuchUpload(uploadId)
     if (body.failure !== null) return body.failure
     const target = { bucket, key: upload.key, upload: { uploadId, partNumber } }
-    const { before, extents } = this.bodies.extentsOf(body, target)
+    const { before, content } = this.bodies.inExtents(body, target)
     const { bytes: size, md5: etag } = body.digest
     const lastModifiedMs = core.wallMs()
     const part: CommitFrame = {
@@ -293,7 +294,7 @@ export class Store implements ObjectStore {
       etag,
       uploadId,
       details: Buffer.from(JSON.stringify({ checksum: checksum.value })),
-      content: { extents },
+      content,
     }
     const onStored = (): void => {
       core.counters.partsWritten += 1
@@ -314,6 +315,9 @@ export class Store implements ObjectStore {
       const refused = precondition(this.peek(bucket, key))
       if (refused !== null) return refused
       const present = parts.map(({ partNumber }) => state.parts.get(partNumber)!)
+      const lists = present.map(({ extents }) => extents)
+      const listBytes = lists.reduce((sum, { packed }) => sum + packed.byteLength, 0)
+      if (listBytes > this.#core.appender.payloadBytesMax) return tooManyPieces() // before that much is copied
       const isShown = upload.checksum.isChosen
       return {
         details: {
@@ -325,7 +329,7 @@ export class Store implements ObjectStore {
             checksum: isShown ? checksum.value : null,
           })),
         },
-        content: { extents: present.flatMap(({ extents }) => extents) },
+        content: { extents: ExtentList.joined(lists) },
         etag,
         size: present.reduce((sum, { size }) => sum + size, 0),
         parts: present.length,
@@ -382,9 +386,7 @@ export class Store implements ObjectStore {
         if (core.state.index.get(bucket.number, keyBytes)?.position === position) heard.onStored(position)
       }
       const frame = objectFrame(object, 'admit', { onStored, onTaken })
-      if (frame.payloadBytes > core.appender.payloadBytesMax) {
-        return refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
-      }
+      if (frame.payloadBytes > core.appender.payloadBytesMax) return tooManyPieces()
       return { kind: 'change', frame, reply: () => summaryOf(valueOf(object, 0)) }
     }
   }
@@ -454,6 +456,7 @@ const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFr
 export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
   commitFrame(FRAME_PART, frame, purpose, heard)
 
+const tooManyPieces = (): Error => refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
 const noSuchBucket = ({ name }: Bucket): Error => refuse('NoSuchBucket', undefined, { fields: { BucketName: name } })
 const invalidPart = (uploadId: string, { partNumber, etag }: UploadedPart): Error =>
   refuse('InvalidPart', undefined, { fields: { UploadId: uploadId, PartNumber: partNumber, ETag: etag } })

@@ -6,7 +6,7 @@
  * W2  no reader gets a copy before the object that the body became is stored
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
-import type { Extent } from './frames.ts'
+import type { Extent } from './extent-list.ts'
 import { RUN_BYTES, RUN_EXTENTS_MAX } from './run-memory.ts'
 import type { RunReads } from './run-reads.ts'
 

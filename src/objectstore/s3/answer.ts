@@ -4,6 +4,7 @@
  * A1  a client that speaks S3 finds every header that S3 has under its name there as well (header-text.ts). It speaks S3 if it signs the request,
  *     or the fields of its form, or sends any `x-amz-…` header
  * A2  a HEAD is never answered with a body
+ * A3  a body in pieces goes out with its length when it is short, and else as far as its reader takes it
  */
 import { LEADER_HEADER } from '../../http/cluster.ts'
 import { textOfHeaders } from '../../http/exchange.ts'
@@ -27,6 +28,9 @@ const TOLD_ELSEWHERE = [FrameNotTaken, FrameLost, LeadLost]
 const HOST_ID = 'objstore'
 export const RETRY_AFTER_SECONDS = '1'
 const XML_TYPE = 'application/xml'
+/** A3. In characters: a page of 1000 usual keys is shorter than all together. */
+const PIECE_LENGTH = 32 * 1024
+const WHOLE_PIECES_MAX = 16
 
 /** What the gateway knows of a request when it answers. */
 export interface Asked {
@@ -50,6 +54,13 @@ export function headSpeaksS3({ headers, query }: SignedRequest): boolean {
   for (const name of headers.keys()) if (name.startsWith('x-amz-')) return true
   return false
 }
+
+/** @throws S3Error RequestTimeout when the client is gone */
+export const roomFor = (exchange: Exchange, bytes: number): Promise<void> =>
+  new Promise((granted, gone) => {
+    exchange.reserve(bytes, granted)
+    exchange.onEnd(() => gone(refuse('RequestTimeout')))
+  })
 
 export function sendAnswer(exchange: Exchange, asked: Asked, answer: Answer): void {
   const { status, headers, objectHeaders, body } = answer
@@ -110,10 +121,44 @@ function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: stri
     exchange.answerFrom(status, safeValue(body.contentType), body.lengthBytes, body.source, headers)
   } else if (asked.method === 'HEAD') {
     exchange.answer(status, safeValue(body.contentType), null, headers) // A2
+  } else if ('pieces' in body) {
+    sendPieces(exchange, status, safeValue(body.contentType), body.pieces, headers)
   } else {
     const bytes = 'bytes' in body ? body.bytes : body.source.whole!
     exchange.answer(status, safeValue(body.contentType), bytes, headers)
   }
+}
+
+/** A3 */
+function sendPieces(
+  exchange: Exchange,
+  status: number,
+  contentType: string,
+  pieces: Iterator<string, void>,
+  headers: string,
+): void {
+  const made: string[] = []
+  for (let piece = gathered(pieces); piece !== ''; piece = gathered(pieces)) {
+    made.push(piece)
+    if (made.length < WHOLE_PIECES_MAX) continue
+    const next = async (): Promise<Uint8Array | null> => {
+      const piece = made.shift() ?? gathered(pieces)
+      return piece === '' ? null : Buffer.from(piece)
+    }
+    return exchange.answerStream(status, contentType, { next, close: () => {} }, headers)
+  }
+  exchange.answer(status, contentType, made.join(''), headers)
+}
+
+/** Empty: there is no more. */
+function gathered(pieces: Iterator<string, void>): string {
+  let text = ''
+  while (text.length < PIECE_LENGTH) {
+    const { done, value } = pieces.next()
+    if (done === true) break
+    text += value
+  }
+  return text
 }
 
 /** By disposition of the body. */

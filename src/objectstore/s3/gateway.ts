@@ -32,11 +32,12 @@ import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
 import {
-  RETRY_AFTER_SECONDS,
   closeSource,
   headSpeaksS3,
   isFailure,
   refusalOf,
+  RETRY_AFTER_SECONDS,
+  roomFor,
   sendAnswer,
   sendRefusal,
 } from './answer.ts'
@@ -353,6 +354,7 @@ class Gateway {
       url: address.url,
       caller,
       answerAsS3,
+      roomFor: (bytes) => roomFor(exchange, bytes),
       body,
     }
     const handler = handlers[operation.name]

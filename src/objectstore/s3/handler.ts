@@ -35,6 +35,13 @@ export interface GatewayRequest {
   readonly requestTags?: readonly Tag[]
   /** The body shows that the client speaks S3, so that the answer also has S3's names of headers. */
   answerAsS3(): void
+  /**
+   * Waits until there is room in memory for a long body or answer of about so many bytes (http/held-memory.ts M1). Once, before the body is collected,
+   * or what is answered is read.
+   *
+   * @throws S3Error RequestTimeout when the client is gone
+   */
+  readonly roomFor: (bytes: number) => Promise<void>
   readonly body: RequestBody
 }
 
@@ -128,6 +135,8 @@ export interface Answer {
 
 export type AnswerBody =
   | { readonly contentType: string; readonly bytes: Uint8Array | string }
+  /** Made while it is sent, where it is long. */
+  | { readonly contentType: string; readonly pieces: Iterator<string, void> }
   | { readonly contentType: string; readonly lengthBytes: number; readonly source: ByteSource }
 
 /** At once, where nothing has to be waited for. */

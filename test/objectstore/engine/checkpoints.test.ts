@@ -8,6 +8,7 @@ import { copyState, decodeState } from '../../../src/objectstore/engine/checkpoi
 import { CheckpointPlan } from '../../../src/objectstore/engine/checkpoint-plan.ts'
 import { CheckpointReader } from '../../../src/objectstore/index/checkpoint.ts'
 import { atOnce } from '../../../src/steps.ts'
+import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { StoreState } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
@@ -55,7 +56,7 @@ function olderContent(state: StoreState): string {
   const ofUploads = Array.from(state.uploads.values(), (upload) => {
     const parts = Array.from(upload.parts.values(), (part) => ({
       ...part,
-      extents: part.extents.flatMap(({ position, bytes }) => [position, bytes]),
+      extents: Array.from(part.extents, ({ position, bytes }) => [position, bytes]).flat(),
     }))
     return { ...upload, key: upload.key.toString('base64'), parts }
   })
@@ -82,7 +83,8 @@ function manyUploads(count: number): StoreState {
   const checksum = { algorithm: 'CRC32', type: 'FULL_OBJECT', isChosen: false } as const
   const attributes = { ...PLAIN, metadata: { long: 'x'.repeat(1000) } }
   for (let n = 0; n < count; n += 1) {
-    const extents = Array.from({ length: n === 7 ? 30_000 : 1 }, (_, i) => ({ position: 2 ** 40 + i, bytes: 2000 }))
+    const count = n === 7 ? 30_000 : 1
+    const extents = ExtentList.of(Array.from({ length: count }, (_, i) => ({ position: 2 ** 40 + i, bytes: 2000 })))
     const part = {
       partNumber: 1,
       size: 2000,

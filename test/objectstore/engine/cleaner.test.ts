@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { replaySegment } from '../../../src/log/read.ts'
 import { FRAME_OBJECT, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
+import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { extentsOf } from '../../../src/objectstore/engine/state.ts'
 import { PAGE_BYTES } from '../../../src/objectstore/index/page-memory.ts'
 import { payloadOf } from '../../support/log-harness.ts'
@@ -38,7 +39,7 @@ function liveBytesOf({ core, log, files }: StoreWorld): number {
         lengths.set(position, frameBytes(payloadBytes))
         if (type !== FRAME_OBJECT || !needed.has(position)) return
         bytes += frameBytes(payloadBytes)
-        extents.push(...extentsOf(decodeCommit(payload).content).map((extent) => extent.position))
+        for (const { position } of extentsOf(decodeCommit(payload).content)) extents.push(position)
       },
       onDamage: () => assert.fail('damaged'),
     })
@@ -246,6 +247,23 @@ describe('cleaning', () => {
     assert.ok(loads <= 2 * world.counters.segmentsCleaned, `${loads}`)
     assert.ok((await client.get('large')).equals(bodies[2]!))
     assert.ok((await client.get('in parts')).equals(bodies[0]!))
+  })
+
+  it('looks through the extents of a part once or twice for a segment, however many frames it has there', async (t) => {
+    const world = await StoreWorld.open({ segmentBytes: 64 * 1024, extents: 40 })
+    const client = await StoreClient.open(world)
+    const bodies = [1, 2].map((seed) => payloadOf(seed, 20 * EXTENT_BYTES))
+    const upload = await client.begin('in parts')
+    await client.part(upload, 1, bodies[0]!) // garbage: it is replaced
+    const parts = [await client.part(upload, 1, bodies[1]!)]
+    for (let n = 0; world.log.written < 9 * 64 * 1024; n += 1) await client.put('litter', payloadOf(n, 1000))
+    const { mock } = t.mock.method(ExtentList.prototype, 'nextWithin')
+    await clean(world)
+    const looks = mock.calls.filter(({ arguments: [, , number] }) => number === 0).length
+    assert.ok(world.counters.segmentsCleaned > 1)
+    assert.ok(looks <= world.counters.segmentsCleaned, `${looks} in ${world.counters.segmentsCleaned}`)
+    await settled(world, client.completing(upload, parts))
+    assert.ok((await client.get('in parts')).equals(bodies[1]!))
   })
 
   it('leaves alone what somebody reads, until they are done', async () => {

@@ -5,6 +5,7 @@ import { ReadMemory } from '../../../src/libc.ts'
 import { SEGMENT_HEADER_BYTES } from '../../../src/log/segment-format.ts'
 import { FrameReader } from '../../../src/objectstore/engine/frame-reader.ts'
 import { FrameReads } from '../../../src/objectstore/engine/frame-reads.ts'
+import { commitFrameBytes } from '../../../src/objectstore/engine/frames.ts'
 import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import { COPIED_BODY_BYTES_MIN } from '../../../src/objectstore/engine/written-runs.ts'
@@ -134,6 +135,24 @@ describe('an object that is stored before main has heard of its segment', () => 
     await settled(world, Promise.all([filling, next]))
     assert.equal((await reading)?.size, 2900)
     assert.deepEqual(world.log.incidents, [])
+  })
+})
+
+describe('an object that was read', () => {
+  it('counts for what its parts take as well, in the memory of objects that were read', async () => {
+    const world = await StoreWorld.open()
+    const client = await StoreClient.open(world)
+    const besideFrame = async (parts: number): Promise<number> => {
+      const key = `of ${parts}`
+      const upload = await client.begin(key)
+      const sent = []
+      for (let n = 1; n <= parts; n++) sent.push(await client.part(upload, n, BODY.subarray(0, 10)))
+      await settled(world, client.completing(upload, sent))
+      const value = world.core.state.index.get(client.bucket.number, Buffer.from(key))!
+      const { bytes, frame } = await settled(world, world.store.objects.load(value, key.length))
+      return bytes - commitFrameBytes(frame)
+    }
+    assert.ok((await besideFrame(20)) >= (await besideFrame(1)) + 19 * 80)
   })
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import {
   commitFrameBytes,
   decodeChange,
@@ -35,7 +36,9 @@ const bytes = (max: number): fc.Arbitrary<Buffer> =>
 const hex = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((array) => Buffer.from(array).toString('hex'))
 const uploadId = fc.option(hex.filter((id) => /[^0]/.test(id)))
 const key = fc.oneof(bytes(40), fc.constant(Buffer.alloc(1024, 'k')))
-const extents = fc.array(record({ position: u48, bytes: u32 }), { minLength: 1, maxLength: 5 })
+const extents = fc
+  .array(record({ position: u48, bytes: u32 }), { minLength: 1, maxLength: 5 })
+  .map((all) => ExtentList.of(all))
 const content = fc.oneof(record({ inline: bytes(50) }), record({ extents }))
 
 const commit: fc.Arbitrary<CommitFrame> = record({

@@ -1,6 +1,7 @@
 /** Listings of buckets and of uploads look at what they list, not at everything. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { StoreState } from '../../../src/objectstore/engine/state.ts'
 import type { UploadState } from '../../../src/objectstore/engine/state.ts'
 import { UploadView } from '../../../src/objectstore/engine/upload-view.ts'
@@ -99,7 +100,7 @@ describe('the uploads of a bucket', () => {
     const upload = uploadOf('u', 1, 'k', 1)
     const value = { value: 'x', bytes: 1 }
     for (const partNumber of [3, 1, 2]) {
-      const part = { partNumber, size: 1, etag: 'e', lastModifiedMs: 1, checksum: value, extents: [] }
+      const part = { partNumber, size: 1, etag: 'e', lastModifiedMs: 1, checksum: value, extents: ExtentList.EMPTY }
       upload.parts.set(partNumber, part)
     }
     const looked = t.mock.method(upload.parts, 'values')

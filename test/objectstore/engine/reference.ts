@@ -9,7 +9,8 @@ import {
   decodeDeleted,
   decodeDetails,
 } from '../../../src/objectstore/engine/frames.ts'
-import type { Change, CommitFrame, Extent, ObjectDetails } from '../../../src/objectstore/engine/frames.ts'
+import type { Extent } from '../../../src/objectstore/engine/extent-list.ts'
+import type { Change, CommitFrame, ObjectDetails } from '../../../src/objectstore/engine/frames.ts'
 import type { ObjectSummary } from '../../../src/objectstore/operations.ts'
 
 export interface Frame {
@@ -126,14 +127,14 @@ export class Reference {
 export function objectOf(frame: CommitFrame, position: number): RefObject {
   const { size, lastModifiedMs, commitSequence, content, partNumber: parts } = frame
   const etag = parts > 0 ? `${frame.etag}-${parts}` : frame.etag
-  const extents = 'extents' in content ? content.extents : []
+  const extents = 'extents' in content ? [...content.extents] : []
   return { position, size, lastModifiedMs, etag, commitSequence, extents, details: decodeDetails(frame.details) }
 }
 
 export function partOf(frame: CommitFrame): RefPart {
   const { partNumber, size, etag, lastModifiedMs, content } = frame
   const { checksum } = JSON.parse(frame.details.toString()) as { checksum: string } // as the store writes it
-  const extents = 'extents' in content ? content.extents : []
+  const extents = 'extents' in content ? [...content.extents] : []
   return { partNumber, size, etag, lastModifiedMs, checksum: { value: checksum, bytes: size }, extents }
 }
 

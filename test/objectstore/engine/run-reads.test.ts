@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
+import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { EXTENT_BYTES } from '../../../src/objectstore/engine/frames.ts'
-import type { Extent } from '../../../src/objectstore/engine/frames.ts'
 import type { FrameToRead, ReadOutcome } from '../../../src/objectstore/engine/read-protocol.ts'
 import { RUN_BYTES } from '../../../src/objectstore/engine/run-memory.ts'
 import { RUNS_MAX, RunReads } from '../../../src/objectstore/engine/run-reads.ts'
@@ -15,10 +15,11 @@ const SEGMENT = { base: 0, end: 1e12, sealed: true, directory: '', recordsPath: 
 /** Body n: two extents where nobody else's are, enough for a run that is worth keeping. */
 const EXTENTS = 2
 const RUN_CONTENT_BYTES = EXTENTS * EXTENT_BYTES
-const extentsOf = (n: number): readonly Extent[] => [
-  { position: n * 1_000_000, bytes: EXTENT_BYTES },
-  { position: n * 1_000_000 + 500_000, bytes: EXTENT_BYTES },
-]
+const extentsOf = (n: number): ExtentList =>
+  ExtentList.of([
+    { position: n * 1_000_000, bytes: EXTENT_BYTES },
+    { position: n * 1_000_000 + 500_000, bytes: EXTENT_BYTES },
+  ])
 const bodyOf = (n: number): RunsOf => ({ extents: extentsOf(n), keyBytes: KEY_BYTES, owner: n * 1_000_000 + 900_000 })
 
 /** Runs whose first byte says which frame it was read from, and how many memories they stand in. */

@@ -293,6 +293,20 @@ describe('bucket requests', () => {
       assert.equal(textsOf((await list('&fetch-owner=true')).text, 'DisplayName').length, 5)
     })
 
+    it('is made while it is sent where it is long, and comes whole', async () => {
+      assert.notEqual((await list('')).headers['content-length'], undefined)
+      const keys = Array.from({ length: 120 }, (_, i) => `${1000 + i}${'"'.repeat(1000)}`)
+      for (const key of keys) await gateway.ask('PUT', `/bkt/${encodeURIComponent(key)}`, { body: key })
+      const answer = await fetch(`${gateway.url}/bkt?list-type=2&prefix=1`)
+      const text = await answer.text()
+      assert.equal(answer.headers.get('transfer-encoding'), 'chunked')
+      assert.deepEqual(
+        textsOf(text, 'Key'),
+        keys.map((key) => key.replaceAll('"', '&quot;')),
+      )
+      assert.ok(text.endsWith('</ListBucketResult>'))
+    })
+
     it('comes in pages that skip and repeat nothing, common prefixes once', async () => {
       const seen: string[] = []
       let token = ''

@@ -2,18 +2,20 @@
 import { renderBucketListing } from './bucket-answers.ts'
 import { refuse } from '../../refusals.ts'
 import type { Bucket } from '../../operations.ts'
+import { LISTED_BUCKET_BYTES } from '../document-bytes.ts'
 import type { ServiceHandler } from '../handler.ts'
 import { integer } from '../page-bounds.ts'
 import { readToken, tokenOf } from './continuation-token.ts'
 
 const BUCKETS_MAX = 10_000
 
-export const listBuckets: ServiceHandler = async ({ query, caller }, { store, region }) => {
+export const listBuckets: ServiceHandler = async ({ query, caller, roomFor }, { store, region }) => {
   if (caller.principal === null) throw refuse('AccessDenied')
   const owner = caller.principal.id
   const prefix = query.get('prefix') ?? null
   const token = query.get('continuation-token') ?? null
   const max = maxOf(query)
+  await roomFor(LISTED_BUCKET_BYTES * max)
   const isPaged = query.has('max-buckets') || token !== null || prefix !== null
 
   const after = token === null ? '' : readToken(token).toString()

@@ -1,8 +1,8 @@
 /** Pages of a bucket's keys: ListObjectsV2, and version 1 where the extension is on. */
 import { renderObjectListing, renderObjectListingV1 } from './object-listing.ts'
-import type { ListedObject } from './object-listing.ts'
 import type { Bucket, ObjectPage, ObjectStore } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'
+import { LISTED_OBJECT_BYTES } from '../document-bytes.ts'
 import type { BucketHandler } from '../handler.ts'
 import { bucketIdHeader } from '../ids.ts'
 import { pageMax } from '../page-bounds.ts'
@@ -10,16 +10,19 @@ import { readToken, tokenOf } from './continuation-token.ts'
 
 const NOTHING = Buffer.alloc(0)
 
-export const listObjectsV2: BucketHandler = async ({ query }, bucket, { store }) => {
+export const listObjectsV2: BucketHandler = async ({ query, roomFor }, bucket, { store }) => {
   const asked = askedPage(query)
   const continuationToken = query.get('continuation-token') ?? null
   const startAfter = query.get('start-after') ?? null
   const from = continuationToken ? readToken(continuationToken) : NOTHING
   const after = continuationToken || startAfter === null ? NOTHING : Buffer.from(startAfter)
+  await roomFor(LISTED_OBJECT_BYTES * asked.maxKeys)
   const page = await pageOf(store, bucket, asked, from, after)
-  const bytes = renderObjectListing({
+  const pieces = renderObjectListing({
     ...asked,
-    ...shown(page),
+    contents: page.objects,
+    commonPrefixes: page.commonPrefixes,
+    isTruncated: page.next !== null,
     bucket: bucket.name,
     owner: query.get('fetch-owner') === 'true' ? bucket.owner : null,
     continuationToken,
@@ -29,18 +32,20 @@ export const listObjectsV2: BucketHandler = async ({ query }, bucket, { store })
   return {
     status: 200,
     headers: [bucketIdHeader(bucket.number)],
-    body: { contentType: 'application/xml', bytes },
+    body: { contentType: 'application/xml', pieces },
   }
 }
 
-export const listObjects: BucketHandler = async ({ query }, bucket, { store }) => {
+export const listObjects: BucketHandler = async ({ query, roomFor }, bucket, { store }) => {
   const asked = askedPage(query)
   const marker = query.get('marker') ?? ''
+  await roomFor(LISTED_OBJECT_BYTES * asked.maxKeys)
   const page = await pageOf(store, bucket, asked, behindPrefix(asked, marker), Buffer.from(marker))
-  const { contents, commonPrefixes, isTruncated } = shown(page)
-  const bytes = renderObjectListingV1({
+  const { objects, commonPrefixes } = page
+  const isTruncated = page.next !== null
+  const pieces = renderObjectListingV1({
     ...asked,
-    contents,
+    contents: objects,
     commonPrefixes,
     isTruncated,
     bucket: bucket.name,
@@ -51,7 +56,7 @@ export const listObjects: BucketHandler = async ({ query }, bucket, { store }) =
   return {
     status: 200,
     headers: [bucketIdHeader(bucket.number)],
-    body: { contentType: 'application/xml', bytes },
+    body: { contentType: 'application/xml', pieces },
   }
 }
 
@@ -88,19 +93,6 @@ async function pageOf(
   if (maxKeys === 0) return { objects: [], commonPrefixes: [], next: null }
   const options = { prefix: Buffer.from(prefix), delimiter: Buffer.from(delimiter ?? ''), from, after, max: maxKeys }
   return await store.list(bucket, options)
-}
-
-function shown({ objects, commonPrefixes, next }: ObjectPage) {
-  const contents = objects.map((object): ListedObject => ({
-    key: object.key.toString(),
-    lastModifiedMs: object.lastModifiedMs,
-    etag: object.etag,
-    size: object.size,
-    checksumAlgorithms: object.checksumAlgorithms,
-    checksumType: object.checksumType,
-    storageClass: object.storageClass,
-  }))
-  return { contents, commonPrefixes: commonPrefixes.map(String), isTruncated: next !== null }
 }
 
 /** What comes last in the order of bytes. */

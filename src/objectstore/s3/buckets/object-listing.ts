@@ -1,14 +1,15 @@
 /**
- * A page of ListObjectsV2, and of version 1 for the tools that know no other. Rendered by template literals, entry by entry: a page of 1000
- * keys is the longest text the service makes for a request.
+ * A page of ListObjectsV2, and of version 1 for the tools that know no other. Rendered by template literals, entry by entry, while it is sent: a
+ * page of 1000 keys is the longest text the service makes for a request.
  */
 import type { ChecksumAlgorithm, ChecksumType } from '../../bodies/checksums.ts'
 import { ownerElement } from '../owner.ts'
 import type { StorageClass } from '../../storage-class.ts'
-import { escapeXml, isoTime, s3Document, textElement, urlEncode } from '../xml/xml-text.ts'
+import { escapeXml, isoTime, s3DocumentBegin, textElement, urlEncode } from '../xml/xml-text.ts'
 
 export interface ListedObject {
-  readonly key: string
+  /** A string, or its bytes. */
+  readonly key: { toString(): string }
   readonly lastModifiedMs: number
   /** Without quotes: hex digits, of a multipart object with `-N` behind them. */
   readonly etag: string
@@ -28,7 +29,7 @@ interface ListingPage {
   /** `encoding-type=url`: keys, prefixes, delimiter and start come URL-encoded. */
   readonly urlEncoded: boolean
   readonly contents: readonly ListedObject[]
-  readonly commonPrefixes: readonly string[]
+  readonly commonPrefixes: readonly ListedObject['key'][]
   /** Shown with each object when it is not null. */
   readonly owner: string | null
 }
@@ -46,7 +47,7 @@ export interface ObjectListingV1 extends ListingPage {
   readonly nextMarker: string | null
 }
 
-export function renderObjectListing(page: ObjectListing): string {
+export function renderObjectListing(page: ObjectListing): Generator<string, void> {
   const encode = encodingOf(page)
   const keyCount = page.contents.length + page.commonPrefixes.length
   const tokens =
@@ -57,11 +58,13 @@ export function renderObjectListing(page: ObjectListing): string {
 }
 
 /** The prefix that was asked for is not URL-encoded, as S3 has it: SDKs that ask for the encoding on their own do not decode it. */
-export function renderObjectListingV1(page: ObjectListingV1): string {
+export function renderObjectListingV1(page: ObjectListingV1): Generator<string, void> {
   const encode = encodingOf(page)
   const markers = encodedElement('Marker', page.marker, encode) + encodedElement('NextMarker', page.nextMarker, encode)
   return render(page, encode, escapeXml, markers)
 }
+
+const ROOT = 'ListBucketResult'
 
 type Encode = (text: string) => string
 
@@ -71,17 +74,17 @@ export const encodedElement = (name: string, text: string | null, encode: Encode
   text === null ? '' : `<${name}>${encode(text)}</${name}>`
 
 /** @param own what only this version of the listing has */
-function render(page: ListingPage, encode: Encode, encodePrefix: Encode, own: string): string {
+function* render(page: ListingPage, encode: Encode, encodePrefix: Encode, own: string): Generator<string, void> {
   const name = `<Name>${escapeXml(page.bucket)}</Name>${encodedElement('Prefix', page.prefix, encodePrefix)}`
   const delimiter = encodedElement('Delimiter', page.delimiter || null, encode)
   const encoding = page.urlEncoded ? '<EncodingType>url</EncodingType>' : ''
   const bounds = `<MaxKeys>${page.maxKeys}</MaxKeys><IsTruncated>${page.isTruncated}</IsTruncated>`
   const owner = page.owner === null ? '' : ownerElement(page.owner)
 
-  let entries = ''
-  for (const each of page.contents) entries += contentsElement(each, encode, owner)
-  entries += commonPrefixElements(page.commonPrefixes, encode)
-  return s3Document('ListBucketResult', `${name}${delimiter}${own}${encoding}${bounds}${entries}`)
+  yield `${s3DocumentBegin(ROOT)}${name}${delimiter}${own}${encoding}${bounds}`
+  for (const each of page.contents) yield contentsElement(each, encode, owner)
+  for (const each of page.commonPrefixes) yield commonPrefixElement(each.toString(), encode)
+  yield `</${ROOT}>`
 }
 
 function contentsElement(listed: ListedObject, encode: Encode, owner: string): string {
@@ -89,9 +92,9 @@ function contentsElement(listed: ListedObject, encode: Encode, owner: string): s
   let checksum = ''
   for (const each of checksumAlgorithms) checksum += `<ChecksumAlgorithm>${each}</ChecksumAlgorithm>`
   if (checksumType !== null) checksum += `<ChecksumType>${checksumType}</ChecksumType>`
-  const name = `<Key>${encode(key)}</Key><LastModified>${isoTime(lastModifiedMs)}</LastModified><ETag>&quot;${etag}&quot;</ETag>`
+  const name = `<Key>${encode(key.toString())}</Key><LastModified>${isoTime(lastModifiedMs)}</LastModified><ETag>&quot;${etag}&quot;</ETag>`
   return `<Contents>${name}${checksum}${owner}<Size>${size}</Size><StorageClass>${storageClass}</StorageClass></Contents>`
 }
 
-export const commonPrefixElements = (prefixes: readonly string[], encode: Encode): string =>
-  prefixes.map((prefix) => `<CommonPrefixes><Prefix>${encode(prefix)}</Prefix></CommonPrefixes>`).join('')
+export const commonPrefixElement = (prefix: string, encode: Encode): string =>
+  `<CommonPrefixes><Prefix>${encode(prefix)}</Prefix></CommonPrefixes>`

@@ -10,6 +10,7 @@ import { loadChecksums } from '../../bodies/checksum-algorithms.ts'
 import { planBody } from '../body/body-plan.ts'
 import type { Checksum } from '../../bodies/checksums.ts'
 import { readCompleteRequest } from './complete-request.ts'
+import { completeBytes } from '../document-bytes.ts'
 import { COMPLETE_BODY_BYTES_MAX } from '../document-limits.ts'
 import { renderCompletedUpload } from './multipart-answers.ts'
 import type { Bucket, Encryption, Precondition } from '../../operations.ts'
@@ -55,6 +56,7 @@ async function complete(
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   demandPrecondition(precondition, store, bucket, key)
+  await request.roomFor(completeBytes(request.body.contentLength))
   const list = await listBytes(request)
   return context.documents.within(list.byteLength, () =>
     completeWith(list, precondition, request, bucket, key, context),

@@ -1,7 +1,7 @@
 /** Answers about multipart uploads. Markers of the next page stand there even when nothing follows, as in S3. */
 import { checksumElements, checksumValueElements } from '../xml/checksum-elements.ts'
 import type { Checksum, ChecksumAlgorithm, ChecksumType, ChecksumValue } from '../../bodies/checksums.ts'
-import { commonPrefixElements, encodedElement } from '../buckets/object-listing.ts'
+import { commonPrefixElement, encodedElement } from '../buckets/object-listing.ts'
 import { ownerElement } from '../owner.ts'
 import type { StorageClass } from '../../storage-class.ts'
 import { escapeXml, isoTime, s3Document, textElement, urlEncode } from '../xml/xml-text.ts'
@@ -119,6 +119,6 @@ export function renderUploadListing(page: UploadListing): string {
     return `<Upload>${name}${owners}${initiated}${checksum}</Upload>`
   })
   const head = `<Bucket>${escapeXml(page.bucket)}</Bucket>${markers}${filters}${encoding}${bounds}`
-  const commonPrefixes = commonPrefixElements(page.commonPrefixes, encode)
+  const commonPrefixes = page.commonPrefixes.map((prefix) => commonPrefixElement(prefix, encode)).join('')
   return s3Document('ListMultipartUploadsResult', `${head}${uploads.join('')}${commonPrefixes}`)
 }

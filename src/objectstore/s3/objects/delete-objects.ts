@@ -6,6 +6,7 @@
  */
 import type { DeleteRequest } from './delete-request.ts'
 import { readDeleteRequest } from './delete-request.ts'
+import { deletedBytes } from '../document-bytes.ts'
 import { DELETE_BODY_BYTES_MAX } from '../document-limits.ts'
 import { renderDeleteResult } from './object-answers.ts'
 import type { DeleteFailure, DeletedKey } from './object-answers.ts'
@@ -24,6 +25,7 @@ type DeleteItem = DeleteRequest['objects'][number]
 type Outcome = { readonly deleted: DeletedKey } | { readonly failure: DeleteFailure; readonly isAllowed: boolean }
 
 export const deleteObjects: BucketHandler = async (request, bucket, context) => {
+  await request.roomFor(deletedBytes(request.body.contentLength))
   const body = await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded')
   const { quiet, objects } = await context.pace.run(readDeleteRequest(body))
   const outcomes = await Promise.all(objects.map((item) => outcomeOf(item, request, bucket, context)))

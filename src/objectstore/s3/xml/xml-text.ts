@@ -12,8 +12,9 @@ export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/'
 
 /** An answer in S3's namespace. @param content elements or escaped text */
-export const s3Document = (root: string, content: string): string =>
-  `${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">${content}</${root}>`
+export const s3Document = (root: string, content: string): string => `${s3DocumentBegin(root)}${content}</${root}>`
+
+export const s3DocumentBegin = (root: string): string => `${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">`
 
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const ESCAPED = /[&<>"\u0000-\u0008\u000b-\u001f\ud800-\udfff\ufffe\uffff]/
