@@ -4,7 +4,7 @@
  *   node bench/ingest-neighbours.ts [--rounds 3] [--seconds 9] [--rate 20000] [--only neighbours|own] [--data-dir DIR]
  *
  * A tenant sends `--rate` records/s at even times, 50 in a request, and its p99 is measured alone, beside a neighbour that sends as fast as the store answers, beside one
- * that does so with times of the last day at random, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
+ * that does so with times of the last day at random, beside one that is over its quota and does not wait, and beside ten searches over all records of a dataset that run all the time. Then one tenant sends
  * as fast as it can, with ordered and with random times, to a store that compacts and to one that does not. All in turn in each round; what is printed is
  * the median of the rounds and its ratio. Talks to this machine only.
  */
@@ -50,7 +50,7 @@ const start = (name: string, more: Readonly<Record<string, string>>): Promise<Se
     LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES),
     LOGSTORE_RETENTION_MAX_BYTES: String(64 * SEGMENT_BYTES),
     TRILOG_CONSOLE_BIND: 'off',
-    ...servicePolicy(directory, ['local', 'neighbour']),
+    ...servicePolicy(directory, ['local', 'neighbour'], ['limited']),
     ...more,
   })
 
@@ -142,6 +142,7 @@ async function besideNeighbours(): Promise<void> {
   const kinds = [
     ['flood', []],
     ['random times', ['--times', 'random']],
+    ['a flood that is refused', ['--tenant', 'limited', '--no-obey-retry-after']],
   ] as const
   for (const [name, args] of kinds) {
     const [own] = await Promise.all([measured(shared), flood(shared, ...args)])
