@@ -22,3 +22,10 @@ export function copyBytes(source: Uint8Array, target: Buffer, at: number): numbe
   else target.fill(source, at, end)
   return end
 }
+
+/** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
+export function copyInOwnMemory(bytes: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength)
+  copyBytes(bytes, copy, 0)
+  return copy
+}

@@ -34,6 +34,7 @@ describe('a sorted list', () => {
     })
     for (let i = 0; i < count; i++) list.add((i * 7919) % count)
     assert.ok(looks <= 32 * count, `${looks} comparisons`)
+    assert.deepEqual([...list.from(() => true)], [...Array(count).keys()])
     let tries = 0
     const first = list.from((number) => {
       tries++

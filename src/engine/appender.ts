@@ -10,7 +10,7 @@
  *     are told of a loss
  * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
  *     woken earlier, so that the disk starts before the turn ends
- * A5  one turn of the event loop tells waiters for SLICE_MS. Those that are left are told in later turns, of what became of their frames until
+ * A5  waiters are told in slices (slices.ts). Those that are left are told in later turns, of what became of their frames until
  *     then. When frames are lost, or the log takes none, all are told at once
  */
 import assert from 'node:assert/strict'
@@ -23,6 +23,7 @@ import type { Position } from '../log/log-writer.ts'
 import { BareError } from '../errors.ts'
 import { Queue } from '../queue.ts'
 import { RecentFrames } from './recent-frames.ts'
+import { Slices } from './slices.ts'
 
 /** Why a frame was not taken. Nothing has changed then. */
 export type NotTaken = 'full' | 'read-only' | 'no-space'
@@ -102,8 +103,8 @@ export class Appender {
   #recent: RecentFrames | null = null
   /** Lost frames are forgotten, and their waiters are being told. */
   #isForgetting = false
-  /** A5: another turn goes on. */
-  #isSliceDeferred = false
+  /** A5 */
+  readonly #slices: Slices
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
   #isStale = false
   /** Appended since the journals were woken last. */
@@ -113,6 +114,12 @@ export class Appender {
     this.#log = log
     this.#writer = LogWriter.attach(log.writer)
     this.#listener = listener
+    this.#slices = new Slices({
+      step: () => this.#tellNext(),
+      goOn: () => this.#drain(),
+      defer: (run) => listener.defer(run),
+      nowMs: () => listener.nowMs(),
+    })
     log.onProgress(() => this.#drain())
     log.onStateChange(() => this.#drain())
   }
@@ -264,27 +271,8 @@ export class Appender {
     if (isLost && !this.#isForgetting) this.#forgetLost()
     this.#isForgetting ||= isLost && !this.#isStale
     if (isLost || !takesFrames(this.#log.state)) while (this.#tellNext());
-    else if (!this.#isSliceDeferred) this.#tellSlice()
+    else if (!this.#slices.isDeferred) this.#slices.run()
     this.#isForgetting = false
-  }
-
-  /** A5. Few waiters are told without a look at the clock. */
-  #tellSlice(): void {
-    let untilMs = Infinity
-    for (let told = 1; this.#tellNext(); told++) {
-      if (told % TOLD_BETWEEN_LOOKS > 0) continue
-      const nowMs = this.#listener.nowMs()
-      if (told === TOLD_BETWEEN_LOOKS) untilMs = nowMs + SLICE_MS
-      if (nowMs >= untilMs) return this.#goOnLater()
-    }
-  }
-
-  #goOnLater(): void {
-    this.#isSliceDeferred = true
-    this.#listener.defer(() => {
-      this.#isSliceDeferred = false
-      this.#drain()
-    })
   }
 
   /** False: none can be told anything now. */
@@ -321,6 +309,3 @@ const NOBODY: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10
-/** A5 */
-const SLICE_MS = 10
-const TOLD_BETWEEN_LOOKS = 16

@@ -4,11 +4,12 @@
  * W1  an operation leaves once: it decided something other than to wait, its time is over, or its caller is gone
  * W2  they decide in the order in which they came, and only again when there is something new
  * W3  an operation whose decision wakes its own queue is skipped meanwhile: those before it decide, those behind it follow after it
- * W4  a wake of all queues of a number asks for SLICE_MS in one turn of the event loop. The others follow in later turns, but for those that
+ * W4  a wake of all queues of a number asks them in slices (slices.ts). The others follow in later turns, but for those that
  *     parked after the wake. `catchUp` has one queue follow at once, for a newcomer that decides before it is parked (W2)
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
+import { Slices } from './slices.ts'
 
 export interface Parkable {
   /** @param leave to be called before anything is done @returns what it waits for still; null: nothing */
@@ -41,9 +42,6 @@ interface Wake {
 }
 
 const SLOTS_FIRST = 64
-/** W4 */
-const SLICE_MS = 10
-const ASKED_BETWEEN_LOOKS = 16
 
 export class Parked {
   readonly #nowMs: () => number
@@ -58,15 +56,14 @@ export class Parked {
   #parkedEver = 0
   /** By number: those that were not asked to their end. */
   readonly #wakes = new Map<number, Wake>()
-  readonly #defer: (run: () => void) => void
+  readonly #slices: Slices
   #isAsking = false
-  #isSliceDeferred = false
   #isClosed = false
 
   constructor({ nowMs, waitingMax, defer }: ParkedOptions) {
     this.#nowMs = nowMs
     this.#max = waitingMax
-    this.#defer = defer
+    this.#slices = new Slices({ step: () => this.#askNext(), goOn: () => this.#askSlice(), defer, nowMs })
   }
 
   get count(): number {
@@ -94,7 +91,7 @@ export class Parked {
     const underWay = this.#wakes.get(number)
     if (underWay !== undefined) underWay.isRepeated = true
     else this.#begin(number)
-    if (!this.#isAsking && !this.#isSliceDeferred) this.#askSlice()
+    if (!this.#isAsking && !this.#slices.isDeferred) this.#askSlice()
   }
 
   /** W4 */
@@ -124,22 +121,10 @@ export class Parked {
     if (queues !== undefined) this.#wakes.set(number, { asks: this.#askQueues(queues), isRepeated: false })
   }
 
-  /** W4. Few are asked without a look at the clock. */
+  /** W4 */
   #askSlice(): void {
-    let untilMs = Infinity
     this.#isAsking = true
-    for (let asked = 1; this.#askNext(); asked++) {
-      if (asked % ASKED_BETWEEN_LOOKS > 0) continue
-      const nowMs = this.#nowMs()
-      if (asked === ASKED_BETWEEN_LOOKS) untilMs = nowMs + SLICE_MS
-      if (nowMs < untilMs) continue
-      this.#isSliceDeferred = true
-      this.#defer(() => {
-        this.#isSliceDeferred = false
-        this.#askSlice()
-      })
-      break
-    }
+    this.#slices.run()
     this.#isAsking = false
   }
 

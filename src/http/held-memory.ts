@@ -13,7 +13,7 @@ interface Counter {
 
 export class HeldMemory {
   readonly #counter: Counter
-  /** Of the body, or of the rest of the answer. */
+  /** What of the body, or of the answer, is in memory. */
   #bytes = 0
   /** M1 */
   #reservedBytes = 0

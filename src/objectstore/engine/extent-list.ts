@@ -10,7 +10,7 @@
  * X1  a list never changes, and neither does the memory it stands in: `copy` is for a list in memory that others use again
  * X2  nothing is made of an entry before somebody asks for it
  */
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { copyBytes, copyInOwnMemory } from '../../../native-free-codecs/copy-bytes.ts'
 
 const ENTRY_BYTES = 12
 const BYTES_AT = 6
@@ -78,11 +78,9 @@ export class ExtentList implements Iterable<Extent> {
     return new ExtentList(this.packed.subarray(ENTRY_BYTES * from, ENTRY_BYTES * to))
   }
 
-  /** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
+  /** In memory of its own. */
   copy(): ExtentList {
-    const copy = Buffer.allocUnsafeSlow(this.packed.byteLength)
-    copyBytes(this.packed, copy, 0)
-    return new ExtentList(copy)
+    return new ExtentList(copyInOwnMemory(this.packed))
   }
 
   /** The extents that have the bytes [from, to) of the body. It looks at all that stand before `to`: some 10 ms for the longest list. */

@@ -6,7 +6,7 @@
  * O2  while a body is read, the frames it stands in stay where they are: `oldestRead`
  * O3  frames that were read stay in memory, within `cacheBytes`: what is read often is read once
  */
-import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
+import { copyInOwnMemory } from '../../../native-free-codecs/copy-bytes.ts'
 import type { ObjectValue } from '../index/value.ts'
 import type { ByteSource, StoredObject } from '../operations.ts'
 import type { StoreCounters } from '../counters.ts'
@@ -187,13 +187,6 @@ export class Objects {
 
 const loadedBytes = ({ parts }: ObjectValue, { byteLength }: Buffer): number =>
   LOADED_BYTES + LOADED_PART_BYTES * parts + byteLength
-
-/** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
-function copyInOwnMemory(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.byteLength)
-  copyBytes(bytes, copy, 0)
-  return copy
-}
 
 const INLINE_GUESS_BYTES = 64 * 1024
 

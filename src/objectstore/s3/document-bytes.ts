@@ -7,7 +7,7 @@ const ESCAPED_BYTES = '&quot;'.length
 /** Elements and their content beside keys. */
 const ENTRY_BYTES = 1024
 
-/** Of a page whose text is made while it is sent: the key as it is. */
+/** The text is made while it is sent, so only the key counts, not its escapes. */
 export const LISTED_OBJECT_BYTES = KEY_BYTES_MAX + ENTRY_BYTES / 2
 export const LISTED_UPLOAD_BYTES = ESCAPED_BYTES * KEY_BYTES_MAX + ENTRY_BYTES
 export const LISTED_PART_BYTES = ENTRY_BYTES

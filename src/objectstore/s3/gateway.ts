@@ -32,11 +32,11 @@ import { Addressing } from './addressing.ts'
 import type { AddressedRequest } from './addressing.ts'
 import { Admission } from './admission.ts'
 import {
+  RETRY_AFTER_SECONDS,
   closeSource,
   headSpeaksS3,
   isFailure,
   refusalOf,
-  RETRY_AFTER_SECONDS,
   roomFor,
   sendAnswer,
   sendRefusal,
