@@ -1,5 +1,5 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { giveWay } from '../src/pipeline/niceness.ts'
+import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -12,8 +12,10 @@ import { FrameGrams, FrameNoter, ownFrameGrams } from '../src/logstore/query/fra
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { NoteEngine } from '../src/logstore/query/note-frames.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
+import { RestingClock } from '../src/logstore/query/resting-clock.ts'
 import { isNote, processNowMs } from '../src/logstore/query/task.ts'
 import type { NoteQuestion, QueryAnswer, QueryTask, QueryWorkerData } from '../src/logstore/query/task.ts'
+import { OtherSenders } from '../src/logstore/senders.ts'
 import { SurveyEngine, isSurvey } from '../src/logstore/survey/engine.ts'
 import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
@@ -34,7 +36,7 @@ const OWN_GRAMS_BYTES = 4 * MIB
 
 giveWay()
 
-const { segmentsDirectory, grams: shared } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
+const { segmentsDirectory, grams: shared, senders } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const caches = remote === null ? CACHES.local : CACHES.remote
@@ -42,13 +44,16 @@ const bundles = new OpenBundles(files, new BlockCache(caches.blocks), new PieceC
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
 const grams = shared === null ? ownFrameGrams(OWN_GRAMS_BYTES) : new FrameGrams(shared, null)
-const parts = { bundles, frames, scans, grams, nowMs: processNowMs }
+const others = new OtherSenders(senders)
+const clock = new RestingClock(others, processNowMs, letOthersRun)
+const parts = { bundles, frames, scans, grams, nowMs: () => clock.nowMs() }
 const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)
 const notes = shared === null ? null : new NoteEngine(parts, new FrameNoter(shared))
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
 export default function run(task: QueryTask | SurveyTask | QueryTask<NoteQuestion>): QueryAnswer | HandedOver {
+  others.readFor(task.tenant)
   const answerNow = (): QueryAnswer =>
     isSurvey(task) ? surveys.run(task) : isNote(task) ? notes!.run(task) : pages.run(task)
   const answer = remote === null ? answerNow() : remote.during(task.remote!, task.deadlineAtMs, answerNow)

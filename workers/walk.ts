@@ -1,5 +1,5 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { giveWay } from '../src/pipeline/niceness.ts'
+import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -9,9 +9,11 @@ import { BlockCache } from '../src/logstore/index/block-cache.ts'
 import { LocalSegmentFiles } from '../src/logstore/index/segment-files.ts'
 import { FrameReader } from '../src/logstore/query/frame-reader.ts'
 import { OpenBundles } from '../src/logstore/query/open-bundles.ts'
+import { RestingClock } from '../src/logstore/query/resting-clock.ts'
 import { SegmentReader } from '../src/logstore/query/segment-reader.ts'
 import { processNowMs } from '../src/logstore/query/task.ts'
 import type { QueryWorkerData } from '../src/logstore/query/task.ts'
+import { OtherSenders } from '../src/logstore/senders.ts'
 import type { WalkAnswer, WalkTask } from '../src/logstore/walk/tasks.ts'
 import { WALK_BOUNDS } from '../src/logstore/walk/time-walk.ts'
 import { Walker } from '../src/logstore/walk/walker.ts'
@@ -24,16 +26,19 @@ const PIECES_BYTES = 64 * MIB
 
 giveWay()
 
-const { segmentsDirectory } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
+const { segmentsDirectory, senders } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
 const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeFiles, segmentsDirectory)
 const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES), new PieceCache(PIECES_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const reader = new SegmentReader({ bundles, frames, scans: frames, grams: null })
-const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: processNowMs })
+const others = new OtherSenders(senders)
+const clock = new RestingClock(others, processNowMs, letOthersRun)
+const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: () => clock.nowMs() })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */
 export default function run(task: WalkTask): WalkAnswer | HandedOver {
+  others.readFor(task.tenant)
   const answer =
     remote === null ? walker.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => walker.run(task))
   if (answer.kind !== 'ok' || answer.body.text.byteLength === 0) return answer

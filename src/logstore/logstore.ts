@@ -65,7 +65,7 @@ import { PolicyHolder } from './tenants/policy-holder.ts'
 import { createFrameGrams } from './query/frame-grams.ts'
 import { NoteAhead, noteStep } from './query/note-ahead.ts'
 import { QueryFront } from './query/query-front.ts'
-import { TURNS_OF_TENANTS, isNote } from './query/task.ts'
+import { TURNS_OF_TENANTS, isNote, processNowMs } from './query/task.ts'
 import type { QueryAnswer, QueryTask, QueryWorkerData, Question } from './query/task.ts'
 import { openReads } from './reads/open-reads.ts'
 import type { ReadFronts } from './reads/read-routes.ts'
@@ -73,6 +73,7 @@ import { endpointService } from './endpoint-service.ts'
 import { enforceRetention } from './retention.ts'
 import { LOG_STORE_FRONT, logStoreService, logStoreStandingRoutes, refuseUnopened } from './routes.ts'
 import { placeOf } from './index/sidecars.ts'
+import { Senders } from './senders.ts'
 import { SEGMENTS_NAME, openStorage } from './storage.ts'
 import type { Storage } from './storage.ts'
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
@@ -107,7 +108,8 @@ export async function openLogStore(config: LogStoreConfig, dependencies: LogStor
   const running = new Lifecycle()
   const readErrors = new ReadErrors(() => dependencies.clock.nowMs(), dependencies.logger)
   const startup = new Startup({ turn: nextTurn, nowMs: () => dependencies.clock.nowMs(), ...dependencies })
-  const context: Context = { config, running, policies, readErrors, startup, ...dependencies }
+  const senders = new Senders(processNowMs)
+  const context: Context = { config, running, policies, readErrors, senders, startup, ...dependencies }
   const front = await openPort(context)
   const storage = await openStorage(context)
   const { member, log } = storage
@@ -171,6 +173,7 @@ interface Context extends LogStoreDependencies {
   readonly running: Lifecycle
   readonly policies: PolicyHolder
   readonly readErrors: ReadErrors
+  readonly senders: Senders
   readonly startup: Startup
 }
 
@@ -186,7 +189,7 @@ interface IngestSide {
 }
 
 async function openIngest(context: Context, storage: Storage): Promise<IngestSide> {
-  const { config, running, policies, logger, clock } = context
+  const { config, running, policies, senders, logger, clock } = context
   const { log, arena, indexes, registry, sidecars } = storage
   const gateway = GatewayBudget.create()
   const datasets = DatasetCounts.create(context.metricsSeriesMax)
@@ -200,6 +203,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     maxBodyBytes: config.bodyBytesMax,
     counters,
     policy,
+    senders,
     lane: () => supervisor.lane,
     nowMs: () => clock.nowMs(),
     nowNs: () => clock.nowNs(),
@@ -300,7 +304,7 @@ interface QuerySide {
 }
 
 async function openQueries(context: Context, storage: Storage, lead: ClusterLead): Promise<QuerySide> {
-  const { config, running, policies, logger, clock, readErrors } = context
+  const { config, running, policies, senders, logger, clock, readErrors } = context
   const { log, registry, repair } = storage
   const { queryStore } = config
   const bucket =
@@ -310,6 +314,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
   const workerData: QueryWorkerData = {
     segmentsDirectory: bucket === null ? `${config.dataDirectory}/${SEGMENTS_NAME}` : null,
     grams: bucket === null ? createFrameGrams(FRAME_GRAMS_BYTES) : null,
+    senders: senders.shared,
   }
   const jobs = await running.open(
     () =>

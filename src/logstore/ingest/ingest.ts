@@ -26,6 +26,7 @@ import {
   SOURCE_OTLP_HTTP_PROTOBUF,
   signalName,
 } from '../batch-frame.ts'
+import type { Senders } from '../senders.ts'
 import { TENANT_HEADER, callerIn, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
 import type { IngestCounters } from '../counters.ts'
@@ -57,6 +58,7 @@ export interface IngestParts {
   readonly lane: () => Pick<DecodeLane, 'trySubmit'> | null
   /** Monotonic. */
   readonly nowMs: () => number
+  readonly senders: Pick<Senders, 'sent'>
   /** Nanoseconds since the Unix epoch. */
   readonly nowNs: () => bigint
   /** Shows how long batches take to be stored. Absent or null: it is not measured. */
@@ -280,6 +282,7 @@ export class Ingest {
     const lane = this.#parts.lane()
     if (!lane) return unavailable('a worker is being replaced')
     const receivedAt = this.#parts.nowNs()
+    this.#parts.senders.sent(caller.tenant.id)
     const endSpan = this.#parts.beginSpan?.('commit') ?? null
     const request = this.#decoding.add({ endSpan, client, caller, arenaOffset: gathered.offset, encoding })
     const submitted = lane.trySubmit({

@@ -3,15 +3,18 @@ import type { Expired } from '../expired.ts'
 import type { RemoteAccess } from '../bucket/remote-protocol.ts'
 import type { ActiveIndexHandle } from '../index/active-index.ts'
 import type { RefusalKind } from '../refusals.ts'
+import type { SendersHandle } from '../senders.ts'
 import type { QueryFilter } from './cursor.ts'
 import type { FrameGramsHandle } from './frame-grams.ts'
 import type { QueryRequest } from './request.ts'
 
-/** Each query thread is told where the log's segments are; null: in a bucket, which each task comes with access to. */
+/** What each thread that reads is told. */
 export interface QueryWorkerData {
+  /** Where the log's segments are; null: in a bucket, which each task comes with access to. */
   readonly segmentsDirectory: string | null
   /** What is noted of frames, for all threads; null: each that reads a bucket has its own. */
   readonly grams: FrameGramsHandle | null
+  readonly senders: SendersHandle
 }
 
 /** Anything that is asked of a query thread: a page, or what is there (`src/logstore/survey`). */

@@ -22,6 +22,8 @@ class Rig {
   stored = 0
   policy = developmentPolicy()
   readonly answers: string[] = []
+  /** Tenants whose requests went to the lane. */
+  readonly senders: string[] = []
   readonly #submitted: number[] = []
   readonly #arena = Arena.create(1 << 20)
   readonly #gateway = GatewayBudget.create()
@@ -38,6 +40,7 @@ class Rig {
     maxBodyBytes: 1000,
     counters: new IngestCounters(),
     policy: () => this.policy,
+    senders: { sent: (tenant) => void this.senders.push(tenant) },
     lane: () => ({
       trySubmit: ({ request, policyGeneration, tenant }) => {
         assert.equal(policyGeneration, this.policy.generation)
@@ -100,6 +103,7 @@ describe('a request whose body is on its way while the policy is reloaded', () =
     rig.stored = 8
     rig.ingest.progress()
     assert.deepEqual(rig.answers, ['moved stored'])
+    assert.deepEqual(rig.senders, [tenant!.id])
   })
 
   it('is refused when its tenant or its token is not in the policy any more, and gives its place back', () => {
@@ -110,6 +114,7 @@ describe('a request whose body is on its way while the policy is reloaded', () =
     const changed = { ...tenant!, credentials: [credential] }
     rig.submit('changed', () => (rig.policy = policyWith([changed], 3)))
     assert.deepEqual(rig.answers, ['gone unknown_tenant', 'changed invalid_credentials'])
+    assert.deepEqual(rig.senders, [])
     assert.equal(rig.ingest.requestsInFlight, 0)
   })
 })

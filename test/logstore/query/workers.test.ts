@@ -6,7 +6,8 @@ import type { IndexSegmentTask, IndexedSegmentFacts } from '../../../src/logstor
 import { encodeCatalog } from '../../../src/logstore/index/catalog.ts'
 import { parseQueryRequest } from '../../../src/logstore/query/request.ts'
 import { processNowMs } from '../../../src/logstore/query/task.ts'
-import type { QueryAnswer, QueryTask } from '../../../src/logstore/query/task.ts'
+import type { QueryAnswer, QueryTask, QueryWorkerData } from '../../../src/logstore/query/task.ts'
+import { Senders } from '../../../src/logstore/senders.ts'
 import { JobPool } from '../../../src/pipeline/jobs.ts'
 import { LOG_ID, TestStore, textsOf } from '../../support/stored-segments.ts'
 import type { QueryResponseBody } from '../../support/stored-segments.ts'
@@ -19,7 +20,10 @@ it('a query thread answers from the active index, and from the bundle that an in
     context.after(() => jobs.close({ withinMs: 1000 }))
     return jobs
   }
-  const queries = pool<QueryTask, QueryAnswer>('query', { segmentsDirectory: store.directory, grams: null })
+  const senders = new Senders(processNowMs)
+  senders.sent('other') // so the thread rests at times
+  const workerData: QueryWorkerData = { segmentsDirectory: store.directory, grams: null, senders: senders.shared }
+  const queries = pool<QueryTask, QueryAnswer>('query', workerData)
   const indexing = pool<IndexSegmentTask, IndexedSegmentFacts>('index-segment')
   const request = parseQueryRequest(Buffer.from('{"dataset":"orders"}'))
   assert.ok('dataset' in request)
