@@ -236,34 +236,36 @@ export class GroupState {
     this.#table.shiftTimes(shiftMs)
   }
 
-  /** Retention: everything about offsets below `floor` is forgotten. Looks at every slot of the table. */
+  /** Retention: everything about offsets below `floor` is forgotten. */
   dropBelow(floor: number): void {
     if (floor <= this.#floor) return
-    const table = this.#table
-    for (let slot = 0; slot < table.slotsUsed; slot++) {
-      const status = table.status(slot)
-      if (status === FREE || table.offset[slot]! >= floor) continue
-      if (status === LEASED) this.#claims.leaseEnds(slot)
-      table.remove(slot)
-    }
+    this.#forgetDeliveries(0, floor)
     this.#finished.dropBelow(floor)
     this.#reasons.dropBelow(floor)
     this.#unavailable.remove(0, floor)
     this.#floor = floor
   }
 
-  /** Everything about offsets from `from` on is forgotten: they are fresh again. Looks at every slot of the table. */
+  /** Everything about offsets from `from` on is forgotten: they are fresh again. */
   reopenFrom(from: number): void {
-    const table = this.#table
-    for (let slot = 0; slot < table.slotsUsed; slot++) {
-      const status = table.status(slot)
-      if (status === FREE || table.offset[slot]! < from) continue
-      if (status === LEASED) this.#claims.leaseEnds(slot)
-      table.remove(slot)
-    }
+    this.#forgetDeliveries(from, Infinity)
     this.#finished.reopenFrom(from)
     this.#reasons.reopenFrom(from)
     this.#unavailable.remove(from, Infinity)
+  }
+
+  /** Of offsets in [from, to). Looks at slots until it has met all that are not free. */
+  #forgetDeliveries(from: number, to: number): void {
+    const table = this.#table
+    for (let slot = 0, left = table.size; left > 0; slot++) {
+      const status = table.status(slot)
+      if (status === FREE) continue
+      left -= 1
+      const offset = table.offset[slot]!
+      if (offset < from || offset >= to) continue
+      if (status === LEASED) this.#claims.leaseEnds(slot)
+      table.remove(slot)
+    }
   }
 
   // Questions
