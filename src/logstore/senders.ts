@@ -1,8 +1,8 @@
 /**
  * Which tenants send records just now, in shared memory. The main thread notes it; a thread that reads for one tenant asks whether another sends.
  *
- * The tenant that sent last and the one that did so before it are kept: at least one of two is not the one that asks. Who looks while they change places may
- * be told wrong once.
+ * The tenant that sent last and the one that did so before it are kept: at least one of the two is not the one that is read for. A thread that looks while
+ * they change places may be told wrong once.
  */
 import { crc32 } from 'node:zlib'
 
@@ -60,7 +60,7 @@ export class OtherSenders {
   }
 
   /** @param nowMs  on the clock of `Senders` */
-  send(nowMs: number): boolean {
+  areSending(nowMs: number): boolean {
     return this.#sends(LAST, nowMs) || this.#sends(BEFORE, nowMs)
   }
 

@@ -9,7 +9,7 @@ function rig() {
   const others = new OtherSenders(senders.shared)
   const besides = (tenant: string): boolean => {
     others.readFor(tenant)
-    return others.send(clock.ms)
+    return others.areSending(clock.ms)
   }
   return { clock, senders, besides }
 }

@@ -7,7 +7,7 @@ function restsOf(workMs: number, othersSend: (nowMs: number) => boolean): number
   let tenths = 0
   let rests = 0
   const clock = new RestingClock(
-    { send: othersSend },
+    { areSending: othersSend },
     () => tenths / 10,
     () => {
       tenths++
