@@ -44,8 +44,7 @@ const bundles = new OpenBundles(files, new BlockCache(caches.blocks), new PieceC
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
 const grams = shared === null ? ownFrameGrams(OWN_GRAMS_BYTES) : new FrameGrams(shared, null)
-const others = new OtherSenders(senders)
-const clock = new RestingClock(others, processNowMs, letOthersRun)
+const clock = new RestingClock(new OtherSenders(senders), processNowMs, letOthersRun)
 const parts = { bundles, frames, scans, grams, nowMs: () => clock.nowMs() }
 const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)
@@ -53,7 +52,7 @@ const notes = shared === null ? null : new NoteEngine(parts, new FrameNoter(shar
 
 /** A `QueryAnswer`; the memory of its body is handed over without a copy. */
 export default function run(task: QueryTask | SurveyTask | QueryTask<NoteQuestion>): QueryAnswer | HandedOver {
-  others.readFor(task.tenant)
+  clock.readFor(task.tenant)
   const answerNow = (): QueryAnswer =>
     isSurvey(task) ? surveys.run(task) : isNote(task) ? notes!.run(task) : pages.run(task)
   const answer = remote === null ? answerNow() : remote.during(task.remote!, task.deadlineAtMs, answerNow)

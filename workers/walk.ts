@@ -32,13 +32,12 @@ const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeF
 const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES), new PieceCache(PIECES_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const reader = new SegmentReader({ bundles, frames, scans: frames, grams: null })
-const others = new OtherSenders(senders)
-const clock = new RestingClock(others, processNowMs, letOthersRun)
+const clock = new RestingClock(new OtherSenders(senders), processNowMs, letOthersRun)
 const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: () => clock.nowMs() })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */
 export default function run(task: WalkTask): WalkAnswer | HandedOver {
-  others.readFor(task.tenant)
+  clock.readFor(task.tenant)
   const answer =
     remote === null ? walker.run(task) : remote.during(task.remote!, task.deadlineAtMs, () => walker.run(task))
   if (answer.kind !== 'ok' || answer.body.text.byteLength === 0) return answer

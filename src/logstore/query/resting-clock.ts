@@ -8,23 +8,30 @@ import type { OtherSenders } from '../senders.ts'
 const REST_AFTER_MS = 0.5
 
 export class RestingClock {
-  readonly #others: Pick<OtherSenders, 'areSending'>
+  readonly #others: Pick<OtherSenders, 'readFor' | 'areSending'>
   readonly #nowMs: () => number
   readonly #rest: () => void
-  #restedAtMs = -Infinity
+  /** When the last rest ended, or the task began. */
+  #sinceMs = -Infinity
 
-  constructor(others: Pick<OtherSenders, 'areSending'>, nowMs: () => number, rest: () => void) {
+  constructor(others: Pick<OtherSenders, 'readFor' | 'areSending'>, nowMs: () => number, rest: () => void) {
     this.#others = others
     this.#nowMs = nowMs
     this.#rest = rest
   }
 
+  /** A task begins. @param tenant as `OtherSenders.readFor` takes it */
+  readFor(tenant: string): void {
+    this.#others.readFor(tenant)
+    this.#sinceMs = this.#nowMs()
+  }
+
   /** May rest. */
   nowMs(): number {
     const nowMs = this.#nowMs()
-    if (nowMs - this.#restedAtMs < REST_AFTER_MS || !this.#others.areSending(nowMs)) return nowMs
+    if (nowMs - this.#sinceMs < REST_AFTER_MS || !this.#others.areSending(nowMs)) return nowMs
     this.#rest()
-    this.#restedAtMs = this.#nowMs()
-    return this.#restedAtMs
+    this.#sinceMs = this.#nowMs()
+    return this.#sinceMs
   }
 }

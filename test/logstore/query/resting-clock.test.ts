@@ -2,21 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RestingClock } from '../../../src/logstore/query/resting-clock.ts'
 
-/** A rest takes 0.1 ms. Looks at the clock each 0.1 ms of work, and returns how much of this was rest. */
-function restsOf(workMs: number, othersSend: (nowMs: number) => boolean): number {
-  let tenths = 0
+/** A rest takes an eighth of a millisecond. Looks at the clock after each eighth of work, in tasks of some milliseconds, and returns how often the thread rested. */
+function restsOf(workMs: number, othersSend: (nowMs: number) => boolean, taskMs = workMs): number {
+  let eighths = 0
   let rests = 0
   const clock = new RestingClock(
-    { areSending: othersSend },
-    () => tenths / 10,
+    { readFor: (tenant) => assert.equal(tenant, 'a'), areSending: othersSend },
+    () => eighths / 8,
     () => {
-      tenths++
+      eighths++
       rests++
     },
   )
-  for (let worked = 0; worked < 10 * workMs; worked++) {
-    tenths++
-    assert.equal(clock.nowMs(), tenths / 10)
+  for (let worked = 0; worked < 8 * workMs; worked++) {
+    if (worked % (8 * taskMs) === 0) clock.readFor('a')
+    eighths++
+    assert.equal(clock.nowMs(), eighths / 8)
   }
   return rests
 }
@@ -38,4 +39,11 @@ test('a thread does not rest while no other tenant sends', () => {
 test('a thread begins to rest, and ends it, in the middle of its work', () => {
   const rests = restsOf(30, (nowMs) => nowMs > 10 && nowMs < 22)
   assert(rests >= 19 && rests <= 21, String(rests))
+})
+
+test('a task that is shorter has no rest, whatever the thread did before it', () => {
+  assert.equal(
+    restsOf(10, () => true, 3 / 8),
+    0,
+  )
 })
