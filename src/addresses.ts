@@ -12,8 +12,8 @@ const MAPPED = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/
 const MAPPED_PREFIX_BITS = 96
 
 /**
- * An address in the one form in which it is compared: IPv4 in four decimal groups, also when IPv6 maps it, and IPv6 as short as RFC 5952 has it,
- * without a zone. Null: no address.
+ * The canonical form of an address, in which addresses are compared: IPv4 and IPv4-mapped IPv6 in four decimal groups, other IPv6 as RFC 5952
+ * shortens it, without a zone. Null: no address.
  */
 export function canonicalAddress(text: string): string | null {
   const family = isIP(text)
@@ -50,7 +50,7 @@ export function hostOf(authority: string): string | null {
   return hostRead
 }
 
-/** One client says the same again and again, and so do most others. */
+/** The last authority that was read, and its host: most requests carry the same one. */
 let readLast = ''
 let hostRead: string | null = null
 

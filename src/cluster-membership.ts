@@ -1,6 +1,6 @@
 /**
- * The part that a service takes in a cluster: its membership, and what is seen of the cluster from before there is one. Where there is no cluster,
- * nothing of clusters is loaded.
+ * How a service takes part in a cluster: its membership, and the view of the cluster that it shows, also before the membership is open. Without a
+ * cluster, nothing of src/cluster is loaded.
  */
 import type { ClusterMember } from './cluster/member/member.ts'
 import type { MemberOptions } from './cluster/member/open-member.ts'
@@ -17,25 +17,25 @@ import type { Metrics } from './observability/metrics.ts'
 interface MembershipOptions extends Omit<MemberOptions, 'settings'> {
   /** Absent or null: the log is in no cluster. */
   readonly settings: ClusterSettings | null | undefined
-  /** Closes it. */
+  /** Closes the membership. */
   readonly running: Lifecycle
 }
 
-/** How long main may make frames its own before others have their turn. */
+/** Longest time for which main takes frames before other tasks have their turn. */
 const SLICE_MS = 10
-/** Before a log without room is asked again. */
+/** Pause before a log that had no room is tried again. */
 const ROOM_MS = 20
 
 interface SliceClock {
   sharedMs(): number
-  /** Calls once. */
+  /** Calls `run` once. */
   after(delayMs: number, run: () => void): void
 }
 
 /**
- * What a service whose producer is main does with the frames of a leader.
+ * How a service whose producer is the main thread takes the frames of a leader: in time slices.
  *
- * @param take of the frame at that place. @returns its length; 0: there is no room now
+ * @param take takes the frame that begins at that byte. @returns the frame's length; 0: there is no room now
  */
 export const followingInSlices =
   (take: (frames: Buffer, at: number) => number, clock: SliceClock): MemberService['follow'] =>
@@ -52,16 +52,16 @@ export const followingInSlices =
     }
   }
 
-/** The log of a service, and its membership. Null: it is in no cluster. */
+/** The log of a service, and its membership; null: the service is in no cluster. */
 export interface MemberLog {
   readonly log: Log
   readonly member: ClusterMember | null
 }
 
 /**
- * Opens the log of a service as the settings say: by itself, or as the cluster needs it.
+ * Opens the log of a service: alone, or as the cluster of the settings needs it.
  *
- * @param openLog null: by itself
+ * @param openLog gets null when the log is in no cluster
  * @throws StoreError
  */
 export async function openMemberLog(
@@ -77,7 +77,7 @@ export async function openMemberLog(
 /** What a service shows of its cluster, from when its port opens. */
 export class ClusterSight {
   readonly #settings: Pick<ClusterSettings, 'name' | 'nodeId'>
-  /** Null: it opens. */
+  /** Null while it opens. */
   member: ClusterMember | null = null
 
   /** Null: there is no cluster. */

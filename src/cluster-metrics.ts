@@ -1,4 +1,4 @@
-/** Metrics of the cluster of a service, the same in each: `cluster` and `service` tell them apart. Without a cluster there are none. */
+/** Metrics of a service's cluster. The labels `cluster` and `service` tell services apart. Without a cluster there are no such metrics. */
 import type { MemberMeasures } from './cluster/member/member.ts'
 import { clusterReply } from './http/cluster.ts'
 import type { ClusterReply, ClusterView } from './http/cluster.ts'
@@ -7,7 +7,7 @@ import type { Metrics } from './observability/metrics.ts'
 export interface ClusterMetricSources {
   readonly service: 'logstore' | 'objectstore' | 'broker'
   readonly view: () => ClusterView
-  /** Null: the node opens. */
+  /** Null while the node opens. */
   readonly measures: () => MemberMeasures | null
 }
 
@@ -20,7 +20,7 @@ export function registerClusterMetrics<Scope>(
   const labels = { cluster: view().name, service }
   const ofView = (name: string, help: string, read: (seen: ClusterReply) => number): void =>
     metrics.gauges({ name: `trilog.cluster.${name}`, help }, () => [[labels, read(clusterReply(view()))]])
-  /** @param read null: there is nothing to show */
+  /** @param read returns null when there is nothing to show */
   const gauge = (name: string, help: string, read: (measured: MemberMeasures) => number | null): void =>
     metrics.gauges({ name: `trilog.cluster.${name}`, help }, () => {
       const value = valueOf(read)
@@ -97,5 +97,5 @@ export function registerClusterMetrics<Scope>(
 
 const NONE = { position: 0, behind: { messages: 0, bytes: 0 } }
 
-/** What is said of the node that answers. */
+/** The entry of the node that answers. */
 const ownOf = ({ node, nodes }: ClusterReply): typeof NONE => nodes.find((each) => each.node === node) ?? NONE

@@ -11,7 +11,7 @@ interface Member {
 export class NodeOfCluster implements ListeningNode {
   readonly #services: Readonly<Record<string, Member>>
 
-  /** @param services filled while they start */
+  /** @param services gets each service when it has started */
   constructor(services: Readonly<Record<string, Member>>) {
     this.#services = services
   }

@@ -1,15 +1,15 @@
 /**
- * Freeing memory of buffers by hand.
+ * Frees the memory of buffers by hand.
  *
- * Bytes lie outside the heap and are freed when their ArrayBuffer is collected. What another thread handed over makes hardly any garbage on
- * the heap, so the cheap collections come late, and for every few MiB of it V8 begins a full one, which takes 10 ms and more of the thread.
+ * The bytes of a buffer lie outside the heap and are freed when their ArrayBuffer is collected. Buffers that another thread handed over make hardly
+ * any garbage on the heap, so cheap collections come late. For every few MiB of such buffers V8 begins a full one, which takes the thread 10 ms and more.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Frees the memory that the bytes lie in; every view of it is empty from then on. Call it only if nothing else uses that memory. What may be of
- * the pool that Node cuts small buffers from is left to the collection.
+ * Frees the memory that the bytes lie in; every view of it is empty from then on. Call it only if nothing else uses that memory. Memory that may
+ * belong to Node's pool of small buffers is left to garbage collection.
  */
 export function freeMemory({ buffer }: ArrayBufferView<ArrayBuffer>): void {
   if (buffer.byteLength > Buffer.poolSize) buffer.transfer(0)
@@ -18,21 +18,21 @@ export function freeMemory({ buffer }: ArrayBufferView<ArrayBuffer>): void {
 type MinorCollection = (options: { readonly type: 'minor' }) => void
 
 /**
- * Where memory of buffers cannot be freed by hand: has a cheap collection made for every so many bytes of it, before V8 begins a full one, which walks
- * the whole heap. A cheap one walks what is new since the one before, which is little.
+ * For buffers whose memory cannot be freed by hand: runs a minor collection for every `everyBytes` of them, before V8 begins a full one, which walks the
+ * whole heap. A minor collection walks only what is new since the one before, which is little.
  */
 export class CollectedMemory {
   readonly #everyBytes: number
   #collect: MinorCollection | null
   #bytes = 0
 
-  /** @param everyBytes V8 begins a full collection for every 10 MiB or so of what other threads and libraries hand over */
+  /** @param everyBytes below the 10 MiB or so of buffers from other threads and libraries for which V8 begins a full collection */
   constructor(everyBytes: number = 4 * 1024 * 1024, collect: MinorCollection | null = null) {
     this.#everyBytes = everyBytes
     this.#collect = collect
   }
 
-  /** So much more was received, and is not needed for long. */
+  /** Counts bytes that were received and are not needed for long. */
   received(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes < this.#everyBytes) return
@@ -42,7 +42,7 @@ export class CollectedMemory {
   }
 }
 
-/** V8 shows it to contexts that begin after the flag is set. */
+/** V8 exposes `gc` only to contexts that begin after the flag is set. */
 function minorCollection(): MinorCollection {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as MinorCollection // V8's own, which has no types

@@ -1,7 +1,8 @@
 /**
  * Calls of the C library that Node does not make by itself, and of the zstd that is part of Node. They return at once: none of them waits.
  *
- * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 3 mallopt, man 3 malloc_trim, man 2 cachestat, man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix, zstd.h
+ * @see man 2 flock, man 2 getsockname, man 2 setsockopt, man 2 preadv2, man 2 madvise, man 3 mallopt, man 3 malloc_trim, man 2 cachestat,
+ *   man 2 getrlimit, man 2 dup, man 2 epoll_ctl, man 2 sendto, man 2 _exit, man 7 unix, zstd.h
  */
 import assert from 'node:assert/strict'
 import type Koffi from 'koffi'
@@ -15,13 +16,13 @@ const LOCK_NB = 4
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
 const SO_ACCEPTCONN = 30
-/** struct sockaddr_in6, the longest there is of TCP. */
+/** Size of struct sockaddr_in6, the longest address of a TCP socket. */
 const ADDRESS_BYTES_MAX = 28
 const PORT_AT = 2
 const RWF_NOWAIT = 8
 const SYS_CACHESTAT = 451
 const SYS_SCHED_SETATTR = 314
-/** struct sched_attr of its first version. */
+/** Size of the first version of struct sched_attr. */
 const SCHED_ATTR_BYTES = 48
 const SCHED_FLAG_KEEP_POLICY = 8n
 const PAGE_BYTES = 4096
@@ -72,14 +73,15 @@ const syscallOfAttributes = libc.func('syscall', 'int64_t', ['int64_t', 'int', '
 const zstd = zstdOfNode()
 
 /**
- * Null, or the code of the failure: EAGAIN when another open file of the same has a lock that excludes it; those that are shared exclude
- * exclusive ones only. It ends when the descriptor is closed.
+ * Locks a file until the descriptor is closed. A shared lock excludes only exclusive ones.
+ *
+ * @returns null, or the code of the failure: EAGAIN when a lock through another open of the same file excludes this one
  */
 export function tryLock(descriptor: number, kind: 'exclusive' | 'shared' = 'exclusive'): string | null {
   return flock(descriptor, (kind === 'shared' ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0 ? null : failure()
 }
 
-/** Port of a TCP socket; null when the descriptor is none. */
+/** Port of a TCP socket; null when the descriptor is no socket. */
 export function localPort(descriptor: number): number | null {
   const address = Buffer.alloc(ADDRESS_BYTES_MAX)
   return getsockname(descriptor, address, [ADDRESS_BYTES_MAX]) === 0 ? address.readUInt16BE(PORT_AT) : null
@@ -96,7 +98,7 @@ export function setReceiveBuffer(descriptor: number, bytes: number): string | nu
   return setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, [bytes], 4) === 0 ? null : failure()
 }
 
-/** Memory that begins at a multiple of `alignment`, as the system wants it for what goes past the page cache. It stays where it is. */
+/** Memory that begins at a multiple of `alignment`, as the system needs it for direct I/O, past the page cache. Its address does not change. */
 export function alignedMemory(byteLength: number, alignment: number): Buffer<ArrayBuffer> {
   const memory = Buffer.from(new ArrayBuffer(byteLength + alignment))
   const address = addressOf(memory)
@@ -104,7 +106,7 @@ export function alignedMemory(byteLength: number, alignment: number): Buffer<Arr
   return memory.subarray(from, from + byteLength)
 }
 
-/** Fills memory that may be shared with zeros. The system takes its whole pages back, and gives new ones when they are written to again. */
+/** Fills memory, which may be shared, with zeros. The system takes its whole pages back, and gives new ones when they are written to again. */
 export function clearMemory(memory: Buffer): void {
   const address = addressOf(memory)
   const pageBytes = BigInt(PAGE_BYTES)
@@ -117,14 +119,14 @@ export function clearMemory(memory: Buffer): void {
 }
 
 /**
- * From here on memory of so many bytes or more is the system's again as soon as it is freed, in all threads. By itself the C library raises this bound
- * to the largest that was freed, up to 32 MiB, and then keeps what is free of each thread.
+ * From now on the C library returns an allocation of so many bytes or more to the system as soon as it is freed, in all threads. By default it raises
+ * this bound to the largest allocation that was freed, up to 32 MiB, and then keeps the free memory of each thread.
  */
 export function giveBackFrom(bytes: number): void {
   assert(mallopt(M_MMAP_THRESHOLD, bytes) === 1)
 }
 
-/** Gives the system the pages that the C library keeps of freed memory, of all threads. They are new when they are used again. */
+/** Returns to the system the pages of freed memory that the C library keeps, of all threads. The system gives new pages when they are used again. */
 export function giveBackFreed(): void {
   mallocTrim(0)
 }
@@ -132,12 +134,12 @@ export function giveBackFreed(): void {
 /** memcpy returns the first pointer. */
 const addressOf = (memory: Buffer): bigint => BigInt(memcpyToAddress(memory, memory, 0) as number | bigint)
 
-/** Memory that `readCached` fills. It stays where it is, so the system is told of it by the same words again and again. */
+/** Memory that `readCached` fills. Its address does not change, so the same iovec serves every read. */
 export class ReadMemory {
   readonly bytes: Buffer<ArrayBuffer>
   /** struct iovec: address and length, 64 bits each. */
   readonly vector = new BigUint64Array(2)
-  /** What is filled next. */
+  /** The range that the next read fills. */
   from = 0
   byteLength = 0
   readonly #address: bigint
@@ -147,7 +149,7 @@ export class ReadMemory {
     this.#address = addressOf(this.bytes)
   }
 
-  /** Sets what is filled next. */
+  /** Sets the range that the next read fills. */
   point(from: number, byteLength: number): void {
     assert(from + byteLength <= this.bytes.byteLength)
     this.from = from
@@ -158,9 +160,9 @@ export class ReadMemory {
 }
 
 /**
- * Reads what the page cache has of a file, where `memory` points; never waits for the disk.
+ * Reads the bytes of a file that are in the page cache, into the range that `memory` points at; never waits for the disk.
  *
- * @returns the bytes read; fewer than asked when the others are not in memory. Null: the file system, or the kernel, cannot tell what is
+ * @returns the number of bytes read; fewer than asked when the others are not in memory. Null: the file system, or the kernel, cannot tell what is
  */
 export function readCached(descriptor: number, memory: ReadMemory, at: number): number | null {
   const count = Number(preadv2(descriptor, memory.vector, 1, at, RWF_NOWAIT))
@@ -179,7 +181,7 @@ export function isCached(descriptor: number, at: number, byteLength: number): bo
   return Number(cachestat[0]) >= Math.ceil(bytes / PAGE_BYTES)
 }
 
-/** How many descriptors this process may have. It may change while it runs. */
+/** How many descriptors this process may have. The limit may change while the process runs. */
 export function descriptorLimit(): number {
   const limits = new BigUint64Array(2)
   done(getrlimit(RLIMIT_NOFILE, limits))
@@ -199,7 +201,7 @@ export function duplicate(descriptor: number): number {
   return done(fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
 }
 
-/** The descriptor becomes another one of what `by` is. */
+/** Makes `descriptor` another descriptor of what `by` has open. */
 export function replaceDescriptor(descriptor: number, by: number): void {
   done(dup3(by, descriptor, O_CLOEXEC))
 }
@@ -208,7 +210,7 @@ export function closeDescriptor(descriptor: number): void {
   done(close(descriptor))
 }
 
-/** A socket that listens at a place where no client connects. */
+/** A socket that listens at an address to which no client connects. */
 export function deafListener(): number {
   const descriptor = done(socket(AF_UNIX, SOCK_STREAM_NONBLOCK_CLOEXEC, 0))
   done(bind(descriptor, UNIX_ADDRESS_NAMELESS, UNIX_ADDRESS_NAMELESS.byteLength))
@@ -256,11 +258,11 @@ export function sendDatagram(name: string, text: string): string | null {
 }
 
 /**
- * How long the calling thread runs before others have their turn, and each thread that it starts later. The shorter that is, the sooner a thread that is woken
- * gets a core. It needs no right.
+ * Sets how long the calling thread, and each thread that it starts later, runs before others have their turn. With a shorter slice a woken thread gets a
+ * core sooner. The call needs no privilege.
  *
- * @param microseconds 0: what the system gives
- * @param niceness     of the thread, which stays
+ * @param microseconds 0: the system's default
+ * @param niceness     the thread's present one, which does not change
  * @returns null, or the code of the failure. Kernels before Linux 6.12 do nothing and say nothing; a thread with a real-time priority is left as it is
  */
 export function setTimeSlice(microseconds: number, niceness: number): string | null {
@@ -289,11 +291,11 @@ export function exitAtOnce(code: number): never {
 export function decompressZstd(frames: Uint8Array, into: Uint8Array): number | null {
   if (zstd === null) return null
   const result = zstd.decompress(zstd.context, into, into.byteLength, frames, frames.byteLength)
-  return result <= into.byteLength ? Number(result) : null // errors are numbers that no memory is as long as
+  return result <= into.byteLength ? Number(result) : null // zstd returns an error as a number greater than any length
 }
 
 interface Zstd {
-  /** Of this thread. */
+  /** Decompression context of this thread. */
   readonly context: unknown
   readonly decompress: (
     context: unknown,
@@ -311,11 +313,11 @@ function zstdOfNode(): Zstd | null {
     const context: unknown = node.func('void *ZSTD_createDCtx(void)')()
     return context === null ? null : { context, decompress }
   } catch {
-    return null // a build of Node that keeps these names for itself
+    return null // this build of Node does not export zstd
   }
 }
 
-/** What cannot fail but by a mistake of ours. */
+/** Asserts that a call succeeded: only a bug of ours can make it fail. */
 function done(result: number): number {
   assert(result >= 0, result < 0 ? failure() : '')
   return result

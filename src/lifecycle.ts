@@ -1,9 +1,9 @@
 /**
  * What a process has open, closed last first.
  *
- * C1  `open` runs its opener after the one before; when it throws, everything opened so far is closed, then it throws on
- * C2  `close` closes in reverse order, parts that were opened beside each other at the same time, each part even when another failed; the
- *     first failure is thrown at the end
+ * C1  when an opener throws, `open` closes everything opened so far, then throws that error
+ * C2  `close` closes in reverse order; parts that were opened beside each other close at the same time. Each part is closed even when another
+ *     failed; the first failure is thrown at the end
  */
 import { StoreError } from './errors.ts'
 
@@ -42,8 +42,8 @@ export class Lifecycle {
   }
 
   /**
-   * Resolves with the first of these signals. Those after it change nothing: npm hands on what its whole process group got, so each comes
-   * twice, and closing takes no longer than it may.
+   * Resolves with the first of these signals. Later ones change nothing: npm forwards a signal that its whole process group got, so each comes twice.
+   * Closing has its own time limit.
    */
   untilSignal(...signals: readonly NodeJS.Signals[]): Promise<NodeJS.Signals> {
     return new Promise((resolve) => {
@@ -51,7 +51,7 @@ export class Lifecycle {
     })
   }
 
-  /** @param withinMs for all parts together: each gets what those closed before it left */
+  /** @param withinMs for all parts together: each gets the time that those closed before it left */
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     const dueMs = performance.now() + withinMs
     const failures: unknown[] = []

@@ -1,10 +1,11 @@
 /**
- * Values in the order in which they were added, each with a link by which it is taken out again. A Set does the same with a hash, and makes its
- * table anew all the time where values come and go.
+ * Values in the order in which they were added, each with a link by which it is removed. A Set would do the same, but rebuilds its hash table again
+ * and again where values come and go.
  *
  * An iteration shows the values that were there when it began, except those that were removed since.
  *
- * L2  a link that is out leads nowhere. Otherwise one that grew old would keep all that came after it, removed or not, from V8's cheap collections
+ * L2  a removed link points only to itself. Otherwise one in V8's old generation would keep every later link, removed or not, alive through V8's minor
+ *     collections
  */
 import assert from 'node:assert/strict'
 
@@ -21,7 +22,7 @@ export class LinkedList<Value> {
   #size = 0
 
   constructor() {
-    const ends = { value: undefined, isIn: true } as Link<Value> // complete with the next two lines; nobody reads its value
+    const ends = { value: undefined, isIn: true } as Link<Value> // complete with the next two lines; its value is never read
     ends.older = ends
     ends.newer = ends
     this.#ends = ends
@@ -46,7 +47,7 @@ export class LinkedList<Value> {
     return link
   }
 
-  /** One that was removed, behind all others. */
+  /** Puts a removed link back, as the newest. */
   append(link: Link<Value>): void {
     const newest = this.#ends.older
     link.isIn = true
@@ -57,7 +58,7 @@ export class LinkedList<Value> {
     this.#size += 1
   }
 
-  /** Once, or more often. */
+  /** Does nothing when the link is removed already. */
   remove(link: Link<Value>): void {
     if (!link.isIn) return
     link.isIn = false

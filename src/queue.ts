@@ -1,4 +1,4 @@
-/** First in, first out, without shifting an array. Of what has left, no more is held than is still in it. */
+/** First in, first out, without shifting an array. It holds on to fewer items that have left than are still in it. */
 export class Queue<Item> {
   #items: Item[] = []
   #head = 0

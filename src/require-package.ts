@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 
 /**
- * Loads such a package. An `import` of CommonJS would find out first what it exports, from its whole text, in every thread: that took a tenth of
- * a service's start.
+ * Loads such a package. An `import` of CommonJS would first parse its whole text to find its exports, in every thread: that took a tenth of a
+ * service's start.
  */
 export const requirePackage: (name: string) => unknown = createRequire(import.meta.url)

@@ -24,10 +24,10 @@ import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
 import { sayFailure } from './say-failure.ts'
 
-/** A process is gone 10 s after its signal: what a stalled client may take of them leaves time to sync. */
+/** A process must be gone 10 s after its signal. Stalled clients may take this much of that; the rest is left for the sync. */
 const CLOSE_MS = 8000
 
-/** Returns never: it ends the process, or throws what kept it from starting. */
+/** Never returns: it ends the process, also when it cannot start. It throws only errors that are no StoreError. */
 export async function run(config: Config): Promise<void> {
   answerSoon()
   helpersGiveWay()
@@ -45,15 +45,15 @@ export async function run(config: Config): Promise<void> {
     process.on('SIGHUP', () => (manager === null ? reload() : manager.reload(reload)))
 
     const starts = await startsOf(opening, worldsOf(opening, cluster, tracing))
-    // Beside each other: all ports are open while one of the services still reads what is stored.
+    // The services start at the same time, so that all ports are open while one of them still reads what is stored.
     let hasStarted = false
     const started = Promise.all(starts.map((start) => start())).then(() => startConsole(opening))
     const noteStarted = (): void => {
       hasStarted = true
       manager?.ready()
     }
-    void started.then(noteStarted).catch(() => {}) // a start that fails is met below
-    // A start that is told to stop is left as a crash would leave it: it has acknowledged nothing.
+    void started.then(noteStarted).catch(() => {}) // a start that fails is handled below
+    // A start that a signal stops ends as by a crash: nothing has been acknowledged yet.
     const signal = await Promise.race([stopped, started.then(() => stopped)])
     manager?.stopping()
     const { drainSeconds } = config
@@ -65,7 +65,7 @@ export async function run(config: Config): Promise<void> {
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     sayFailure(error)
-    exitAtOnce(EXIT_BAD_CONFIGURATION) // likewise, those of services that start beside the one that cannot
+    exitAtOnce(EXIT_BAD_CONFIGURATION) // threads of the other services may be loading, too
   }
 }
 
@@ -82,14 +82,14 @@ interface Opening {
   readonly config: Config
   readonly logger: ReturnType<typeof createLogger>
   readonly running: Lifecycle
-  /** Those that have started. */
+  /** Services that have started. */
   readonly services: Partial<Record<ServiceName, Service>>
   /** What SIGHUP reloads. */
   readonly reloadable: Reloadable[]
 }
 
 /**
- * The listener for other nodes, and what it asks of the services. Loaded only in a cluster. SIGUSR2 gives the lead away.
+ * Starts the listener for other nodes, with what it asks of the services. It is loaded only in a cluster. SIGUSR2 hands the lead over.
  *
  * @returns null: the node is in no cluster
  */
@@ -167,7 +167,7 @@ async function startService(
   announce(name, service)
 }
 
-/** Last, as it asks the services by the addresses that they got; so it is closed first. */
+/** Starts the console last, as it asks the services at the addresses that they got. So it is closed first. */
 async function startConsole({ config, logger, running, services, reloadable }: Opening): Promise<void> {
   const { console } = config
   if (console === null) return
@@ -206,7 +206,7 @@ const randomWord = new Uint32Array(1)
 /** From 0 to below 1. */
 const randomFraction = (): number => randomFillSync(randomWord)[0]! / 2 ** 32
 
-/** SIGINT ends it early: a person waits. */
+/** SIGINT ends the drain early: a person waits. */
 async function drain(services: readonly Service[], forMs: number): Promise<void> {
   for (const service of services) service.drain()
   await new Promise<void>((resolve) => {

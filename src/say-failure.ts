@@ -1,4 +1,4 @@
-/** What people are told on stderr when a process or a command cannot go on: what the error says, without what a URL holds of secrets. */
+/** Tells people on stderr why a process or a command cannot go on: the message of the error, without the secrets in URLs. */
 import type { StoreError } from './errors.ts'
 import { withoutUrlSecrets } from './url-secrets.ts'
 

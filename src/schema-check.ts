@@ -1,7 +1,7 @@
 /**
  * Checks of values against schemas.
  *
- * Their library comes in 235 modules and makes code of each schema: a tenth of a service's start. So it is loaded when the first value is
+ * The library has 235 modules and generates code for each schema: that took a tenth of a service's start. So it is loaded when the first value is
  * checked, and a schema is compiled when the first value is checked against it.
  */
 import type { Static, TSchema } from 'typebox'
@@ -30,7 +30,7 @@ export function schemaCheck<Schema extends TSchema>(schema: Schema): SchemaCheck
   }
 }
 
-/** What of a schema bounds the length of a value. */
+/** The parts of a schema that bound the length of a value. */
 interface Bounds {
   readonly maxItems?: number
   readonly items?: Bounds
@@ -39,8 +39,8 @@ interface Bounds {
 }
 
 /**
- * The value with one item or field more than its schema allows, where it has more. To find what is wrong takes no longer then for a list of a
- * hundred thousand than for one of a thousand.
+ * The value, with lists and objects cut to one item or field more than their schema allows. So finding what is wrong takes no longer for a list of a
+ * hundred thousand items than for one of a thousand.
  */
 function shortened(schema: Bounds, value: unknown): unknown {
   const { maxItems = Infinity, items, maxProperties = Infinity, properties } = schema
@@ -57,6 +57,6 @@ function shortened(schema: Bounds, value: unknown): unknown {
   return Object.fromEntries([...known.map(([name, field]) => [name, shortened(properties[name]!, field)]), ...unknown])
 }
 
-/** For a schema that hardly a value is checked against: nothing is compiled. */
+/** For a schema that few values are checked against: nothing is compiled. */
 export const isOf = <Schema extends TSchema>(schema: Schema, value: unknown): value is Static<Schema> =>
   library().Check(schema, value)

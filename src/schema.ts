@@ -1,10 +1,10 @@
 /**
  * Makes JSON schemas whose types TypeScript knows.
  *
- * The types are those of TypeBox, and the schemas are equal to the ones that it makes. But its own makers come in 374 modules, and a process
+ * The types are those of TypeBox, and the schemas are equal to the ones that it makes. But its own makers have 374 modules, and a process
  * would spend a fifth of its start on loading them.
  *
- * What no serialiser may see is hidden: TypeBox's checks find it, JSON and loops over the keys do not.
+ * TypeBox's own marks are hidden, as no serialiser may see them: TypeBox's checks find them, JSON and loops over the keys do not.
  */
 import type { TProperties, TSchema, Type as TypeBox } from 'typebox'
 
@@ -18,7 +18,7 @@ const hide = (schema: object, name: string, value: unknown): object =>
 
 const make = (kind: string, schema: object, options?: Options): object => hide({ ...schema, ...options }, '~kind', kind)
 
-/** With what is hidden in it. */
+/** A copy that has the hidden marks, too. */
 const copyOf = (schema: object): object => Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema))
 
 const isOptional = (schema: object): boolean => '~optional' in schema

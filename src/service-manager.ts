@@ -13,7 +13,7 @@ export interface ServiceManagerWorld {
   readonly pid: number
   readonly monotonicUs: () => bigint
   readonly every: (intervalMs: number, task: () => void) => void
-  /** Called once: systemd cannot be told. */
+  /** Called once, when systemd cannot be told. */
   readonly onFailure: (code: string) => void
 }
 
@@ -37,7 +37,7 @@ export class ServiceManager {
     if (this.#watchdogMs !== null) this.#world.every(this.#watchdogMs / 2, () => this.#tell('WATCHDOG=1'))
   }
 
-  /** Reads files again. Before the process is ready systemd is not told: it would take the READY behind it for that of the start. */
+  /** Reads files again. Before the process is ready systemd is not told: it would take the READY that follows for that of the start. */
   reload(read: () => void): void {
     if (this.#isReady) this.#tell(`RELOADING=1\nMONOTONIC_USEC=${this.#world.monotonicUs()}`)
     read()

@@ -16,7 +16,7 @@ export interface ServiceDependencies {
   /** The gate of the process. */
   readonly acceptGate: AcceptGate
   readonly processMetrics: ProcessMetrics
-  /** Datasets, buckets, or consumer groups of a tenant, that have series of their own. */
+  /** How many datasets, buckets, or consumer groups of a tenant may have series of their own. */
   readonly metricsSeriesMax: number
   /** Resolves when the event loop had its turn; tests hold a start with it. */
   readonly turn?: () => Promise<void>
@@ -24,7 +24,7 @@ export interface ServiceDependencies {
   readonly watch?: RequestWatch | null
   /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
-  /** Absent: there is none. */
+  /** Absent: there is no audit log. */
   readonly audit?: AuditLog
   /** Absent or null: the log is in no cluster. */
   readonly cluster?: ClusterSettings | null
@@ -35,9 +35,9 @@ export interface OpenService extends Closable {
   readonly http: string
   /** The listeners speak TLS. */
   readonly isSecure: boolean
-  /** Reads the files that its settings name again, and which incidents are acknowledged. What is wrong with a file is logged, and changes nothing. */
+  /** Reads again the files that its settings name, and which incidents are acknowledged. A fault in a file is logged, and changes nothing. */
   reload(): void
-  /** Says that it is not ready, and serves on. */
+  /** Reports that it is not ready, and goes on serving. */
   drain(): void
   /** Null: it is in no cluster. */
   readonly cluster: { readonly view: () => ClusterView; handOver(to: string | null): void } | null

@@ -1,7 +1,7 @@
 /**
- * Things in an order, kept sorted: the first of those that a listing begins with costs a binary search, however many there are.
+ * A sorted list. A listing finds its first item by a binary search.
  *
- * Chunks of CHUNK_MAX at most, so that adding one never moves more than that.
+ * Items lie in chunks of at most CHUNK_MAX, so that adding one never moves more than that.
  */
 const CHUNK_MAX = 1024
 
@@ -9,7 +9,7 @@ export class SortedList<T> {
   readonly #chunks: T[][] = []
   readonly #compare: (a: T, b: T) => number
 
-  /** @param compare never 0 for two that are here together */
+  /** @param compare never 0 for two items of the list */
   constructor(compare: (a: T, b: T) => number) {
     this.#compare = compare
   }
@@ -22,7 +22,7 @@ export class SortedList<T> {
     if (chunk.length > CHUNK_MAX) this.#chunks.splice(index + 1, 0, chunk.splice(CHUNK_MAX / 2))
   }
 
-  /** Nothing happens when it is not here. */
+  /** Does nothing when the item is not in the list. */
   remove(item: T): void {
     const isThere = (other: T): boolean => this.#compare(other, item) >= 0
     const index = this.#firstChunk((chunk) => isThere(chunk.at(-1)!))
@@ -33,7 +33,7 @@ export class SortedList<T> {
     if (chunk.length === 0) this.#chunks.splice(index, 1)
   }
 
-  /** From the first one on that `isThere` holds for, as it does for all behind it. Nothing is to be added or removed before the last was taken. */
+  /** The items from the first one for which `isThere` holds, as it must for all behind it. Do not add or remove items before the last one is taken. */
   *from(isThere: (item: T) => boolean): Generator<T, void, undefined> {
     let index = this.#firstChunk((chunk) => isThere(chunk.at(-1)!))
     let at = firstIndex(this.#chunks[index] ?? [], isThere)
@@ -48,7 +48,7 @@ export class SortedList<T> {
   }
 }
 
-/** The first index that `isThere` holds for, and for all behind it. */
+/** The first index for which `isThere` holds, as it does for all behind it. The length: there is none. */
 function firstIndex<T>(items: readonly T[], isThere: (item: T) => boolean): number {
   let low = 0
   let high = items.length

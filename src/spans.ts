@@ -18,5 +18,5 @@ export function spanned<Jobs extends { run(...job: never[]): Promise<unknown> }>
       end()
     }
   }
-  return { run } // it takes and gives what that one does
+  return { run } // has the types of `jobs.run`
 }

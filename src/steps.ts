@@ -1,5 +1,5 @@
 /**
- * Long work in steps, written as a generator: the caller may do something else in between, and learns how far it is.
+ * Long work in steps, written as a generator: the caller may do something else in between, and learns how far the work is.
  * The same work runs at once where no request waits for the thread (a tool of the command line), or where nothing may happen in between (the state
  * after frames were lost).
  */
@@ -28,7 +28,7 @@ export function atOnce<Result>(steps: Generator<unknown, Result, undefined>): Re
 
 export const withoutPauses: Pace = async (steps) => atOnce(steps)
 
-/** The steps of a part as steps of the whole. @param parts say how many of their bytes are done */
+/** Turns the steps of a part into steps of the whole. @param parts yields how many bytes of the part are done */
 export function* stepsOf<Result>(
   parts: Generator<number, Result, undefined>,
   { phase, done, total }: Pick<Step, 'phase' | 'done' | 'total'>,

@@ -8,7 +8,7 @@ export interface TlsFiles {
   readonly clientCaFile: string | null
 }
 
-/** What the files said when they were read. */
+/** Content of the files when they were read. */
 export interface TlsMaterial {
   readonly cert: string
   readonly key: string

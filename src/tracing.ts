@@ -8,9 +8,9 @@ import { systemClock } from './observability/system-clock.ts'
 import { Tracer } from './observability/tracer.ts'
 
 const POST_MS = 10_000
-/** What spans that still wait may take of the end of the process. */
+/** How long the end of the process waits for the export of the last spans. */
 const CLOSE_MS = 1000
-/** The export of traces is not traced: a log store that receives its own traces would never come to rest. */
+/** The export of traces is not traced: a log store that receives its own traces would export without end. */
 const UNSAMPLED = '00-00000000000000000000000000000001-0000000000000001-00'
 
 export class Tracing {

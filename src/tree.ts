@@ -1,8 +1,8 @@
 /**
- * The tree of which this file is a part: that of the sources in a checkout, `dist/` in a package. What is read at run time is found from its root.
+ * Finds the files that are read at run time, from the root of the tree that this file is in: the sources in a checkout, `dist/` in a package.
  *
  * This module lies one folder below the root, also where a build has put it into another file (`scripts/build.ts`).
  */
 
-/** @param path from the root; of a folder with a slash at its end */
+/** @param path from the root; a folder ends in a slash */
 export const treeFile = (path: string): URL => new URL(`../${path}`, import.meta.url)

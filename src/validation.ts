@@ -35,7 +35,7 @@ export function describeProblem(
 }
 
 /**
- * Likewise, every mistake of those that the check found, one sentence each. The check ends after some.
+ * One sentence for every mistake that the check found. The check ends after some mistakes.
  *
  * @see describeProblem
  */
@@ -44,7 +44,7 @@ export function describeProblems(
   schema: TSchema,
   whole: string,
 ): readonly [string, ...string[]] {
-  // An unknown field is an error of its own beside the one of its owner.
+  // An unknown field has an error of its own; that of its owner says no more.
   const own = errors.filter(({ keyword }) => keyword !== 'additionalProperties')
   const byPlace = Map.groupBy(own, ({ instancePath }) => instancePath)
   const [first = describeProblem(errors, schema, whole), ...others] = new Set(
@@ -58,8 +58,8 @@ export const unknownField = (owner: string, known: Iterable<string>, kind = 'fie
   `${owner} has an unknown ${kind}; known are ${[...known].join(', ') || 'none'}`
 
 /**
- * '#/properties/page/anyOf/0/properties/limit' and '/page/limit' → 'page.limit'; '' of the whole value. Names come from the schema,
- * of the instance only numbers of items (V1).
+ * '#/properties/page/anyOf/0/properties/limit' and '/page/limit' → 'page.limit'; '' for the whole value. Names come from the schema; only the
+ * numbers of items come from the instance (V1).
  */
 function fieldOf(schemaPath: string, instancePath: string): string {
   const steps = tokensOf(schemaPath)

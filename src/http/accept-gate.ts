@@ -53,7 +53,7 @@ export class AcceptGate {
 
   /**
    * @param port where this process began to listen just now
-   * @returns to be called before it stops to listen there
+   * @returns a function to call before the process stops listening there
    */
   add(port: number): () => void {
     const added = ListeningSocket.of(port, this.#listening)

@@ -5,19 +5,19 @@ export interface AnswerHost {
   readonly response: UwsResponse
   readonly isGone: boolean
   writeHead(): void
-  /** The reader is waited for from now on. `offer` hands the connection what it takes, also while the library does not call. */
+  /** The exchange waits for the reader from now on. Every sweep calls `offer`, which hands the connection what it takes: the library may call late. */
   wait(offer: () => void): void
-  /** The reader took so much. */
+  /** The reader took so many bytes. */
   moved(bytes: number): void
-  /** So many bytes stay in memory until the reader is not waited for any more. */
+  /** So many bytes stay in memory until the wait for the reader is over. */
   hold(bytes: number): void
-  /** The reader is not waited for any more. */
+  /** The wait for the reader is over. */
   waitOver(): void
-  /** Outside the present callback of the library. */
+  /** Runs the task outside the present callback of the library. */
   later(task: () => void): void
-  /** Called at most once, unless another sender takes over and calls it again. */
+  /** `abandon` is called once, when the exchange ends. A later call of `whenGone` replaces it. */
   whenGone(abandon: () => void): void
-  /** Nothing was sent yet. */
+  /** The answer failed before anything was sent. */
   failed(error: unknown): void
   finished(): void
 }

@@ -26,7 +26,7 @@ export function gatherBody(exchange: Exchange, limitBytes: number, readers: Body
 class Gathering implements BodySink {
   readonly #limitBytes: number
   readonly #readers: BodyReaders
-  /** Null: no piece, or only one. */
+  /** Null until a chunk comes that is not the last. */
   #gathered: Buffer | null = null
   #length = 0
 

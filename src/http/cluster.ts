@@ -2,7 +2,7 @@
  * What clients see of a cluster: `GET /v1/cluster`, health by role, and the answers of a node that does not lead.
  *
  * L1  a node that does not lead refuses retryably, and says where the leader is in `x-trilog-leader`, if it knows an address
- * L2  without a cluster, a node leads: it is asked the same and answers everything
+ * L2  without a cluster the node leads: clients ask the same, and it answers everything
  */
 import type { Static } from 'typebox'
 import { isAway, leaderOf } from '../leading-node.ts'
@@ -18,15 +18,15 @@ interface ClusterNodeStatus {
   readonly epoch: number
   /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
-  /** Where the log ends that is confirmed and synced on its disk. */
+  /** Position up to which the log is confirmed and synced on its disk. */
   readonly position: number
-  /** Where clients reach the service on that node; null: nobody is told. */
+  /** Where clients reach the service on that node; null: the node does not say. */
   readonly url: string | null
 }
 
 /** Another node or this one, as this one heard of it. */
 export interface HeardNode extends ClusterNodeStatus {
-  /** Since it was heard last; 0 of this node itself. */
+  /** Time since the node was heard last; 0 for this node itself. */
   readonly heardMsAgo: number
 }
 
@@ -36,7 +36,7 @@ export interface ClusterView {
   readonly node: string
   /** This node may answer clients. */
   readonly leads: boolean
-  /** With this node, in any order. */
+  /** All known nodes, this one included, in any order. */
   readonly nodes: readonly HeardNode[]
 }
 
@@ -101,7 +101,7 @@ const isAhead = (one: HeardNode, other: HeardNode | null): boolean => other === 
 
 const roleOf = (node: HeardNode): string => (isAway(node) ? 'away' : node.role)
 
-/** @param isKnown strangers are told the role alone, where the service asks for credentials */
+/** @param isKnown false for strangers, where the service asks for credentials: they do not get the list of nodes */
 export const clusterEndpoint = (
   view: () => ClusterView,
   isKnown: (head: RequestHead, exchange: Exchange) => boolean,
@@ -119,7 +119,7 @@ export const clusterEndpoint = (
   },
 })
 
-/** Of `GET /health`, for the document. */
+/** Query of `GET /health`, for the document. */
 export const ROLE_QUERY = [
   {
     name: 'role',
@@ -127,7 +127,7 @@ export const ROLE_QUERY = [
   },
 ]
 
-/** L2. Answers `GET /health?role=leader` of a node that does not lead; false: the request asks nothing of the kind, or the node leads. */
+/** L2. Answers `GET /health?role=leader` on a node that does not lead. @returns false when the request does not ask for the leader, or the node leads */
 export function answeredByRole(
   head: RequestHead,
   exchange: Exchange,
@@ -145,7 +145,7 @@ export function leaderHeaders(view: ClusterView): readonly (readonly [name: stri
   return url === null ? [] : [[LEADER_HEADER, url]]
 }
 
-/** Of another node; null: none is known to lead, or it says nowhere where it is. */
+/** Where the leader is, if it is another node. Null: no leader is known, or it does not say where it is. */
 export function leaderUrlOf({ nodes, node }: ClusterView): string | null {
   const leader = leaderOf(nodes)
   return leader === null || leader.node === node ? null : leader.url

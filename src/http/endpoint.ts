@@ -1,6 +1,6 @@
 /**
  * A JSON endpoint from its schemas: one object gives the check of bodies, the static types, the serialiser and the document.
- * Validators compile when the endpoint is made: a bad schema fails the start, not a request.
+ * Checks and serialisers are compiled when they are first used (schema-check.ts, serializer.ts).
  *
  * Refusals have the service's own words and shape: see `EndpointService`.
  */
@@ -22,7 +22,6 @@ import { serializer } from './serializer.ts'
 
 /** Why a request was refused before `handle` saw it. `message` names a field of the schema, never what the client sent. */
 export interface EndpointRefusal {
-  /** `mediaType`: of the content type or the content encoding. */
   readonly reason: 'mediaType' | 'contentEncoding' | 'bodyTooLarge' | 'bodyTimedOut' | 'bodyMalformed' | 'bodyInvalid'
   readonly message: string
 }
@@ -53,11 +52,11 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   readonly body?: Body
   /** An empty body counts as an empty object. */
   readonly bodyOptional?: boolean
-  /** Checks and converts a body by hand; its schema is for the document then. A promise for a body that takes more than one turn. */
+  /** Checks and converts a body by hand; the schema is then only for the document. Returns a promise for a body that takes more than one turn. */
   readonly parse?: (value: unknown) => Parsed | Promise<Parsed>
   /**
-   * Reads a body of the usual form without making JSON of it; null leaves it to `parse`, with which it agrees on everything else. What it gives
-   * may point into the bytes, which are gone when `handle` has returned: what that keeps of them is copied before it waits for anything.
+   * Reads a body of the usual form without making JSON of it. Null leaves the body to `parse`; any other result is what `parse` would give. It may
+   * point into the bytes, which are valid until `handle` returns: `handle` copies what it keeps before it waits for anything.
    */
   readonly scan?: (bytes: Buffer) => Parsed | null
   /** Strings of long bodies that `parse` takes as a LongString. Default: none. */
@@ -65,7 +64,7 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
   /** Parameters that `admit` takes from the query, for the document. */
   readonly query?: OperationDocument['query']
   readonly reply: Reply
-  /** Writes the reply as its schema does, where a template is quicker. Default: by the schema. */
+  /** Writes the same JSON as the schema's serialiser, where a template is quicker. Default: that serialiser. */
   readonly stringify?: (reply: Static<Reply>) => string
   /** Default application/json. */
   readonly replyType?: string
@@ -86,12 +85,12 @@ export interface EndpointOptions<Body extends TSchema | undefined, Reply extends
 
 /** Where the answer of a request goes. */
 export interface EndpointAnswer<Reply> {
-  /** @param reply or its finished text in bytes, in memory of their own: it is freed when they are sent */
+  /** @param reply the reply, or its finished text in bytes that own their memory: it is freed when they are sent */
   answered(reply: Reply | Uint8Array<ArrayBuffer>): void
   refused(error: unknown): void
 }
 
-/** Answers with what the promise comes to. */
+/** Answers when the promise settles. */
 export function answerWith<Reply>(
   answer: EndpointAnswer<Reply>,
   reply: Promise<Reply | Uint8Array<ArrayBuffer>>,
@@ -136,7 +135,7 @@ class AnswerOf<Reply> implements EndpointAnswer<Reply> {
   }
 }
 
-/** What becomes of a body, for all requests of an endpoint. */
+/** How an endpoint handles bodies, the same for all its requests. */
 interface Awaiting<Admitted> {
   read(exchange: Exchange, admitted: Admitted, bytes: Buffer, isOwn: boolean): void
   refuse(exchange: Exchange, refusal: EndpointRefusal): void
@@ -255,7 +254,7 @@ export function endpoint<
         return service.fail(exchange, error)
       }
       if (admitted === null) return
-      if (!bodySchema) return run(exchange, admitted, undefined as Parsed) // its type without a body schema
+      if (!bodySchema) return run(exchange, admitted, undefined as Parsed) // without a body schema, Parsed is undefined
       if (!service.anyMediaType && mediaTypeOf(head.header('content-type')) !== JSON_TYPE) {
         return service.refuse(exchange, { reason: 'mediaType', message: `the content type must be ${JSON_TYPE}` })
       }

@@ -3,7 +3,7 @@ import type { Link } from '../linked-list.ts'
 /** A server as its exchanges see it. */
 export interface ExchangeHost<Exchange> {
   readonly requestIdHeader: string
-  /** CRLF and what goes before the id in an answer. */
+  /** What goes before the id in an answer: CRLF, the name of the header, a colon and a space. */
   readonly requestIdLine: string
   readonly requestIdAlias: string | null
   readonly stalledClientMs: number
@@ -12,18 +12,18 @@ export interface ExchangeHost<Exchange> {
   /** The server is closing: answers ask the client to open no further request on this connection. */
   readonly closing: boolean
   nowMs(): number
-  /** For the pace of clients. */
+  /** The time by which the pace of clients is measured (`ServedTime`). */
   readonly servedMs: number
-  /** @param own what the client sent for one */
+  /** @param own the id that the client sent */
   requestIdOf(own: string): string
-  /** Outside the present callback of the library. */
+  /** Runs the task outside the present callback of the library. */
   later(task: () => void): void
   /** Sweeps the exchange until `unwatch`. */
   watch(exchange: Exchange): Link<Exchange>
   unwatch(link: Link<Exchange>): void
-  /** So much more, or less, of its body is held in memory until it is whole. */
+  /** So many more bytes of a body or an answer are held in memory; fewer when negative. */
   hold(bytes: number): void
-  /** Room for an answer, before it is made. @returns withdraws the request */
+  /** Asks for room for an answer before it is made. @returns a function that withdraws the request */
   reserve(bytes: number, granted: () => void): () => void
   /** Our own bug while serving a request: logged with its id, answered in the service's words. */
   failed(exchange: Exchange, error: unknown): void

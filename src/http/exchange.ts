@@ -2,10 +2,10 @@
  * One request and its answer, as services see them.
  *
  * E1  an exchange ends once: answered (the last byte was handed over) or aborted (the client is gone). `onEnd` says which,
- *     exactly once; there the service gives back places and memory of the request
+ *     exactly once; there the service gives back slots and memory of the request
  * E2  at most one answer; later answers, and answers after an abort, are ignored
  * E3  nothing is read from the request after `begin`, and nothing touches the response after the end
- * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; an abort ends it in silence. It ends in
+ * E4  a body is delivered to its last chunk, or ends in exactly one of `tooLarge` and `timedOut`; after an abort nothing is called. It ends in
  *     `timedOut` only when nothing comes for 30 s, or when it is given up for another request (slow-clients.ts)
  * E5  an answer may come while the body is still arriving: the rest is read and dropped, and the connection goes on with the
  *     next request. It is closed only after a time-out, because the client stopped in the middle of a body, and after a request whose headers do
@@ -28,7 +28,7 @@ export interface RequestHead {
   param(index: number): string | null
   /** Value of a header by its lower-case name; '' when absent. */
   header(name: string): string
-  /** All, by lower-case name, in their order; the values of a repeated one joined by commas. */
+  /** All headers by lower-case name, in their order; the values of a repeated one joined by commas. */
   headers(): Map<string, string>
 }
 
@@ -48,7 +48,7 @@ export interface BodySink {
   timedOut(why: TimeOut): void
 }
 
-/** `stalled`: nothing came for 30 s. `displaced`: too little came, while others waited for the place. */
+/** `stalled`: nothing came for 30 s. `displaced`: it came too slowly, while other requests waited for its place. */
 export type TimeOut = 'stalled' | 'displaced'
 
 export const TIME_OUT_MESSAGES: Readonly<Record<TimeOut, string>> = {
@@ -56,7 +56,7 @@ export const TIME_OUT_MESSAGES: Readonly<Record<TimeOut, string>> = {
   displaced: 'the body came too slowly while other requests waited for its place; send it again',
 }
 
-/** Its client is given up by `giveUp` while it sends the body, or takes the answer. */
+/** `giveUp` gives up its client while that sends the body, or takes the answer. */
 export interface Exchange extends WaitedClient {
   /** The client's own request id, or a generated one; in every response. */
   readonly id: string
@@ -70,7 +70,7 @@ export interface Exchange extends WaitedClient {
   readonly ended: boolean
   /** E1. Called at once when it ended already. */
   onEnd(listener: (how: 'answered' | 'aborted') => void): void
-  /** What is asked for, for metrics: a pattern or an operation, never a path. A service may say it better than its table of routes. */
+  /** Name of the route in metrics: a pattern or an operation, never a path. A service may set a better one than its table of routes has. */
   route: string
   /** The caller, as far as it is known: for the access log and traces. */
   tenant: string | null
@@ -78,7 +78,7 @@ export interface Exchange extends WaitedClient {
   /** Reads the body in chunks as they arrive; once, and before `begin` returns. */
   readBody(limitBytes: number, sink: BodySink): void
   /**
-   * Waits until there is room in memory for about so many bytes more. To be called once, before a long body that `readBody` does not limit is gathered, or
+   * Waits until there is room in memory for about so many bytes more. Call it once, before a long body that `readBody` does not limit is gathered, or
    * a long answer is made.
    *
    * @param granted called at once or later, never when the exchange ended before
@@ -111,8 +111,8 @@ export interface Exchange extends WaitedClient {
    */
   answerStream(status: number, contentType: string, source: AnswerSource, headers?: HeaderLines): void
   /**
-   * The client is kept from sending more of its body. A chunk that arrived already still comes, and the time during which the server
-   * does not want to read does not count as the client's.
+   * Stops reading, so that the client cannot send more of its body. A chunk that has arrived already is still delivered. The time of the pause does
+   * not count against the client.
    */
   pauseBody(): void
   resumeBody(): void
@@ -120,7 +120,7 @@ export interface Exchange extends WaitedClient {
   fail(error: unknown): void
 }
 
-/** As text: every line as it goes out, with CRLF before it. A caller that gives the same answer again can keep that. */
+/** As text: every line as it is sent, with CRLF before it. A caller that repeats an answer can keep the text. */
 export type HeaderLines = readonly (readonly [name: string, value: string])[] | string
 
 export function textOfHeaders(headers: HeaderLines): string {

@@ -28,7 +28,7 @@ export class RequestFraming {
     this.#lengths = this.#codings = 0
   }
 
-  /** Each header, in their order. @param name in lower case */
+  /** Takes each header, in their order. @param name in lower case */
   see(name: string, value: string): void {
     switch (name) {
       case 'content-length':

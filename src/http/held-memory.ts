@@ -1,9 +1,9 @@
 /**
  * What one exchange holds in memory, as the server counts it (slow-clients.ts).
  *
- * M1  an answer may be long, and is in memory as a whole before its client reads any of it. So room for it is reserved before it is made, and so may
- *     room for a long body be. What is reserved counts as held until the answer is there, which then counts with what of it waits for its
- *     reader. An answer that is made while it is sent counts with what is reserved to its end
+ * M1  a long answer is in memory as a whole before its client reads any of it. So room for it is reserved before it is made; room for a long body may be
+ *     reserved, too. Reserved bytes count as held until the answer is made; from then on its bytes that wait for the reader count. An answer that is
+ *     made while it is sent counts as its reserved bytes until its end
  */
 
 interface Counter {
@@ -13,7 +13,7 @@ interface Counter {
 
 export class HeldMemory {
   readonly #counter: Counter
-  /** What of the body, or of the answer, is in memory. */
+  /** Bytes of the body, or of the answer, that are in memory. */
   #bytes = 0
   /** M1 */
   #reservedBytes = 0
@@ -49,7 +49,7 @@ export class HeldMemory {
     this.#bytes = 0
   }
 
-  /** M1. Calls back, maybe at once, unless it is withdrawn before. */
+  /** M1. Calls `granted`, maybe at once, unless the request is withdrawn before. */
   reserve(bytes: number, granted: () => void): void {
     this.#withdraw = this.#counter.reserve(bytes, () => {
       this.#reservedBytes = bytes
@@ -57,7 +57,7 @@ export class HeldMemory {
     })
   }
 
-  /** The answer is there, or none is made. */
+  /** The answer is made, or there will be none. */
   unreserve(): void {
     this.#withdraw()
     if (this.#reservedBytes === 0) return

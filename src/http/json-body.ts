@@ -22,7 +22,7 @@ const JSON_BODY_BOUNDS: JsonBounds = { depth: 64, members: 1024, values: 200_000
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * @param bytes good for now
+ * @param bytes valid only during the call, unless `isOwn`
  * @param isOwn whether they belong to the reader, which may write into them; otherwise a long body is copied
  * @param isGone whether the caller no longer waits for the result
  * @returns null if the caller is gone; a promise for a long body
@@ -35,7 +35,7 @@ export function readJsonBody(
   isGone: () => boolean,
 ): { readonly value: unknown } | Promise<{ readonly value: unknown } | null> {
   if (bytes.byteLength > SHORT_BODY_BYTES) return readLong(isOwn ? bytes : Buffer.from(bytes), longStringOf, isGone)
-  if (isEmptyObject(bytes)) return { value: {} } // what most acknowledgements say
+  if (isEmptyObject(bytes)) return { value: {} } // the body of most acknowledgements
   const text = decode(bytes)
   const value: unknown = JSON.parse(text)
   checkParsed(text, value, JSON_BODY_BOUNDS.depth)

@@ -2,8 +2,8 @@
  * Pauses a listening socket of this process without closing it: neither uWebSockets.js nor Node can. Clients that connect meanwhile wait in
  * the kernel's queue, and are accepted when it goes on.
  *
- * The socket is taken out of the event loop's epoll, as nginx does it. But an accept loop under way would still empty the queue. So
- * the descriptor stands meanwhile for another socket, to which nobody connects: there, accept finds nobody waiting.
+ * The socket is taken out of the event loop's epoll, as nginx does it. But an accept loop under way would still empty the queue. So during a pause the
+ * descriptor refers to another socket, to which no client connects: there, accept finds no connection.
  */
 import { existsSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import {
@@ -26,7 +26,7 @@ export class ListeningSocket {
   readonly #descriptor: number
   /** Descriptors of event loops, this thread's among them. */
   readonly #loops: readonly number[]
-  /** The socket itself, while the descriptor is another one. */
+  /** Another descriptor of the socket, which keeps it while `#descriptor` refers to the deaf one. */
   readonly #kept: number
   readonly #deaf: number
   #watch: Watch | null = null
@@ -54,9 +54,9 @@ export class ListeningSocket {
     this.#deaf = deafListener()
   }
 
-  /** Does nothing in the turn of the event loop in which it began to listen: no event loop watches it yet. */
+  /** Does nothing in the turn of the event loop in which the socket began to listen: no event loop watches it yet. */
   pause(): void {
-    this.#watch ??= this.#findWatch() // it stays as it is
+    this.#watch ??= this.#findWatch() // does not change later
     if (this.#watch === null || this.#isPaused) return
     this.#isPaused = true
     unwatchDescriptor(this.#watch)
@@ -70,14 +70,14 @@ export class ListeningSocket {
     watchDescriptor(this.#watch)
   }
 
-  /** Before its owner closes it. */
+  /** Call it before the owner closes the socket. */
   release(): void {
     this.resume()
     closeDescriptor(this.#kept)
     closeDescriptor(this.#deaf)
   }
 
-  /** Null when no event loop watches it. */
+  /** Null when no event loop watches the socket. */
   #findWatch(): Watch | null {
     const descriptor = this.#descriptor
     const line = new RegExp(`^tfd: +${descriptor} events: +([0-9a-f]+) data: +([0-9a-f]+)`, 'm')

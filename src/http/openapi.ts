@@ -37,17 +37,17 @@ export interface OpenApiParts {
   readonly defaultUrl: string
   /** By method and path as the route table has them: `GET /v1/streams/:stream`. */
   readonly operations: Readonly<Record<string, OperationName>>
-  /** What each is about, by its name. */
+  /** Description of each tag, by its name. */
   readonly tags: Readonly<Record<string, string>>
   /** Parts of bodies that deserve a name of their own. */
   readonly schemas?: Readonly<Record<string, object>>
-  /** By operation. */
+  /** By the id of the operation. */
   readonly examples?: Readonly<Record<string, OperationExample>>
   /** As OpenAPI has them, by the names that operations use. */
   readonly securitySchemes?: Readonly<Record<string, object>>
-  /** What operations ask for that do not say it. Default: nothing. */
+  /** Security of operations that name none themselves. Default: none. */
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
-  /** Schemas of parameters in paths by their names; one without is any string. */
+  /** Schemas of parameters in paths by their names; a parameter without one is any string. */
   readonly pathParameters?: Readonly<Record<string, object>>
 }
 
@@ -152,7 +152,7 @@ const alternatives = (schemes: readonly string[]): object[] =>
 
 /** D2 */
 class Components {
-  /** By their text: builders of schemas copy them. */
+  /** Names of schemas by their JSON text, as builders of schemas copy the objects. */
   readonly #names = new Map<string, string>()
   readonly #schemas = new Map<string, object>()
 
@@ -165,7 +165,7 @@ class Components {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** The schema of a body, under a name; one that is no object stands where it is used. */
+  /** Puts the schema of a body under a name; one that is no object stands where it is used. */
   referTo(name: string, schema: object): object {
     const isObject = 'properties' in schema
     const text = JSON.stringify(schema)
@@ -181,7 +181,7 @@ class Components {
     return name === undefined ? this.#inside(schema) : { $ref: `#/components/schemas/${name}` }
   }
 
-  /** As JSON, without what the builder of schemas keeps for itself. */
+  /** As JSON, without the fields that the builder of schemas keeps for itself. */
   #inside(schema: object): object {
     const members = Object.entries(schema).filter(([key]) => !key.startsWith('~'))
     return Object.fromEntries(members.map(([key, value]: [string, unknown]) => [key, this.#value(value)]))

@@ -11,11 +11,11 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 const ANSWER_BYTES_MAX = 1 << 20
 const CONNECTIONS_MAX = 64
 
-/** What a server of TLS is asked with, in PEM. */
+/** TLS material for requests to a server, in PEM. */
 export interface PostTls {
-  /** Authorities that sign for it; null: those that Node knows. */
+  /** Authorities that may sign the server's certificate; null: those that Node knows. */
   readonly ca: string | null
-  /** What it is shown; null: nothing. */
+  /** Client certificate that the server is shown; null: none. */
   readonly certificate: { readonly cert: string; readonly key: string } | null
 }
 
@@ -25,7 +25,7 @@ export interface PostRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
   readonly timeoutMs: number
-  /** Ends it early. */
+  /** Ends the request early. */
   readonly signal: AbortSignal
 }
 
@@ -38,7 +38,7 @@ export interface PostReply {
 
 export class Poster {
   readonly #http = new HttpAgent({ keepAlive: true, maxSockets: CONNECTIONS_MAX })
-  /** By what they ask with; a few, as policies name them. */
+  /** By their TLS material, of which there are few: policies name it. */
   readonly #https = new Map<string, HttpsAgent>()
 
   /** @throws what the connection fails with */
@@ -56,7 +56,7 @@ export class Poster {
     for (const agent of this.#https.values()) agent.destroy()
   }
 
-  /** From now on servers are asked with these. What is under way comes to its end on the connections that it has. */
+  /** Drops the idle connections with any other TLS material. Requests under way finish on the connections that they have. */
   askOnlyWith(all: readonly PostTls[]): void {
     const kept = new Set(all.map(nameOf))
     for (const [name, agent] of this.#https) {

@@ -15,7 +15,7 @@ const RECEIVE_BUFFER_BYTES = 192 * 1024
 
 /**
  * @param port where this process began to listen just now
- * @param openFiles where the kernel shows those of this process; where it does not, nothing is limited
+ * @param openFiles where the kernel shows the open files of this process; where it does not, nothing is limited
  */
 export function limitReceiveBuffer(port: number, openFiles = '/proc/self/fd'): void {
   if (!existsSync(openFiles)) return

@@ -13,7 +13,7 @@ import { RequestFraming } from './framing.ts'
 import type { Method } from './routes.ts'
 import type { UwsRequest } from './uws.ts'
 
-/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+/** The library turns bytes that are not UTF-8 into this character. A client that means the character itself sends it in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
 
 // oxlint-disable-next-line no-control-regex -- ASCII begins with them

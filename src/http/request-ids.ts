@@ -31,7 +31,7 @@ export class RequestIds {
     this.#random = random
   }
 
-  /** @param own what the client sent for one in Latin-1, '' when nothing: kept unless it is too long or has characters that are not allowed */
+  /** @param own the client's id in Latin-1, '' when it sent none: kept unless it is too long or has characters that are not allowed */
   of(own: string): string {
     if (own === '' || own.length > REQUEST_ID_BYTES_MAX) return this.#next()
     if (VISIBLE.test(own)) return own

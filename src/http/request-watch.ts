@@ -26,7 +26,7 @@ interface EndedRequest {
 }
 
 export interface WatchedRequest {
-  /** Does some of the work of the request. */
+  /** Runs a part of the request's work. */
   within(run: () => void): void
   ended(end: EndedRequest): void
 }
@@ -36,7 +36,7 @@ export interface RequestWatch {
   begun(request: BegunRequest): WatchedRequest | null
 }
 
-/** One for all; null: there are none. */
+/** One watch that stands for all of them; null: there are none. */
 export function watchOf(watches: readonly RequestWatch[]): RequestWatch | null {
   if (watches.length <= 1) return watches[0] ?? null
   return {

@@ -54,7 +54,7 @@ export interface OperationDocument {
 /** Message of the refusal `withoutCertificate`. */
 export const WITHOUT_CERTIFICATE = 'the connection shows no certificate of an authority of this service'
 
-/** What there is of a service before it is open. */
+/** The part of a service that exists before it is open. */
 export interface ServiceFront {
   /** For logs: 'logstore'. */
   readonly name: string
@@ -67,8 +67,8 @@ export interface ServiceFront {
   /** Generated ids begin with it. */
   readonly requestIdPrefix: string
   /**
-   * The service asks every client for a certificate, and there is none: 401 or 403. Without it the service looks at `clientCertificate`
-   * itself.
+   * Answers 401 or 403 to a client without a certificate, where the service asks every client for one. If it is absent, the service looks at
+   * `clientCertificate` itself.
    */
   readonly withoutCertificate?: (head: RequestHead, exchange: Exchange) => void
   /** The headers do not say clearly where the body ends: 400. The connection is closed behind the answer. */

@@ -1,4 +1,4 @@
-/** JSON by a schema. */
+/** Serialises values to JSON by a schema. */
 import type FastJsonStringify from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
 import { requirePackage } from '../require-package.ts'
@@ -9,8 +9,8 @@ const library = (): typeof FastJsonStringify => requirePackage('fast-json-string
 type Serializer = (value: unknown) => string
 
 /**
- * Compiled when it is first used: those of all routes took a tenth of a start, and hardly a process uses them all. So did the library.
- * What is in the schema is ours to get right.
+ * A serialiser is compiled when it is first used: compiling those of all routes took a tenth of a start, loading the library another, and few processes
+ * use them all. A wrong schema shows only then, and is a bug of ours.
  *
  * @param formats that the schema names, beside those of JSON Schema
  */
@@ -23,9 +23,9 @@ export function serializer(schema: TSchema, formats: readonly string[] = []): Se
 }
 
 /**
- * For the start: serializers and checks of schemas are code that is made when it is first used, and a Node may be told to make none.
+ * Checks at the start that this Node may make code from strings, as serialisers and checks of schemas do when they are first used.
  *
- * @throws StoreError that says so
+ * @throws StoreError when Node was told to make none
  */
 export function demandCodeGeneration(): void {
   try {

@@ -3,8 +3,8 @@
  *
  *  - it refuses HTTP/1.0, a missing Host, a bad Content-Length, more than 48 KiB or about 95 headers with an answer of its own
  *    (505, 400, 431) and closes; no handler sees such a request
- *  - it closes without an answer after 8 to 12 s with half a header section, an idle connection, a body that stalls, or a reader that
- *    takes nothing; the latter two are kept for our own time (uws-exchange.ts E7)
+ *  - it closes without an answer after 8 to 12 s of half a header section, an idle connection, a body that stalls, or a reader that
+ *    takes nothing; for the latter two, this server puts that off until its own time-out (uws-exchange.ts E7)
  *  - it answers `Expect: 100-continue` at once, and decodes chunked bodies (without chunk extensions and trailers: uws-exchange.ts E9, framing.ts F3)
  *  - it takes the first of several Content-Length headers and any Transfer-Encoding for chunked (framing.ts), and drops the two bytes behind
  *    a chunk whatever they are
@@ -55,7 +55,7 @@ export interface HttpBind {
 export interface HttpClock {
   /** Monotonic. */
   nowMs(): number
-  /** Calls again and again until the returned function is called. */
+  /** Calls `task` again and again until the returned function is called. */
   every(intervalMs: number, task: () => void): () => void
 }
 
@@ -146,7 +146,7 @@ const begunRequest = (head: UwsRequestHead, { id, remoteAddress }: UwsExchange):
   header: (name) => head.header(name),
 })
 
-/** With how many connections there are. */
+/** An app, and how many connections it has. */
 interface ServingApp {
   readonly app: UwsApp
   connections: number
@@ -292,7 +292,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     for (const { app } of this.#apps) app.close() // aborts what is still in flight
   }
 
-  // For its exchanges
+  // For the exchanges
 
   nowMs(): number {
     return this.#dependencies.clock.nowMs()
@@ -339,7 +339,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     return this.inFlight === 0 && this.#sockets.size === 0
   }
 
-  // For its WebSockets
+  // For the WebSockets
 
   accepted(route: string, endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null {
     let accepted: Accepted | null = null
@@ -360,7 +360,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     if (this.#isIdle) this.#idle?.()
   }
 
-  /** @param method null: all that have no handler of their own */
+  /** @param method null: all methods that have no handler of their own */
   #handler(route: string, endpoint: Endpoint, method: Method | null = null): UwsHandler {
     const begin = (head: UwsRequestHead, exchange: UwsExchange): void => endpoint.begin(head, exchange)
     const { isPublic = false } = endpoint
@@ -396,8 +396,8 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
   }
 
   /**
-   * Outside the library's callback, where what it read is not parsed yet: a request hidden behind this one would be served after an answer.
-   * While none is given, the library closes the connection instead.
+   * Refuses outside the library's callback. Inside it the library has not parsed all that it read, and after an answer it would serve a request that is
+   * hidden there. While there is no answer, it closes the connection instead.
    */
   #refuseMalformed(exchange: UwsExchange, problem: string): void {
     this.later(() => {
@@ -415,7 +415,7 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
 
   #sweep(): void {
     const nowMs = this.nowMs()
-    // While the process was stopped (a suspended machine, SIGSTOP) it was the server that did not read or write.
+    // While the process was stopped (a suspended machine, SIGSTOP) the server did not read or write: clients get that time back.
     const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - STALLED_CLIENT_SWEEP_MS)
     this.#sweptAtMs = nowMs
     for (const exchange of this.#watched) exchange.sweep(nowMs, stoppedMs)

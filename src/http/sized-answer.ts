@@ -13,7 +13,7 @@ export function sendAsRead(host: AnswerHost, bytes: Uint8Array): boolean {
   return false
 }
 
-/** Pieces are asked for one by one: the next when the one before was taken by the connection. */
+/** Asks for the pieces one by one: for the next when the connection has taken the one before. */
 export async function sendFrom(host: AnswerHost, source: AnswerSource, lengthBytes: number): Promise<void> {
   let sentBytes = 0
   let turnBytes = 0
@@ -56,7 +56,7 @@ function sendPiece(
   if (done) return host.finished()
   if (ok) return
   return new Promise((resolve) => {
-    // Some callbacks of the library, certainly this one, do not run the microtasks that wait, until something else happens.
+    // After some callbacks of the library, certainly this one, waiting microtasks do not run until something else happens.
     const settle = (): void => host.later(resolve)
     host.whenGone(settle)
     sendRest(host, piece, beganAtBytes, lengthBytes, settle)
@@ -86,8 +86,8 @@ function sendRest(
     if (ok || done) taken()
     return ok
   })
-  // The library calls when a third of the connection's buffer is free, which a slow reader may need minutes for: the sweep finds less.
-  // The last byte is left to the call, before which the library stops its time-out: a source may take its time for the next piece.
+  // The library calls `onWritable` when a third of the connection's buffer is free, which may take a slow reader minutes. The sweep sees smaller progress.
+  // It leaves the last byte to `onWritable`, before which the library stops its time-out: a source may take its time for the next piece.
   host.wait(() => {
     const offset = response.getWriteOffset()
     response.cork(() => response.tryEnd(piece.subarray(offset - beganAtBytes, -1), lengthBytes))

@@ -50,12 +50,12 @@ interface WantedRoom {
   readonly granted: () => void
 }
 
-/** The clients of one server that are waited for, bounded in number and in what is held in memory of their bodies and of their answers. */
+/** The clients that one server waits for, bounded in number and in the memory that their bodies and answers hold. */
 export class WaitedClients<Client extends HoldingClient> {
   readonly #heldBytesMax: number
   readonly #clients = new LinkedList<Client>()
   #heldBytes = 0
-  /** Room for answers that are not made yet. The oldest does not fit. */
+  /** Requests for room that are not granted yet. The oldest does not fit. */
   readonly #wanted = new LinkedList<WantedRoom>()
 
   constructor(heldBytesMax = HELD_BODY_BYTES_MAX) {
@@ -71,7 +71,7 @@ export class WaitedClients<Client extends HoldingClient> {
     this.#clients.remove(link)
   }
 
-  /** So much more is held; less when it is negative. */
+  /** So many more bytes are held; fewer when negative. */
   hold(bytes: number): void {
     this.#heldBytes += bytes
     if (bytes > 0 && this.#heldBytes > this.#heldBytesMax) this.#slowestHolder()?.giveUp()
@@ -79,10 +79,10 @@ export class WaitedClients<Client extends HoldingClient> {
   }
 
   /**
-   * Room for an answer that is going to be made. It counts as held from when `granted` is called, which may be at once. Requests get room in their
+   * Asks for room for an answer before it is made. The room counts as held once `granted` is called, which may be at once. Requests get room in their
    * order.
    *
-   * @returns withdraws the request, if it was not granted
+   * @returns a function that withdraws the request, if it was not granted
    */
   reserve(bytes: number, granted: () => void): () => void {
     const link = this.#wanted.add({ bytes, granted })
@@ -94,7 +94,7 @@ export class WaitedClients<Client extends HoldingClient> {
     }
   }
 
-  /** When too much is held, or room is wanted, slow clients are given up until it is not: those that were not slow yet when the last of it came. */
+  /** Gives up slow clients while too much is held, or room is wanted. It also finds those that were not slow yet when the last bytes came. */
   relieve(): void {
     while (this.#heldBytes > this.#heldBytesMax || this.#wanted.size > 0) {
       const slowest = this.#slowestHolder()
@@ -127,10 +127,10 @@ export class Pace {
   readonly #sinceMs: number
   #movedAtMs: number
   #moves = 0
-  /** Bytes moved, each weighing less the longer ago it was. */
+  /** Bytes moved, each weighing less the longer ago it was moved. */
   #weightedBytes = 0
 
-  /** The client is waited for from now on. */
+  /** The wait for the client begins now. */
   constructor(nowMs: number) {
     this.#sinceMs = this.#movedAtMs = nowMs
   }
@@ -159,7 +159,7 @@ export class Pace {
 interface TickingClock {
   /** Monotonic. */
   nowMs(): number
-  /** Calls again and again until the returned function is called. */
+  /** Calls `task` again and again until the returned function is called. */
   every(intervalMs: number, task: () => void): () => void
 }
 

@@ -14,7 +14,7 @@ import { JSON_TYPE, answerLine, answerText } from './text-answer.ts'
 export interface ServiceHealth {
   /** Why the service cannot take or answer requests; empty when it can. */
   problems(): readonly string[]
-  /** What it works in spite of. */
+  /** Faults in spite of which the service works. */
   degradations(): readonly {
     readonly kind: string
     readonly reason: string
@@ -24,7 +24,7 @@ export interface ServiceHealth {
   }[]
 }
 
-/** Problems are in the body, what the service is degraded by in a header. */
+/** Problems are in the body, degradations in a header. */
 export const healthEndpoint = (health: ServiceHealth, cluster: (() => ClusterView) | null = null): Endpoint => ({
   document: {
     security: [],
@@ -155,7 +155,7 @@ const recoveryText = ({ phase, done, total, unit }: Step): string =>
 /** Logged with the address, before what is stored is read. */
 export const LISTENING = 'listening; requests are refused until what is stored is read'
 
-/** What requests are told until then. */
+/** Message of the refusals until then. */
 export const NOT_OPEN = 'the service reads what is stored, and takes requests when it has: /readyz says how far it is'
 
 /** Routes that answer before the service is open. */
@@ -170,7 +170,7 @@ export const standingRoutes = (parts: ReadinessParts): readonly Route[] => [
 /**
  * A service that is not open yet: its standing routes answer, everything else is refused.
  *
- * @param refuse with a 503 of the service's own that clients repeat
+ * @param refuse answers with a 503 of the service's own, after which clients try again
  */
 export function serviceBeingOpened(
   front: ServiceFront,

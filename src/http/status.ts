@@ -1,6 +1,6 @@
 /** Status lines, as `writeStatus` wants them. */
 
-// An import would run the getters of all that the module exports, and one of them loads a client for HTTP.
+// An import would run the getters of all exports of the module, and one of them loads a client for HTTP.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 const lines: string[] = []

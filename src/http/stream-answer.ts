@@ -4,7 +4,7 @@
  * The library buffers the part of a chunk that the connection does not take. It says so when a chunk is written, and calls when there is room
  * again. But while it has a listener for that call, it does not send its buffer by itself, and does not say how much it holds.
  *
- * One piece is asked for ahead while the library buffers a part of the piece before.
+ * The next piece is asked for while the library still buffers a part of the piece before.
  *
  * S1  the library buffers at most one piece and a few slices. After a piece that was not taken whole, the next goes in slices, one whenever
  *     there is room. The room is larger than a slice, so the buffer shrinks. If a slice is taken whole, nothing before it is buffered. But if
@@ -17,7 +17,7 @@ import { ANSWER_BYTES_PER_TURN } from './limits.ts'
 
 const SLICE_BYTES = 1024
 
-/** @param sent of the body, handed to the library */
+/** @param sent gets the number of bytes of the body that were handed to the library */
 export const sendStream = (host: AnswerHost, source: AnswerSource, sent: (bytes: number) => void): Promise<void> =>
   new StreamAnswer(host, source, sent).send()
 
@@ -26,7 +26,7 @@ class StreamAnswer {
   readonly #source: AnswerSource
   readonly #sent: (bytes: number) => void
   #isBegun = false
-  /** The library keeps something, as far as known. */
+  /** The library buffers something, as far as known. */
   #isHeld = false
   #rest: Uint8Array | null = null
   #restTaken: () => void = () => {}
@@ -56,7 +56,7 @@ class StreamAnswer {
       if (!host.isGone) this.#end()
     } catch (error) {
       if (host.isGone) return
-      host.whenGone(() => {}) // it rejected: nothing is left to close
+      host.whenGone(() => {}) // the source has rejected: nothing is left to close
       if (this.#isBegun) host.response.close() // S3
       else host.failed(error)
     }
@@ -79,7 +79,7 @@ class StreamAnswer {
     this.#host.finished()
   }
 
-  /** Resolves when it was taken, or is kept by the library. */
+  /** Resolves when the piece was taken, or the library buffers it. */
   #write(piece: Uint8Array): Promise<void> | void {
     if (piece.byteLength === 0) return
     const { response } = this.#host
@@ -105,7 +105,7 @@ class StreamAnswer {
     else this.#host.wait(() => this.#drain())
   }
 
-  /** False: the library keeps some of it, or of what was before it. */
+  /** False: the library buffers some of the chunk, or of what came before it. */
   #writeChunk(chunk: Uint8Array, before: () => void = () => {}): boolean {
     const { response } = this.#host
     let isTaken = true
@@ -138,7 +138,7 @@ class StreamAnswer {
     }
     if (left.byteLength > 0) this.#took(this.#writeChunk(left))
     this.#rest = null
-    this.#host.later(this.#restTaken) // callbacks of the library leave promises waiting
+    this.#host.later(this.#restTaken) // after callbacks of the library, waiting microtasks may not run
     this.#restTaken = () => {}
   }
 }

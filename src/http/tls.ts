@@ -8,9 +8,9 @@ export interface TlsListener {
 }
 
 /**
- * Has listeners take the files as they are now.
+ * Makes the listeners use the files as they are now.
  *
- * @param read throws what is wrong, without the name of the setting
+ * @param read throws a StoreError that says what is wrong, without the name of the setting
  * @returns whether they did
  */
 export function renewTls(

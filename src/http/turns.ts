@@ -2,7 +2,7 @@
  * Turns of the event loop for work that would hold the main thread too long in one piece.
  *
  * All work waits in one queue, and each turn of the event loop serves one entry. So many long bodies at once hold the thread no longer at a time than
- * one does.
+ * one body does.
  */
 const waiting: (() => void)[] = []
 

@@ -48,10 +48,10 @@ export class UwsExchange implements Exchange {
   #endListener: ((how: 'answered' | 'aborted') => void) | null = null
   #moreEndListeners: ((how: 'answered' | 'aborted') => void)[] | null = null
 
-  /** In the library's callback, which gathers what is written and sends it at its end. */
+  /** True inside a callback of the library, which gathers what is written and sends it at its end. */
   #isCorked = true
   #progressDueMs = 0
-  /** While it is watched. */
+  /** Set while the host watches the exchange. */
   #link: Link<UwsExchange> | null = null
   #sink: BodySink | null = null // null: not asked for, complete, or dropped
   #paused = false
@@ -60,13 +60,13 @@ export class UwsExchange implements Exchange {
   #receivedBytes = 0
   /** The answer closes the connection at once, even if part of the request is unread. */
   #endsConnection = false
-  /** E9: sweeps since the last chunk; -1: not there yet, or answered. */
+  /** E9: sweeps since the last chunk; -1: that has not come yet, or the answer has begun. */
   #tailSweeps = -1
   /** E6 */
   #mustReadOn = false
-  /** When the client is gone before it has the answer. */
+  /** Called when the exchange ends, so that a sender or source learns that its client is gone. */
   #abandonAnswer: (() => void) | null = null
-  /** E8: of the present wait; null until its first question. */
+  /** E8: pace of the present wait; null until it is first needed. */
   #pace: Pace | null = null
   #waitsSinceMs = 0
   /** True when the body is held in memory until it is complete. */
@@ -91,7 +91,7 @@ export class UwsExchange implements Exchange {
     if (this.#mustReadOn) response.onData((chunk, isLast) => this.#receive(chunk, isLast))
   }
 
-  /** The library's callback of the headers ends: an exchange that is answered by now cannot abort any more. */
+  /** To be called when the library's callback for the headers ends. An exchange that is answered by then cannot abort any more. */
   begun(): void {
     this.#isCorked = false
     if (this.#state === 'answered' || this.#state === 'aborted') return
@@ -268,9 +268,9 @@ export class UwsExchange implements Exchange {
   }
 
   /**
-   * The server's clock (E7).
+   * To be called at every sweep (E7).
    *
-   * @param stoppedMs of the time since the last sweep, during which the server itself did nothing
+   * @param stoppedMs part of the time since the last sweep, during which the server itself did nothing
    */
   sweep(nowMs: number, stoppedMs: number): void {
     this.#progressDueMs += stoppedMs
@@ -289,9 +289,9 @@ export class UwsExchange implements Exchange {
   #giveUp(why: TimeOut): void {
     assert(this.#isWaiting)
     const sink = this.#sink
-    if (sink === null) return this.#response.close() // the reader: ends as aborted
+    if (sink === null) return this.#response.close() // the client reads an answer: the exchange ends as aborted
     this.#unwatch()
-    this.#endsConnection = !this.ended // an answer that waits (E6) is closed behind anyway
+    this.#endsConnection = !this.ended // behind an answer that waits (E6) the library closes anyway
     try {
       sink.timedOut(why) // E4
     } catch (error) {
@@ -299,7 +299,7 @@ export class UwsExchange implements Exchange {
     }
   }
 
-  /** E9: the client's end of the connection is listened to again, so that one that is gone is noticed. */
+  /** E9: after some sweeps the connection is read again, so that a client that is gone is noticed. */
   #sweepTail(): void {
     this.#tailSweeps += 1
     if (this.#tailSweeps < TAIL_UNREAD_SWEEPS) return
@@ -405,7 +405,7 @@ export class UwsExchange implements Exchange {
 
   #writeHead(status: number, contentType: string | null, headers: HeaderLines): void {
     this.status = status
-    // All in one call, one crossing into the library: it writes the status as it is.
+    // All lines in one call into the library, which writes the status as it is.
     let lines = statusLine(status) + this.#host.requestIdLine + this.id
     if (contentType !== null) lines += `\r\ncontent-type: ${contentType}`
     lines += textOfHeaders(headers)
@@ -476,5 +476,5 @@ export class UwsExchange implements Exchange {
   }
 }
 
-/** Then the library closes the connection behind the answer. */
+/** True: the library closes the connection behind the answer. */
 const asksToClose = (head: UwsRequestHead): boolean => head.header('connection').toLowerCase() === 'close'

@@ -24,7 +24,7 @@ export function createApp(uws: Uws, tls: TlsFiles | null): UwsApp {
     })
   } catch (error) {
     throw new StoreError('invalid', 'tls_files_refused', 'the certificate, its key or the authorities cannot be used', {
-      cause: error, // it says no more
+      cause: error, // the library's error says no more
     })
   }
 }
@@ -60,7 +60,7 @@ export class UwsListener {
       next?.close()
       throw new StoreError('unavailable', 'no_second_listener', 'this system shows no open files: start it again')
     }
-    // In the turn in which it began to listen: the event loop watches it only afterwards (listening-socket.ts).
+    // Still in the turn in which `next` began to listen: the event loop watches it only afterwards (listening-socket.ts).
     replaceDescriptor(next.#descriptor, this.#descriptor)
     this.close()
     return new UwsListener(this.#uws, next.#socket, this.port, next.#descriptor)

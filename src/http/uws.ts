@@ -11,8 +11,8 @@ import { HEADER_SECTION_BYTES_MAX } from './limits.ts'
 /** Dead after the handler returned. */
 export interface UwsRequest {
   /**
-   * Of a lower-case name; '' when absent, the first one when repeated. Read as Latin-1, while `forEach` reads UTF-8. Bytes above 0x7f at
-   * either end of a value are trimmed like white space (20.51).
+   * Value of a header by its lower-case name; '' when absent, the first one when repeated. Read as Latin-1, while `forEach` reads UTF-8. Bytes above
+   * 0x7f at either end of a value are trimmed like white space (20.51).
    */
   getHeader(lowerCaseName: string): string
   /** Raw path segment of the pattern's n-th `:name`; never empty. */
@@ -37,7 +37,7 @@ export interface UwsResponse {
   end(body: string | Uint8Array, closeConnection?: boolean): void
   /** Its optional arguments are left out on purpose: see UwsExchange. */
   endWithoutBody(): void
-  /** As a chunk. False: the library keeps some of it. Inside `cork` it says true of what is short. */
+  /** Writes a chunk. False: the library buffers some of it. Inside `cork` it returns true for a short chunk. */
   write(chunk: Uint8Array): boolean
   tryEnd(body: Uint8Array, totalBytes: number): [ok: boolean, done: boolean]
   onWritable(handler: (offset: number) => boolean): void
@@ -50,7 +50,7 @@ export interface UwsResponse {
   resume(): void
   /** Closes the connection at once; the request ends as aborted. */
   close(): void
-  /** Makes a WebSocket of it; only in the handler of one. */
+  /** Turns the request into a WebSocket; only in the `upgrade` handler. */
   upgrade(data: unknown, key: string, protocol: string, extensions: string, context: UwsUpgradeContext): void
 }
 

@@ -6,8 +6,8 @@
  *                 sends that name. A service bound to all addresses takes every address as its own, not only those of the machine's interfaces:
  *                 an address cannot be rebound, and a container is reached by addresses of the machine around it
  * W2 [same-site]  a request that the browser marks as cross-site is refused
- * W3 [own-origin] a change, or a WebSocket, whose `Origin` is neither the host that it is sent to nor one of W1 is refused: browsers send no mark over plain HTTP to
- *                 other machines. Here an address is own only when it is loopback, the bind address or named in the settings
+ * W3 [own-origin] a change, or a WebSocket, is refused when its `Origin` is neither the host that it is sent to nor one of W1: browsers send no mark
+ *                 over plain HTTP to other machines. Here an address is own only when it is loopback, the bind address or named in the settings
  */
 import { canonicalAddress, hostOf, isLoopback, withoutRootDot } from '../addresses.ts'
 import type { Exchange, RequestHead } from './exchange.ts'
@@ -25,7 +25,7 @@ export interface OwnHosts {
 
 const ALL_ADDRESSES = new Set(['0.0.0.0', '::'])
 const READING_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
-/** Values of Host that were found to be own; a port or a bucket more makes another value. */
+/** How many values of Host are remembered as own: each port and each bucket makes another value. */
 const KNOWN_HOSTS_MAX = 1000
 
 const FOREIGN_HOST =
@@ -37,10 +37,10 @@ const FOREIGN_ORIGIN =
 export class WebGuard {
   readonly #hosts: ReadonlySet<string>
   readonly #takesEveryAddress: boolean
-  /** With a dot before it; null: none. */
+  /** The base domain with a dot before it; null: there is none. */
   readonly #suffix: string | null
   readonly #known = new Set<string>()
-  /** The one that was found to be own last: most requests name it again, and comparing is quicker than looking up. */
+  /** The value that was found to be own last: most requests repeat it, and comparing is quicker than looking up. */
   #last: string | null = null
 
   constructor({ bindHost, allowedHosts, baseDomain = null }: OwnHosts) {
@@ -75,7 +75,7 @@ export class WebGuard {
     return null
   }
 
-  /** W2 alone, for a service that knows which origins may. */
+  /** W2 alone, for a service that knows which origins may send cross-site requests. */
   siteProblem(fetchSite: string, mayOrigin: () => boolean): string | null {
     return isCrossSite(fetchSite) && !mayOrigin() ? CROSS_SITE : null
   }

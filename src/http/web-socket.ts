@@ -17,17 +17,17 @@ export interface SocketListener {
   /** The client took some of what was buffered. */
   drained(): void
   closed(): void
-  /** The server closes: the listener ends the socket when it has answered what it took. */
+  /** The server closes: the listener ends the socket when it has answered the messages that it took. */
   stop(): void
 }
 
 export interface MessageSocket {
   /** Bytes that the client has not taken yet. */
   readonly bufferedBytes: number
-  /** What is sent inside goes out in one piece. */
+  /** Messages that are sent inside go out in one piece. */
   together(send: () => void): void
   send(message: Uint8Array | string, isBinary: boolean): void
-  /** Closes behind what was sent. @param reason at most 123 bytes */
+  /** Closes the socket behind what was sent. @param reason at most 123 bytes */
   end(code: number, reason: string): void
 }
 
@@ -40,21 +40,21 @@ export interface Accepted {
 export interface WebSocketEndpoint {
   /** A longer message closes the socket. */
   readonly messageBytesMax: number
-  /** Null: it was answered with a refusal. */
+  /** Null: the request was refused, and answered. */
   accept(head: RequestHead, exchange: Exchange): Accepted | null
 }
 
 /** A socket on which nothing comes for so long is closed; the library pings before, and browsers answer that by themselves. */
 const SOCKET_IDLE_SECONDS = 60
-/** What the library buffers at most for a client that takes nothing (W3). */
+/** What the library may buffer for a client that takes nothing (W3), besides BUFFERED_MESSAGES messages. */
 const BUFFERED_BYTES_MIN = 64 << 20
-/** In JSON a message is more than twice as long as it came. */
+/** So many of the longest messages, as in JSON a message is more than twice as long as it came. */
 const BUFFERED_MESSAGES = 4
 const COMPRESSION_OFF = 0
 
 /** The server's side of a socket. */
 export interface SocketHost {
-  /** Begins an exchange for the request, and has it accepted. Null: it was refused. */
+  /** Begins an exchange for the request, and asks the endpoint to accept it. Null: it was refused. */
   accepted(route: string, endpoint: WebSocketEndpoint, response: UwsResponse, request: UwsRequest): Accepted | null
   opened(socket: OpenSocket): void
   closed(socket: OpenSocket): void

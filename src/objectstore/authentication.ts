@@ -1,4 +1,4 @@
-/** Who may use the store. The credentials file is read at the start and on SIGHUP. */
+/** Authenticates callers of the store. The credentials file is read at the start and on SIGHUP. */
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
 import { readSettingFile } from '../config/setting-file.ts'
 import { StoreError, messageOf } from '../errors.ts'
@@ -32,7 +32,7 @@ export class Authentication implements Authenticator {
 
   authenticateForm: Authenticator['authenticateForm'] = (...call) => this.#current.authenticateForm(...call)
 
-  /** True when the caller is known. Every caller is where no credentials are asked for. */
+  /** True when the caller is known. Where no credentials are asked for, every caller is. */
   isKnown(request: SignedRequest, nowMs: number): boolean {
     if (this.#config.auth.mode === 'local') return true
     try {

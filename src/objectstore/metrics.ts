@@ -29,7 +29,7 @@ export interface BucketUsage {
   readonly bytes: number
 }
 
-/** What of the state is asked for here. */
+/** The part of the state that is needed here. */
 interface Usage {
   readonly buckets: Iterable<Bucket>
   readonly bucketCount: number
@@ -38,7 +38,7 @@ interface Usage {
   bytesOf(bucket: Bucket): number
 }
 
-/** @param max buckets with series of their own, the oldest: a scrape costs no more for the others */
+/** @param max how many buckets, the oldest, have series of their own: the others do not make a scrape longer */
 export function bucketUsage(state: Usage, max: number): readonly BucketUsage[] {
   const usage: BucketUsage[] = []
   let objects = state.index.keyCount

@@ -1,11 +1,11 @@
 /**
- * What the object store keeps and does, apart from how it is asked: the gateway calls this, the engine (and the store in memory that tests
- * use) is it.
+ * The operations of the object store, apart from their protocol. The gateway calls this interface; the engine implements it, and so does the store in
+ * memory that tests use.
  *
  * The promise of a change settles when the change is durable. A refusal (S3Error) leaves no half-change. Conditions are judged at the moment of the
- * change, so nothing comes between.
+ * change, so that no other change comes between.
  *
- * O2  every answer is durable: an answer that reveals a change waits until the change is
+ * O2  every answer is durable: an answer that reveals a change waits until the change is durable
  */
 import type { Answer } from '../engine/decision.ts'
 import type { BodyDigest, DigestPlan } from './bodies/body-digests.ts'
@@ -15,7 +15,7 @@ import type { S3Error } from './refusals.ts'
 import type { StorageClass } from './storage-class.ts'
 
 export interface Bucket {
-  /** Never given again. */
+  /** Never given to another bucket. */
   readonly number: number
   readonly name: string
   /** Id of a principal. */
@@ -57,7 +57,7 @@ export type Encryption =
 export interface ObjectSummary {
   readonly size: number
   readonly lastModifiedMs: number
-  /** As clients see it, without quotes: hex digits, of a multipart object with `-N` behind them. */
+  /** As clients see it, without quotes: hex digits, with `-N` behind them for a multipart object. */
   readonly etag: string
   readonly commitSequence: number
 }
@@ -81,40 +81,44 @@ export interface StoredObject extends ObjectSummary, ObjectAttributes {
   readonly checksums: readonly Checksum[]
   /** Parts of a multipart upload, in their order; null: the object came in one piece. */
   readonly parts: readonly ObjectPart[] | null
-  /** Headers that show it, for the gateway to keep: they go when the object leaves memory. */
+  /** Headers that show the object. The gateway keeps them here, so that they go when the object leaves memory. */
   headers?: ShownHeaders | null
   /**
-   * The bytes [from, to) of the body. What comes out of it is what was stored: damage ends in an error instead.
-   * To be read to its end or closed; the object may be overwritten meanwhile.
+   * Reads the bytes [from, to) of the body. It gives only what was stored; damage ends in an error.
+   * The source is to be read to its end or closed. The object may be overwritten meanwhile.
    */
   read(from: number, to: number): ByteSource
 }
 
 /** Bytes piece by piece. */
 export interface ByteSource {
-  /** All of it, when it is in memory: `next` gives it once. */
+  /** All the bytes, when they are in memory: `next` gives them once. */
   readonly whole?: Uint8Array
-  /** Null: the end. A piece stays as it is until the next one is asked for, or the source is closed. @throws S3Error InternalError when what is stored is damaged */
+  /**
+   * Null: the end. A piece stays as it is until the next one is asked for, or the source is closed.
+   *
+   * @throws S3Error InternalError when what is stored is damaged
+   */
   next(): Promise<Uint8Array | null>
   /** Gives up what was not read. */
   close(): void
 }
 
 /**
- * Takes the bytes of one body. Small ones are held, large ones go to the log as they come. Ends with `finish` or `abandon`; a finished body
+ * Takes the bytes of one body. Small bodies are held in memory, large ones go to the log as they come. Ends with `finish` or `abandon`; a finished body
  * is given to exactly one change, or abandoned.
  */
 export interface BodyWriter {
-  /** Copies. Returns false when no more should be given before `onDrain` was called; what is given nevertheless is held. */
+  /** Copies the bytes. Returns false when the caller should wait for `onDrain` before it gives more; bytes that come nevertheless are held. */
   write(bytes: Uint8Array): boolean
   onDrain(listener: () => void): void
   /**
-   * Tells one of the two, later.
+   * Calls one of the two, at once or later.
    *
-   * @param failed with an S3Error SlowDown, InternalError when the body could not be kept; nothing is left of it then
+   * @param failed gets an S3Error when the body could not be kept; nothing is left of it then
    */
   finish(received: (body: ReceivedBody) => void, failed: (error: unknown) => void): void
-  /** At any time, more than once, even after `finish` as long as no change took the body. */
+  /** May be called at any time, more than once, even after `finish` as long as no change took the body. */
   abandon(): void
 }
 
@@ -126,7 +130,7 @@ export interface ReceivedBody {
 /** @param current what is there now, null: nothing @returns why the change is refused, null: it is not */
 export type Precondition = (current: ObjectSummary | null) => Error | null
 
-/** Refuses nothing: what is there need not be looked up for it. */
+/** Refuses nothing, so that the present object need not be looked up. */
 export const UNCONDITIONAL: Precondition = () => null
 
 export interface NewObject {
@@ -160,7 +164,7 @@ export interface Upload {
   readonly checksum: UploadChecksum
   readonly storageClass: StorageClass
   readonly encryption: Encryption | null
-  /** Ascending by number; as they were when somebody looked at them first. */
+  /** Ascending by number; as they are when this is first read. */
   readonly parts: readonly UploadedPart[]
 }
 
@@ -199,7 +203,7 @@ export interface ListOptions {
   readonly prefix: Buffer
   /** Empty: none. */
   readonly delimiter: Buffer
-  /** Lists what is at or above it; empty: from the begin. */
+  /** Lists only what is at or above it; empty: from the beginning. */
   readonly from: Buffer
   /** Lists only what is above it; empty: no bound. */
   readonly after: Buffer
@@ -225,20 +229,20 @@ export interface ListedObject extends ObjectSummary {
 export interface ObjectStore {
   /**
    * What the methods below say is true in the term in which this node leads its cluster. If the term is still the same when an answer is sent, it was
-   * the same when the answer was judged.
+   * the same when the answer was decided.
    *
-   * @returns the term; in no cluster always the same number. The refusal SlowDown when this node does not lead, or is not sure to
+   * @returns the term; without a cluster always the same number. The refusal SlowDown when this node does not lead, or is not sure that it does
    */
   term(): number | S3Error
 
   /**
-   * Resolves when everything that was there to be seen is durable: for what is answered from what the methods below show without a promise (O2).
+   * Resolves when everything that is visible now is durable (O2): for answers from methods below that return no promise.
    *
    * @throws S3Error InternalError when some of it was lost
    */
   settled(): Promise<void>
 
-  /** Buckets of a principal whose name is at or above `from`, by name. To be read at once. */
+  /** Buckets of a principal, from the name `from` on, by name. To be read at once. */
   buckets(owner: string, from: string): Iterable<Bucket>
   bucket(name: string): Bucket | null
   /** @throws S3Error BucketAlreadyOwnedByYou, BucketAlreadyExists */
@@ -248,16 +252,16 @@ export interface ObjectStore {
   /** Replaces a document; null removes it. */
   setBucketDocument(bucket: Bucket, kind: 'cors' | 'policy', document: Buffer | null): Promise<void>
 
-  /** What is there now, durable or not: for `Precondition`s that are tried before a body is read. */
+  /** The object that is there now, durable or not: for `Precondition`s that are checked before a body is read. */
   peek(bucket: Bucket, key: string): ObjectSummary | null
-  /** Null: there is none. At once when it is in memory. */
+  /** Null: there is no such object. Without a promise when it is in memory. */
   object(bucket: Bucket, key: string): StoredObject | Promise<StoredObject | null>
   list(bucket: Bucket, options: ListOptions): Promise<ObjectPage>
   /**
    * @param lengthBytes null: not known
    */
   receive(lengthBytes: number | null, digests: DigestPlan, target: BodyTarget): BodyWriter
-  /** The body is the store's then: where the change is refused, it is abandoned. */
+  /** The store owns the body from then on, and abandons it when the change is refused. */
   putObject(answer: Answer<ObjectSummary>, object: NewObject): void
   /** Succeeds if there was no object as well. */
   deleteObject(bucket: Bucket, key: string, precondition: Precondition): Promise<DeletedObject>
@@ -265,16 +269,20 @@ export interface ObjectStore {
   setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary>
 
   createUpload(upload: NewUpload): Promise<Upload>
-  /** Null: there is none of this bucket and key. */
+  /** Null: this bucket and key have no such upload. */
   upload(bucket: Bucket, key: string, uploadId: string): Upload | null
   completedUpload(bucket: Bucket, key: string, uploadId: string): Promise<CompletedUpload | null>
   /**
-   * Uploads of a bucket whose key is at or above `from`, by key (in the order of its bytes), then by when they began. To be read at once.
+   * Uploads of a bucket, from the key `from` on, by key (in the order of its bytes), then by when they began. To be read at once.
    *
-   * @param behind of the uploads of the key `from` itself, only those behind this one, unless it is not there
+   * @param behind id of an upload: of the uploads of the key `from` itself, only those behind it are given, unless it does not exist
    */
   uploads(bucket: Bucket, from: Buffer, behind: string | null): Iterable<Upload>
-  /** Replaces the part of this number. The body is the store's, as of `putObject`. @throws S3Error NoSuchUpload when it was completed or aborted meanwhile */
+  /**
+   * Replaces the part of this number. The store owns the body, as with `putObject`.
+   *
+   * @throws S3Error NoSuchUpload when the upload was completed or aborted meanwhile
+   */
   putPart(upload: Upload, partNumber: number, body: ReceivedBody, checksum: PartChecksum): Promise<UploadedPart>
   /** @throws S3Error NoSuchUpload, and InvalidPart when a part was replaced meanwhile */
   completeUpload(completion: Completion): Promise<ObjectSummary>
@@ -286,6 +294,6 @@ export interface ObjectStore {
 export interface BodyTarget {
   readonly bucket: Bucket
   readonly key: string
-  /** The part that is written. */
+  /** The part that is written; null: an object. */
   readonly upload: { readonly uploadId: string; readonly partNumber: number } | null
 }

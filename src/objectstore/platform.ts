@@ -15,9 +15,9 @@ export interface DiskCapabilities {
 }
 
 /**
- * What cannot be tried, as on a full disk, counts as not there: it is for people, and nothing depends on it.
+ * A capability that cannot be tried, as on a full disk, counts as absent: the result is for people, and nothing depends on it.
  *
- * @param directory exists
+ * @param directory an existing one
  */
 export function probeDisk(directory: string): DiskCapabilities {
   const path = `${directory}/${PROBE_NAME}`
@@ -41,14 +41,14 @@ export function memoryBytes(): number {
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
 }
 
-/** Size of the file system of a directory, or of what there is of its path. */
+/** Size of the file system of a directory, or of the nearest directory above that exists. */
 export function diskBytes(directory: string): number {
   for (let at = resolve(directory); ; at = dirname(at)) {
     try {
       const { blocks, bsize } = fs.statfsSync(at)
       return blocks * bsize
     } catch (error) {
-      if (at === dirname(at)) throw error // what is wrong with the directory itself is said where it is made
+      if (at === dirname(at)) throw error // a fault of the directory itself is reported where it is made
     }
   }
 }
@@ -83,14 +83,14 @@ function flushBehaviorOf(path: string): string {
   }
 }
 
-/** A file system that cannot refuses to open such a file. */
+/** A file system without direct I/O refuses to open such a file. */
 function canWriteDirectly(path: string): boolean {
   if (fs.constants.O_DIRECT === undefined) return false
   fs.closeSync(fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_DIRECT))
   return true
 }
 
-/** As the kernel numbers it, with the name that it was mounted by where that is known. */
+/** The kernel's number of the device, with the source of the mount where that is known. */
 function deviceOf(directory: string): string {
   const { dev } = fs.statSync(directory)
   const number = `${Math.floor(dev / 256)}:${dev % 256}`

@@ -1,5 +1,5 @@
 /**
- * Everything the object store refuses, in one table: what each code means over HTTP, of which category it is, and what S3 says with it.
+ * Everything the object store refuses, in one table: the HTTP status, the category and S3's message of each code.
  * Sources: specification "Errors", contract "Object store" (statuses, categories), Amazon S3's list of error codes for the rest.
  */
 import { StoreError } from '../errors.ts'
@@ -146,7 +146,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly headers?: readonly (readonly [name: string, value: string])[]
   /** Instead of the code's rule: false for what can never succeed, true for a failure that passes. */
   readonly retryable?: boolean
-  /** In a cluster: where the node is that leads. */
+  /** In a cluster: where the leader is. */
   readonly leader?: string | null
 }
 
@@ -155,7 +155,7 @@ export class S3Error extends StoreError {
   readonly fields: RefusalFields
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly retryable: boolean
-  /** Where the node of the cluster is that leads; null: that is not known, or is nothing to the refusal. */
+  /** Where the leader of the cluster is; null: it is not known, or does not matter for the refusal. */
   readonly leader: string | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
@@ -186,13 +186,13 @@ export const refuse = (
   options?: RefusalOptions,
 ): S3Error => new S3Error(code, message, options)
 
-/** In a cluster: nothing was done. @param leader where the node is that leads; null: that is not known */
+/** In a cluster: this node does not lead, and did nothing. @param leader where the leader is; null: it is not known */
 export const notLeading = (leader: string | null): S3Error =>
   refuse('SlowDown', 'This node does not lead its cluster at present. Please ask another one, or try again.', {
     leader,
   })
 
-/** In a cluster: this node no longer leads, and cannot tell of the change. */
+/** In a cluster: this node no longer leads, and cannot tell whether the change was made. */
 export const outcomeUnknown = (): S3Error =>
   refuse('InternalError', 'The node lost the lead of its cluster: the change may have been made. Please try again.', {
     cause: new LeadLost(),

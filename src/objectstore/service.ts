@@ -1,8 +1,8 @@
 /**
- * The object store, put together: one log, the state that its frames say, digest lanes, reader threads, the HTTP front.
+ * The object store, put together: one log, the state that its frames make, digest lanes, reader threads, the HTTP front.
  *
- * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, threads, state, front) and closes in the
- * reverse one: the front first, so that what was admitted is answered, then the log, which syncs.
+ * Its port opens first, and reports how far the start is. The rest opens in the order of dependence (log, threads, state, front) and closes in the
+ * reverse one: the front first, so that admitted requests are answered, then the log, which syncs.
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
@@ -86,7 +86,7 @@ interface Clock extends HttpClock {
   wallMs(): number
   /** Monotonic, the same in all threads. */
   sharedMs(): number
-  /** Calls once. */
+  /** Calls `task` once. */
   after(delayMs: number, task: () => void): void
 }
 
@@ -144,7 +144,7 @@ export async function openObjectStore(
   return server
 }
 
-/** What the membership does with the log. */
+/** How the membership acts on the engine. */
 const memberOf = ({ core, store }: StoreEngine, clock: Clock): Parameters<ClusterMember['join']>[0] => ({
   follow: followingInSlices((frames, at) => core.engine.applyCopy(frames, at), clock),
   readAgain: () => core.appender.readAgain(),
@@ -185,7 +185,7 @@ interface Front {
   readonly server: HttpServer
 }
 
-/** From here on the port is open: until the store is, it says how far that is. */
+/** Opens the port. Until the store is open, the port reports how far the start is. */
 async function openPort(context: Context, authentication: Authentication): Promise<Front> {
   const { config, running, logger, clock, random, acceptGate, startup, counters, watch = null } = context
   const health = new Health(() => clock.wallMs())
@@ -289,7 +289,7 @@ const cachedFramesOf = (log: Log): CachedFrames =>
 /** For threads that keep little in memory: by default their garbage would take 5 MiB more in each before it is collected. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 3 }
 
-/** A thread for what is done now and then: it starts with its first task. One for all of it, as each takes 11 MiB. */
+/** One thread for all that is done now and then, as each takes 11 MiB. It starts with its first task. */
 const startBackground = (): JobPool<CheckpointTask | ScanTask, ScannedPart | null> =>
   new JobPool({
     name: 'objectstore background',
@@ -405,7 +405,7 @@ async function openFront(
     logger,
     audit: context.audit ?? NO_AUDIT_LOG,
   })
-  await running.open(() => server) // closes before what it stands on
+  await running.open(() => server) // closes before the parts that it uses
   server.serve(service)
   startup.opened()
   return {

@@ -1,6 +1,6 @@
 /**
- * The digests of one body, what to compute and what came out, in plain data: those of a large body come from the thread that has its bytes
- * (incremental-digests.ts).
+ * The digests of one body: the plan of what to compute, and the result. Both are plain data, as the digests of a large body come from the thread that
+ * has its bytes (incremental-digests.ts).
  */
 import { hash } from 'node:crypto'
 import type { ChecksumAlgorithm, ChecksumValue } from './checksums.ts'
@@ -23,7 +23,7 @@ export interface BodyDigest {
   readonly sha256: string | null
 }
 
-/** One for each of the plan. Null: it is MD5, which is computed in any case. */
+/** One for each checksum of the plan. Null stands for MD5, which is computed in any case. */
 export type RunningChecksums = readonly (Digest | null)[]
 
 /** Null: it is not planned, or is one of the checksums. */
@@ -34,7 +34,7 @@ export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
   checksums.map((algorithm) => (algorithm === 'MD5' ? null : beginChecksum(algorithm)))
 
 /**
- * The digests of a body that is there as a whole, once the plan's checksums are loaded.
+ * The digests of a body that is in memory as a whole. The plan's checksums must be loaded.
  *
  * @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone
  */
@@ -61,7 +61,7 @@ export function bodyDigest(
   return { bytes, md5, checksums, sha256: plan.sha256 ? (ofSha256 ?? sha256Among(checksums)) : null }
 }
 
-/** Where it is one of the checksums, it is computed once. */
+/** SHA-256 that is one of the checksums, too, is computed only once. */
 function sha256Among(checksums: readonly ChecksumValue[]): string | null {
   const sha256 = checksums.find(({ algorithm }) => algorithm === 'SHA256')
   return sha256 === undefined ? null : Buffer.from(sha256.value, 'base64').toString('hex')

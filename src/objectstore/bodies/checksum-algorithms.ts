@@ -17,7 +17,7 @@ export interface Digest {
 interface AlgorithmRule {
   readonly digestBytes: number
   readonly begin: () => Digest
-  /** Digest of two messages one behind the other; null where it takes the messages themselves. */
+  /** Digest of two messages one behind the other, from their digests; null where that takes the messages themselves. */
   readonly combine: ((first: Buffer, second: Buffer, secondBytes: number) => Buffer) | null
 }
 
@@ -89,26 +89,26 @@ function eightBytes(crc: bigint): Buffer {
   return bytes
 }
 
-/** @returns null: `beginChecksum` can be called for all of them at once, else when to */
+/** @returns null: `beginChecksum` can be called for all of them now; otherwise when the promise has resolved */
 export const loadChecksums = (algorithms: readonly ChecksumAlgorithm[]): Promise<void> | null =>
   algorithms.some((algorithm) => algorithm.startsWith('XXHASH')) ? loadXxhash() : null
 
-/** Once it is loaded. */
+/** The algorithm must be loaded: `loadChecksums`. */
 export const beginChecksum = (algorithm: ChecksumAlgorithm): Digest => RULES[algorithm].begin()
 
 export const combinerOf = (algorithm: ChecksumAlgorithm): AlgorithmRule['combine'] => RULES[algorithm].combine
 
-/** In whichever case; null when there is none of this name. */
+/** The algorithm of that name, in upper or lower case; null: there is none. */
 export const algorithmOf = (name: string): ChecksumAlgorithm | null =>
   CHECKSUM_ALGORITHMS.find((algorithm) => algorithm === name.toUpperCase()) ?? null
 
-/** What is in Base64, with padding and without anything else; null when that is not what the text is. */
+/** The bytes of a text in Base64 with padding; null when the text is anything else. */
 export function decodeBase64(text: string): Buffer | null {
   const decoded = Buffer.from(text, 'base64')
   return decoded.toString('base64') === text ? decoded : null
 }
 
-/** Bytes of a digest in Base64; null when that is not what the text is. */
+/** The bytes of a digest in Base64; null when the text is not a digest of that length. */
 export function parseBase64(text: string, bytes: number): Buffer | null {
   const decoded = decodeBase64(text)
   return decoded?.length === bytes ? decoded : null

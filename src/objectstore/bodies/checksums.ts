@@ -18,7 +18,7 @@ export type ChecksumType = 'FULL_OBJECT' | 'COMPOSITE'
 
 export interface ChecksumValue {
   readonly algorithm: ChecksumAlgorithm
-  /** Base64; of a composite one with `-` and the number of parts behind it. */
+  /** Base64; a composite one has `-` and the number of parts behind it. */
   readonly value: string
 }
 

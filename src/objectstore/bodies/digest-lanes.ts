@@ -1,8 +1,8 @@
 /**
  * Digests of large bodies, computed on lanes. A body stays on one lane.
  *
- * D1  every body that was begun hears of each of its updates in order, or `failed` once: its lane died, or had no room
- * D2  a lane that died is replaced when it is needed again; bodies that it had do not go on
+ * D1  the listener of every body that was begun is told of each of its updates in order, or of `failed` once: its lane died, or had no room
+ * D2  a lane that died is replaced when it is needed again; the bodies that it had fail
  * D3  a lane starts with its first body: a store of small objects alone needs none
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
@@ -128,7 +128,7 @@ export class DigestBody {
     this.#request({ kind: 'begin', body: number, plan })
   }
 
-  /** @param crc of what comes before the bytes in their frame */
+  /** @param offset of the bytes in the arena @param crc CRC-32 of what comes before the bytes in their frame */
   update(offset: number, bytes: number, crc: number): void {
     this.#request({ kind: 'update', body: this.#number, offset, bytes, crc })
   }
@@ -137,12 +137,12 @@ export class DigestBody {
     this.#request({ kind: 'finish', body: this.#number })
   }
 
-  /** Nothing more is heard of it. */
+  /** Its listener is not called any more. */
   drop(): void {
     if (this.#lane.bodies.delete(this.#number)) this.#lane.request({ kind: 'drop', body: this.#number })
   }
 
-  /** D1: later, as the caller is in the middle of its work. */
+  /** D1: `failed` is called later, as the caller is in the middle of its work. */
   #request(request: DigestRequest): void {
     const listener = this.#lane.bodies.get(this.#number)
     if (listener === undefined || this.#lane.request(request)) return

@@ -1,8 +1,8 @@
 /**
- * The life of a digest lane: digests of many bodies at a time, of bytes that stand in the arena, until stopped.
+ * The loop of a digest lane: computes digests of many bodies at a time, whose bytes are in the arena, until it is stopped.
  *
- * L1  requests of one body are worked on in their order; updates of different bodies that wait at the same time are done together, which
- *     those of one body cannot: a body that has sent much waits for others to catch up
+ * L1  requests of one body are handled in their order. Updates of different bodies that wait at the same time are computed together, at most one of each
+ *     body: a body that has sent much waits for others to catch up
  */
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
@@ -29,8 +29,8 @@ type Post = (answer: DigestAnswer) => void
 type UpdateRequest = Extract<DigestRequest, { readonly kind: 'update' }>
 
 /**
- * Returns what answers the requests that wait in the ring, and those that come meanwhile. Its result is null when all are answered, else a promise:
- * a body needs a checksum that is being loaded, and the caller calls again when the promise has settled.
+ * Returns a function that answers the requests in the ring, and those that come meanwhile. It returns null when all are answered. It returns a promise
+ * when a body needs a checksum that is not loaded yet: when that has settled, the caller calls it again.
  */
 export function digestsOf(
   ring: SpscRing,
@@ -53,7 +53,7 @@ export function digestsOf(
     return null
   }
 
-  /** One update of each of some bodies, and what waits before them or of others. L1 */
+  /** L1. Handles one update of each of at most MD5_LANES bodies, and the other requests for whose bodies no update waits before them. */
   const round = (post: Post): void => {
     const updated = new Set<number>()
     const updates: UpdateRequest[] = []

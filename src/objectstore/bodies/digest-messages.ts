@@ -1,9 +1,9 @@
 /**
- * What main asks of a digest lane, and hears of it. Integers of requests are little-endian, in a message of REQUEST_BYTES of the ring:
+ * Messages between main and a digest lane. A request is a message of REQUEST_BYTES in the ring; its integers are little-endian:
  *
  *   offset  bytes  field
  *        0      4  kind      u32, BEGIN, UPDATE, FINISH or DROP
- *        4      4  body      u32, main's number of it
+ *        4      4  body      u32, main's number of the body
  *        8      4  first     u32, BEGIN: a bit for each checksum algorithm, in their order; UPDATE: where the bytes begin in the arena
  *       12      4  second    u32, BEGIN: 1 with SHA-256; UPDATE: how many bytes
  *       16      4  crc       u32, UPDATE: CRC-32 of what comes before the bytes in their frame
@@ -80,7 +80,7 @@ export function readRequest(from: Buffer, at: number): DigestRequest {
   }
 }
 
-/** The algorithms of a plan are in the order of the table: `digestPlan` names each once, and results say which they are of. */
+/** One bit for each algorithm, in the order of the table. A plan's own order is lost: it names each once, and results say which they are of. */
 const bitsOf = ({ checksums }: DigestPlan): number =>
   CHECKSUM_ALGORITHMS.reduce((bits, algorithm, i) => (checksums.includes(algorithm) ? bits | (1 << i) : bits), 0)
 

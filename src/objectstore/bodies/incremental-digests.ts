@@ -1,13 +1,13 @@
 /**
- * The digests of bodies as their bytes come. For a thread of its own: what takes MD5 of many at a time is longer to compile than all else that
- * main loads of digests.
+ * The digests of bodies, computed as their bytes come. Only digest lanes load this file: the MD5 of many messages at a time takes longer to compile than
+ * all else that main loads for digests.
  */
 import { Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
 import { beginChecksums, beginSha256, bodyDigest } from './body-digests.ts'
 import type { BodyDigest, DigestPlan, RunningChecksums } from './body-digests.ts'
 import type { Digest } from './checksum-algorithms.ts'
 
-/** Bytes of a body that come next. */
+/** The next bytes of a body. */
 export interface BodyPiece {
   readonly digests: BodyDigests
   /** May be over a SharedArrayBuffer, and must not change meanwhile. */
@@ -31,7 +31,7 @@ export class BodyDigests {
   readonly #checksums: RunningChecksums
   readonly #sha256: Digest | null
 
-  /** Once the plan's checksums are loaded. */
+  /** The plan's checksums must be loaded. */
   constructor(plan: DigestPlan) {
     this.#plan = plan
     this.#checksums = beginChecksums(plan)
@@ -43,7 +43,7 @@ export class BodyDigests {
     BodyDigests.update([{ digests: this, bytes }])
   }
 
-  /** Once. */
+  /** Call it once. */
   finish(): BodyDigest {
     const { bytes } = this.#md5
     return bodyDigest(this.#plan, bytes, md5.digests([this.#md5])[0]!.toString('hex'), this.#checksums, this.#sha256)

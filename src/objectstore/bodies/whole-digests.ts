@@ -1,4 +1,4 @@
-/** Digests of bodies that are there as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
+/** Digests of bodies that are in memory as a whole. Those of one turn of the event loop are computed together: MD5 of eight takes as long as that of two. */
 import { MD5_LANES, Md5Hasher } from '../../../native-free-codecs/md5.ts'
 import { loadChecksums } from './checksum-algorithms.ts'
 import { digestOfWhole } from './body-digests.ts'
@@ -16,17 +16,17 @@ const TOGETHER_MIN = 4
 export class WholeDigests {
   readonly #defer: (run: () => void) => void
   #waiting: Waiting[] = []
-  /** Not before it is of use: it is compiled then, which takes 20 ms. */
+  /** Made when it is first of use, as that compiles it, which takes 20 ms. */
   #md5: Md5Hasher | null = null
 
-  /** @param defer calls once, after what is under way in this turn of the event loop */
+  /** @param defer calls `run` once, after what is under way in this turn of the event loop */
   constructor(defer: (run: () => void) => void) {
     this.#defer = defer
   }
 
   /**
    * @param body does not change meanwhile
-   * @param failed the plan's checksums could not be loaded
+   * @param failed called when the plan's checksums could not be loaded
    */
   of(plan: DigestPlan, body: Uint8Array, done: (digest: BodyDigest) => void, failed: (error: unknown) => void): void {
     const loading = loadChecksums(plan.checksums)

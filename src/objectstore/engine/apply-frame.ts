@@ -1,4 +1,4 @@
-/** What a frame does to the state: live when it was taken, at a start when it is read. There is no other place for it. */
+/** What a frame does to the state: a new one when the log has taken it, a stored one when a start reads it. */
 import { StoreError } from '../../errors.ts'
 import {
   FRAME_CHANGE,
@@ -17,7 +17,7 @@ import type { PartDetails, StoreState } from './state.ts'
 interface Frame {
   readonly type: number
   readonly position: number
-  /** An EXTENT has no effect by itself, so that its beginning may be enough. */
+  /** The beginning of an EXTENT may be enough, as it has no effect by itself. */
   readonly payload: Buffer
 }
 

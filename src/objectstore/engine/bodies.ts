@@ -4,15 +4,15 @@
  *   small   up to INLINE_BYTES_MAX: held in memory, digested here with others of its turn, stored in the frame that commits it
  *   large   copied into the arena, extent by extent; a lane digests each, then it is appended to the log. What commits it lists them
  *
- * B1  the space of an extent is given back when the log has taken it (`Log.released`), or when it is given up before
- * B2  a body that waits for space has given what it had to the log, so that others can continue
- * B3  a body that failed stays failed, for the reason that it failed for: its extents are garbage, and nothing commits it
+ * B1  the arena's block of an extent is freed when the log has taken the extent (`Log.released`), or when it is given up before
+ * B2  a body that waits for space has given what it had in the arena to the log, so that others can continue
+ * B3  a body that failed stays failed, for its first reason: its extents are garbage, and nothing commits it
  * B4  as long as a body is open, no segment that it has extents in is dropped: `oldestExtent`
- * B5  while a quarter of the arena or less is free, writes have to wait: the rest is for what the others have on the way. Then
+ * B5  while a quarter of the arena or less is free, writes have to wait: that quarter is for bytes that are already on their way. Then
  *     they go on in their order, in each turn of the event loop no more of them than there is room for
  * B6  in a cluster a body ends with the lead in which it began: another leader does not know it, and may clean the segments of its extents
- * B7  an extent has a quarter of a block at least, unless it is the last of its body: however many bodies come at a time, and however slowly, an object
- *     has no more extents than that. So a body has no block before so much of it is here, or all that will come
+ * B7  an extent has a quarter of a block at least, unless it is the last of its body. This bounds the extents of an object, however many bodies come at
+ *     a time, and however slowly. So a body gets a block only when so many of its bytes are here, or all that will come
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -39,7 +39,7 @@ import { COPIED_BODY_BYTES_MIN, WrittenRuns } from './written-runs.ts'
 
 /** Extents of one body in the arena: one that fills, and others on their way to the disk. */
 const EXTENTS_AT_ONCE_MAX = 6
-/** More than one read of a connection brings: see http/receive-buffer.ts. */
+/** Room that a write needs: more than one read of a connection brings (http/receive-buffer.ts). */
 const EXTENTS_PER_WRITE = 2
 /** B5 */
 const RESERVED_PART = 1 / 4
@@ -60,7 +60,7 @@ export class Bodies {
   /** Digests of small bodies. */
   readonly small: WholeDigests
   readonly copies = new SharedCopies()
-  /** One block of the arena. */
+  /** Length of a block of the arena, and of the longest extent. */
   readonly extentBytes: number
   /** B7 */
   readonly extentBytesMin: number
@@ -70,7 +70,7 @@ export class Bodies {
   /** B5, in the order in which they began to wait. */
   readonly #stopped = new Set<LargeBody>()
   #isResuming = false
-  /** In the order of the log. */
+  /** Extents that the log may still read in the arena, in its order. */
   #appended: Appended[] = []
 
   constructor(core: Core, runs: RunReads) {
@@ -99,8 +99,8 @@ export class Bodies {
   }
 
   /**
-   * Where a body stands in the log; one that does not yet is written there by `before`. What makes it a part is appended right behind: then it
-   * is lost when the body is, and cleaning does not take the body for garbage before.
+   * The content of a body as extents of the log. A body that is not in the log yet is written there by the frames `before`. The frame that makes it a part
+   * is appended right behind them: so it is lost when the body is, and cleaning does not take the body for garbage before.
    */
   inExtents(
     { content }: Received,
@@ -114,7 +114,7 @@ export class Bodies {
     return {
       before: [{ ...this.extentFrame(content.inline, target, 'admit'), onTaken }],
       content: {
-        // The position is known when what is before is taken.
+        // The position is known when the log has taken the frame before.
         get extents() {
           return ExtentList.of([{ position, bytes }])
         },
@@ -136,23 +136,23 @@ export class Bodies {
     }
   }
 
-  /** B4. Infinity: none. */
+  /** B4. Infinity: there is none. */
   get oldestExtent(): number {
     let oldest = Infinity
     for (const body of this.#open) oldest = Math.min(oldest, body.oldestExtent)
     return oldest
   }
 
-  /** B6. None of them takes memory that another one gives back. */
+  /** B6. Fails all open bodies. None waits any more by then, so none takes a block that another one frees. */
   endAll(failure: Error): void {
     this.#waiting.clear()
     this.#stopped.clear()
     for (const body of this.#open) body.fail(failure)
   }
 
-  // For its bodies
+  // For the bodies
 
-  /** -1: there is none now, the body hears when there is. */
+  /** @returns -1: no block is free now; `takeHeld` is called when one is */
   allocate(body: LargeBody): number {
     const offset = this.core.arena.allocate(this.extentBytes)
     if (offset >= 0) return offset
@@ -174,13 +174,13 @@ export class Bodies {
   /** How many more writes have room. */
   get #room(): number {
     const { arena } = this.core
-    if (arena.usedBytes === 0) return Infinity // nothing will come back, so that a waiting write would never be woken
+    if (arena.usedBytes === 0) return Infinity // no block is in use that could be freed and wake a waiting write
     const reservedBytes = RESERVED_PART * arena.bytes.byteLength
     const freeBytes = arena.bytes.byteLength - arena.usedBytes
     return Math.floor((freeBytes - reservedBytes) / (EXTENTS_PER_WRITE * this.extentBytes))
   }
 
-  /** True when the body has to wait; it is told when it may continue. */
+  /** True when the body has to wait; `resume` is called when it may continue. */
   mustStop(body: LargeBody): boolean {
     if (this.#room > 0) return false
     this.#stopped.add(body)
@@ -205,7 +205,7 @@ export class Bodies {
     }
   }
 
-  /** The extent that was appended last stands there. */
+  /** Frees the block when the log has released the extent that was appended last, which is in it. */
   freeWhenReleased(offset: number): void {
     const { log, appender } = this.core
     this.#appended.push({ end: appender.end, generation: log.generation, offset })
@@ -234,16 +234,16 @@ export class LargeBody implements BodyWriter {
   readonly #head: Buffer
   readonly #headCrc: number
   readonly #digest: DigestBody
-  /** In the arena: the extent that fills; -1: none. */
+  /** Where the extent that is being filled begins in the arena; -1: there is none. */
   #offset = -1
   #filled = 0
-  /** What there was no space for, or what is too little for an extent (B7). */
+  /** Bytes for which there was no space, or that are too few for an extent (B7). */
   readonly #held = new HeldBytes()
-  /** There was no space: it hears when there is. */
+  /** There was no space: `takeHeld` is called when there is. */
   #isWaiting = false
-  /** Given to the lane, not appended yet. */
+  /** Extents that were given to the lane and are not appended yet. */
   readonly #submitted: { readonly offset: number; readonly bytes: number }[] = []
-  /** In the arena, the one that fills included. */
+  /** Extents in the arena, the one that is being filled included. */
   #inArena = 0
   readonly #extents = new ExtentListBuilder()
   readonly #copies: WrittenRuns | null
@@ -252,7 +252,7 @@ export class LargeBody implements BodyWriter {
   /** B5 */
   #isStopped = false
   #isFinishing = false
-  /** Hears once. */
+  /** Callbacks of `finish`: one of them is called, once. */
   #whole: { received(body: Received): void; failed(error: Error): void } | null = null
   #state: 'open' | 'failed' | 'closed' = 'open'
   /** B3 */
@@ -336,14 +336,14 @@ export class LargeBody implements BodyWriter {
     if (this.#offset >= 0 && this.#filled > 0) this.#submit()
   }
 
-  /** What is held, and then these bytes. */
+  /** Takes the held bytes, and then these. */
   #take(bytes: Uint8Array): void {
     const held = this.#held.take()
     this.#copy(held, held.byteLength + bytes.byteLength)
     this.#copy(bytes, this.#held.byteLength + bytes.byteLength)
   }
 
-  /** Holds what may not stand in the arena yet. @param hereBytes of the body, these included */
+  /** Copies into the arena, and holds what may not be there yet. @param hereBytes bytes that wait for the arena, these included */
   #copy(bytes: Uint8Array, hereBytes: number): void {
     const { core, extentBytes } = this.#bodies
     const { arena } = core
@@ -438,7 +438,7 @@ export class LargeBody implements BodyWriter {
     if (this.#isFull) this.#onDrain?.()
   }
 
-  /** Gives up what it has, and takes nothing more. The lane may still read submitted bytes that are used again: its results are not used. */
+  /** Gives up what it has in the arena, and takes nothing more. The lane may still read blocks that others use by then: its results are not used. */
   #end(state: 'failed' | 'closed'): void {
     const wasOpen = this.#state === 'open'
     this.#state = state
@@ -458,7 +458,7 @@ export class LargeBody implements BodyWriter {
   }
 }
 
-/** What its frames say of a body, before its bytes. */
+/** What the frames of a body say of it, before its bytes. */
 const extentHeadOf = ({ bucket, key, upload }: BodyTarget): Buffer =>
   encodeExtentHead({
     bucket: bucket.number,

@@ -5,15 +5,16 @@
  *        0      4  jsonBytes  u32
  *        4      4  version    u32
  *        8      …  json       what is small, UTF-8
- *        …      …  records    buckets, uploads, what was completed: each its bytes u32, then JSON. A length of 0 ends them
+ *        …      …  records    buckets, uploads, completions: each its length u32, then JSON. A length of 0 ends them
  *        …      …  index      as ../index/checkpoint.ts has it
  *
  * In version 0 there are no records: all of them are in the json. Programs that know only that version take the records for an index, which
  * they refuse.
  *
- * K1  it is a copy: the state changes while it is written. What changes in itself is copied at once: which buckets, uploads, parts and completions
- *     there are, and what buckets hold. The parts of the file are made bit by bit, those of the index as CheckpointWriter says
- * K2  a part is made in some milliseconds, whatever the state is: only the extents of a part, or the documents of a bucket, can make a record long
+ * K1  a checkpoint is a copy, as the state changes while it is written. What changes in place is copied at once: which buckets, uploads, parts and
+ *     completions there are, and what buckets hold. The parts of the file are made one by one, those of the index as CheckpointWriter says
+ * K2  a part of the file is made in some milliseconds, whatever the state is: only the extents of an uploaded part, or the documents of a bucket, can
+ *     make a record long
  */
 import { StoreError } from '../../errors.ts'
 import type { StateCopy } from '../../engine/checkpoints.ts'
@@ -36,7 +37,7 @@ type WrittenBucket = Omit<Bucket, 'cors' | 'policy'> & {
   readonly bytes?: number
 }
 
-/** Of each extent its position, then its bytes. */
+/** `extents` has the position and the bytes of each extent, in turn. */
 type WrittenPart = Omit<PartState, 'extents'> & { readonly extents: number[] }
 
 /** The key in Base64. */
@@ -72,11 +73,11 @@ type Entry =
 const HEAD_BYTES = 8
 const VERSION = 1
 const LENGTH_BYTES = 4
-/** A part of the file is ended with the record that makes it so long. */
+/** A part of the file ends with the record that makes it so long. */
 const PART_BYTES = 64 * 1024
 /** K2 */
 const EXTENTS_PER_RECORD = 2000
-/** What is put into the state in one step of a start. */
+/** Entries that one step of a start puts into the state. */
 const ENTRIES_PER_STEP = 5000
 
 const base64 = (bytes: Buffer | null): string | null => bytes?.toString('base64') ?? null
@@ -111,7 +112,7 @@ export function copyState(state: StoreState): StateCopy {
 
 const NO_PARTS: readonly PartState[] = []
 
-/** All that comes before the index. */
+/** The parts of the file before the index. */
 function* partsOf(content: Content, entries: Iterable<Entry>): Generator<Uint8Array<ArrayBuffer>, void, undefined> {
   const json = Buffer.from(JSON.stringify(content))
   const head = Buffer.alloc(HEAD_BYTES)
@@ -168,7 +169,7 @@ function u32(value: number): Buffer {
   return bytes
 }
 
-/** @param pieces each good until the next is asked for. @throws StoreError `corrupt` when a part of it is of another version */
+/** @param pieces each valid until the next is asked for. @throws StoreError `corrupt` when a part of it is of another version */
 export function* decodeState(pieces: Iterable<Buffer>, totalBytes = 0): Steps<StoreState> {
   const phase = 'reading the checkpoint'
   const head = new HeadReader()
@@ -211,20 +212,20 @@ export function* decodeState(pieces: Iterable<Buffer>, totalBytes = 0): Steps<St
   return state
 }
 
-/** Reads what comes before the index, cut anywhere. The checksum of the file holds: what is read is as `copyState` wrote it. */
+/** Reads what comes before the index, from pieces that are cut anywhere. The checksum of the file holds, so this is what `copyState` wrote. */
 class HeadReader {
   #content: Content | null = null
   readonly #buckets: WrittenBucket[] = []
   readonly #uploads: WrittenUpload[] = []
   readonly #completed: WrittenCompletion[] = []
   #isWhole = false
-  /** What has begun and is not complete yet. */
+  /** Pieces of what has begun and is not complete yet. */
   #begun: Buffer[] = []
   #begunBytes = 0
   /** With fewer bytes nothing more is complete. */
   #neededBytes = HEAD_BYTES
 
-  /** What of the piece is behind the head; null: nothing. */
+  /** @returns the bytes of the piece that are behind the head; null: there are none */
   push(piece: Buffer): Buffer | null {
     if (this.#isWhole) return piece
     this.#begunBytes += piece.byteLength
@@ -246,7 +247,7 @@ class HeadReader {
     return { content: this.#content, buckets, uploads, completed }
   }
 
-  /** Returns how many bytes of it were complete. */
+  /** Reads all that is complete. @returns how many bytes that were */
   #read(bytes: Buffer): number {
     let at = this.#content === null ? this.#readContent(bytes) : 0
     while (this.#content !== null && !this.#isWhole) {
@@ -288,7 +289,7 @@ class HeadReader {
 const unreadable = (what: string): StoreError =>
   new StoreError('corrupt', 'objectstore_checkpoint_unreadable', `a checkpoint of the object store ${what}`)
 
-/** Older versions said more of it. */
+/** Parts that older versions wrote have more fields. */
 const partOf = ({ partNumber, size, etag, lastModifiedMs, checksum, extents }: WrittenPart): PartState => ({
   partNumber,
   size,

@@ -1,4 +1,4 @@
-/** When a checkpoint of the object store is worth it, and what it is a copy of. Who writes it: src/engine/checkpoints.ts. */
+/** Decides when a checkpoint of the object store is worthwhile, and copies the state for it. src/engine/checkpoints.ts writes it. */
 import type { StateCopy } from '../../engine/checkpoints.ts'
 import { PAGE_BYTES } from '../index/page-memory.ts'
 import { copyState } from './checkpoint-content.ts'
@@ -6,20 +6,20 @@ import type { Recovered } from './recovery.ts'
 import type { StoreState } from './state.ts'
 
 /**
- * A checkpoint is due when the log has grown by so many times what one takes on the disk, or has so many changes of objects more: to apply one
- * takes as long as to read 20 KiB.
+ * A checkpoint is due when the log has grown by this multiple of a checkpoint's size, or has CHANGES_MAX changes of objects more: applying one takes as
+ * long as reading 20 KiB.
  */
 const GROWTH_PER_CHECKPOINT = 0.5
 const CHANGES_MAX = 200_000
-/** A segment with more ends early, as checkpoints are of the ends of segments. */
+/** A segment with more changes ends early, as a checkpoint is made of the end of a segment. */
 const CHANGES_PER_SEGMENT_MAX = 100_000
 
 export class CheckpointPlan {
   readonly #state: () => StoreState
-  /** Commit sequences: when the segment opened that is written now, and of the newest checkpoint. */
+  /** Commit sequences: at the begin of the segment that is written now, and of the newest checkpoint. */
   #segmentSequence: number
   #newestSequence: number
-  /** What the newest one takes. */
+  /** Bytes of the newest checkpoint. */
   #newestBytes: number
 
   constructor(state: () => StoreState, { state: { commitSequence }, checkpointSequence, checkpoint }: Recovered) {
@@ -36,7 +36,7 @@ export class CheckpointPlan {
     )
   }
 
-  /** What one takes on the disk, about: as much as the newest, which has uploads and completions, too, or as the index now. */
+  /** Bytes that a checkpoint takes, about: as many as the newest one, which has uploads and completions, too, or as the index now. */
   get bytes(): number {
     return Math.max(this.#newestBytes, PAGE_BYTES * this.#state().index.pages)
   }

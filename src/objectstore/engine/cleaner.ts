@@ -1,16 +1,15 @@
 /**
- * Keeps the log in order. A segment that would take long to read again is ended. Abandoned uploads are aborted. When too much
- * of the log is garbage, what lives in its oldest segment is moved behind its end, and the segment goes: the log is a circle that is cleaned
- * from its oldest end on.
+ * Keeps the log in order. It ends a segment that would take long to read again, and aborts abandoned uploads. When too much of the log is garbage, it
+ * moves what lives in the oldest segment behind the end of the log, and drops the segment: the log is a circle that is cleaned from its oldest end.
  *
  * An object is moved by writing it again. Readers at its old place continue there, as segments that are being read stay (`oldestRead`).
  *
  * M2  cleaning begins, and stops, as engine/cleaning.ts says
- * M3  a segment goes when everything of it is at its new place durably, and a checkpoint says what its other frames said
+ * M3  a segment is dropped when all that lived in it is durable at its new place, and a checkpoint holds what its other frames said
  * M4  a damaged frame is not moved and does not stop the cleaning: there is an incident, and reading the frame stays an error
- * M5  where only the lack of a checkpoint keeps a segment from going, one is written
- * M6  in a cluster only the leader moves what lives, by frames as any other, and says in a frame up to where it has (state S4). Each node drops its
- *     segments by itself: when a checkpoint of its own stands for them, and no cut of its log can take that frame away
+ * M5  where only the lack of a checkpoint keeps a segment from being dropped, one is written
+ * M6  in a cluster only the leader moves what lives, by ordinary frames, and says in a frame up to where it has (state S4). Each node drops its
+ *     segments by itself: when a checkpoint of its own covers them, and no cut of its log can take that frame away
  * M7  in a cluster a leader does not clean a segment that is damaged on its disk, nor any behind it: other nodes have it whole, and would drop it
  */
 import type { SegmentInfo } from '../../log/log.ts'
@@ -32,7 +31,7 @@ import type { PartState, UploadState } from './state.ts'
 import { partFrame } from './store.ts'
 import type { Store } from './store.ts'
 
-/** Frames on their way: so many share a sync, and the memory between main and the disk stays free for PUTs. */
+/** Frames that are moved at a time: so many share a sync, and the memory between main and the disk stays free for PUTs. */
 const MOVED_AT_ONCE = 16
 /** Completing an upload again gives the same answer for so long. */
 const COMPLETED_KEPT_MS = 24 * 3600 * 1000
@@ -51,11 +50,11 @@ export class Cleaner implements Upkeep {
   readonly #parts: CleanerParts
   readonly #rounds = new Rounds((signal) => this.#enforce(signal))
   readonly #cleaning: Cleaning
-  /** Nothing before it is needed. In a cluster the state says so (M6). */
+  /** Position before which no frame is needed. In a cluster the state has it (M6). */
   #movedTo = 0
-  /** By owner, commit sequence of the object that has no extent in the segment which is moved out now: its other frames need no look at it. */
+  /** By owner: commit sequence of an object that has no extent left in the segment that is being moved out. Its other frames need no look at it. */
   readonly #movedOut = new Map<string, number>()
-  /** Parts that have no extent there. */
+  /** Parts that have no extent in that segment. */
   readonly #movedOutParts = new Set<PartState>()
 
   constructor(parts: CleanerParts) {
@@ -68,12 +67,12 @@ export class Cleaner implements Upkeep {
     return this.#rounds.run()
   }
 
-  /** The same: what is due besides is soon looked through. */
+  /** The same as `enforce`: its other work takes little time. */
   reclaim(): Promise<void> {
     return this.enforce()
   }
 
-  /** Resolves when the round under way has ended, which it does before it is done. */
+  /** Ends the round under way early. Resolves when it has ended. */
   close(): Promise<void> {
     return this.#rounds.close()
   }
@@ -92,7 +91,7 @@ export class Cleaner implements Upkeep {
     }
   }
 
-  /** M6. The clocks of nodes may differ: what is old goes by the newest time in the log. */
+  /** M6. The clocks of nodes may differ, so the newest time in the log tells what is old. */
   #followLeader(): void {
     const { core, checkpoints } = this.#parts
     const { state } = core
@@ -151,7 +150,7 @@ export class Cleaner implements Upkeep {
     return oldest !== undefined && this.#cleaning.isDue(oldest.base, this.#parts.core.state.liveBytes)
   }
 
-  /** M5. With room on the disk it is not written more often than the growth of the log asks for. */
+  /** M5. With room on the disk, a checkpoint is not written more often than the growth of the log asks for. */
   async #demandCheckpoint(): Promise<void> {
     const { core, checkpoints, plan } = this.#parts
     if (this.#cleaning.isShortOfRoom) {
@@ -205,17 +204,17 @@ export class Cleaner implements Upkeep {
     return core.state === state
   }
 
-  /** False of an object that another one replaced, as most frames are: told at once, as a frame that does not live any more never will again. */
+  /** False for a frame whose object was replaced, as most are. This can be decided early, as such a frame never lives again. */
   #mayLive({ bucket, key, position, uploadId, isExtent }: ScannedFrame): boolean {
     if (isExtent || uploadId !== null) return true
     return this.#parts.core.state.index.get(bucket, Buffer.from(key))?.position === position
   }
 
-  /** Frames of one owner: with the first of them the others move. */
+  /** Moves the frames of one owner: with the first of them the others move. */
   async #moveInTurn(frames: readonly ScannedFrame[], segment: SegmentInfo): Promise<void> {
     const { core } = this.#parts
     for (const frame of frames) {
-      // What is read and written takes time: what the frame is of may be another object by then, or an object instead of a part.
+      // Reading and writing take time: by then the owner may be another object, or an object instead of a part.
       for (let isMoved = false; !isMoved;) {
         const upload = frame.uploadId === null ? undefined : core.state.uploads.get(frame.uploadId)
         const part = upload?.parts.get(frame.partNumber)
@@ -227,7 +226,7 @@ export class Cleaner implements Upkeep {
     }
   }
 
-  /** True when the frame is not needed where it is: it was moved, or another object has its key now. With one extent all of the segment move. */
+  /** True when the frame is not needed where it is: it was moved, or another object has its key now. All extents in the segment move together. */
   async #moveObject(frame: ScannedFrame, segment: SegmentInfo): Promise<boolean> {
     const { core, store } = this.#parts
     const { bucket, key, position, isExtent } = frame
@@ -256,7 +255,7 @@ export class Cleaner implements Upkeep {
     return true
   }
 
-  /** With one extent all of the segment move. */
+  /** True while the part has extents in the segment: these move together. */
   #isToBeMoved(part: PartState, segment: SegmentInfo): boolean {
     if (this.#movedOutParts.has(part)) return false
     if (hasExtentIn(segment, part.extents)) return true
@@ -264,7 +263,7 @@ export class Cleaner implements Upkeep {
     return false
   }
 
-  /** False when it is another part by now, or an object's. */
+  /** False when the part was replaced meanwhile, or its upload has ended. */
   async #movePart(upload: UploadState, part: PartState, segment: SegmentInfo): Promise<boolean> {
     const { core } = this.#parts
     const { uploadId, bucketNumber, key } = upload
@@ -280,7 +279,7 @@ export class Cleaner implements Upkeep {
     this.#demandMove(commitFrameBytes(frame))
     await core.store(partFrame(frame, 'finish'))
     const moved = core.state.uploads.get(uploadId)?.parts.get(partNumber)
-    if (moved !== undefined) this.#movedOutParts.add(moved) // but for what is damaged (M4)
+    if (moved !== undefined) this.#movedOutParts.add(moved) // except for damaged extents (M4)
     return true
   }
 
@@ -301,7 +300,7 @@ export class Cleaner implements Upkeep {
     return moved.list
   }
 
-  /** Before every append: on a slow disk the rest of a round would take longer than a closing store waits. */
+  /** Throws when the store closes, or the disk lacks room. Called before every append: on a slow disk the rest of a round would outlast the closing. */
   #demandMove(payloadBytes: number): void {
     this.#rounds.signal.throwIfAborted()
     this.#cleaning.demandRoomToMove(frameBytes(payloadBytes))

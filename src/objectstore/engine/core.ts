@@ -1,4 +1,4 @@
-/** What the operations of the object store share: the engine that they run on, memory for what is on its way, time. */
+/** What the operations of the object store share: the engine that they run on, memory for bodies on their way, the clock. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
 import { NotLeading } from '../../engine/engine.ts'
@@ -20,7 +20,7 @@ export interface StoreClock {
   nowMs(): number
   /** Milliseconds since the Unix epoch; may jump. */
   wallMs(): number
-  /** Calls again and again until the returned function is called. */
+  /** Calls `task` again and again until the returned function is called. */
   every(intervalMs: number, task: () => void): () => void
 }
 
@@ -33,7 +33,7 @@ export interface CoreParts {
   readonly logger: Logger
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
 }
 
@@ -66,17 +66,17 @@ export class Core {
     return this.engine.state
   }
 
-  /** Tells what the operation comes to, when that may be told. Refused with an S3Error. */
+  /** Runs an operation, and gives `answer` its result as soon as that may be told. Failures are S3Errors. */
   run<Reply>(decide: () => Decision<Reply, Change>, answer: Answer<Reply>): void {
     this.engine.run(decide, answer, notStored)
   }
 
-  /** Likewise as a promise. */
+  /** `run` as a promise. */
   ask<Reply>(decide: () => Decision<Reply, Change>): Promise<Reply> {
     return this.engine.ask(decide, notStored)
   }
 
-  /** A frame by itself, when there is room for it. Resolves with its position when it is stored. Rejects with an S3Error. */
+  /** Appends a frame by itself, when there is room for it. Resolves with its position when it is stored. Rejects with an S3Error. */
   store(frame: NewFrame<Change>): Promise<number> {
     let position = 0
     const onTaken = (at: number): void => void (position = at)
@@ -117,7 +117,7 @@ export class Core {
 
 const UPLOAD_ID_BYTES = 16
 
-/** In the words of S3. */
+/** The S3Error for a failure of the engine or the log; any other error as it is. */
 export function notStored(cause: Error): Error {
   if (cause instanceof NotLeading) return cause.hasChanged ? outcomeUnknown() : notLeading(cause.leader)
   if (cause instanceof FrameNotTaken) {

@@ -42,10 +42,10 @@ export interface EngineParts {
   readonly logger: Logger
   readonly counters: StoreCounters
   readonly random: (bytes: Uint8Array) => void
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly segmentBytes: number
-  /** Memory of pieces of large bodies that were read. */
+  /** Memory of pieces of large bodies that were read or written. */
   readonly readCacheBytes: number
   /** Memory of small objects that were read. */
   readonly objectCacheBytes: number
@@ -63,7 +63,7 @@ export interface StoreEngine {
 
 type RecoveryOf = Pick<EngineParts, 'log' | 'directory' | 'files' | 'logger'>
 
-/** What the engine opens with. @throws StoreError and what the file system throws */
+/** Reads the state that the engine opens with. @throws StoreError and what the file system throws */
 export const recoverEngine = ({ log, directory, files, logger }: RecoveryOf): Steps<Recovered> =>
   recoverState({ log, directories: [directory], files, logger })
 

@@ -7,8 +7,8 @@
  *        6      4  bytes     u32
  *       10      2  unused    u16, 0
  *
- * X1  a list never changes, and neither does the memory it stands in: `copy` is for a list in memory that others use again
- * X2  nothing is made of an entry before somebody asks for it
+ * X1  a list never changes, and neither does the memory it stands in. A list in memory that is used again must be copied: `copy`
+ * X2  an entry is decoded only when it is asked for
  */
 import { copyBytes, copyInOwnMemory } from '../../../native-free-codecs/copy-bytes.ts'
 
@@ -16,27 +16,27 @@ const ENTRY_BYTES = 12
 const BYTES_AT = 6
 const GROWING_FROM = 4
 
-/** Frame of a piece of a body. */
+/** A piece of a body, in a frame of its own. */
 export interface Extent {
   readonly position: number
   /** Bytes of the body. */
   readonly bytes: number
 }
 
-/** Which extents have a range of a body. */
+/** The extents that have a range of a body. */
 export interface Covering {
   /** Number of the first of them. */
   readonly first: number
-  /** Where it begins in the body. */
+  /** Where that one begins in the body, in bytes. */
   readonly begin: number
-  /** Infinity: the range is empty. */
+  /** Lowest position of all of them; Infinity: the range is empty. */
   readonly lowestPosition: number
 }
 
 export class ExtentList implements Iterable<Extent> {
   static readonly EMPTY = new ExtentList(Buffer.alloc(0))
 
-  /** As they stand in a frame. */
+  /** The entries as they stand in a frame. */
   readonly packed: Buffer
 
   /** @param packed whole entries (X1) */
@@ -73,12 +73,12 @@ export class ExtentList implements Iterable<Extent> {
     for (let i = 0; i < length; i++) yield this.at(i)
   }
 
-  /** Those from number `from` to below `to`, as far as there are. A view. */
+  /** The extents from number `from` to below `to`, as far as there are: a view of the same memory. */
   between(from: number, to: number): ExtentList {
     return new ExtentList(this.packed.subarray(ENTRY_BYTES * from, ENTRY_BYTES * to))
   }
 
-  /** In memory of its own. */
+  /** A copy in memory of its own. */
   copy(): ExtentList {
     return new ExtentList(copyInOwnMemory(this.packed))
   }
@@ -128,12 +128,12 @@ export class ExtentListBuilder {
   #room: Buffer
   #end = 0
 
-  /** @param count how many there are going to be, about */
+  /** @param count about how many extents will be added */
   constructor(count = GROWING_FROM) {
     this.#room = Buffer.allocUnsafeSlow(ENTRY_BYTES * count)
   }
 
-  /** What it has now. What is added later does not change it. */
+  /** The list so far. What is added later does not change it. */
   get list(): ExtentList {
     return new ExtentList(this.#room.subarray(0, this.#end))
   }

@@ -1,9 +1,9 @@
 /**
- * Reads frames: what a reader thread does. Keeps files open between tasks.
+ * Reads frames, in a reader thread. Keeps files open between tasks.
  *
- * F1  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may live on as that of another
+ * F1  a frame that does not hold is read once more, from its file opened anew, before it is called damaged: an open file may live on as that of another
  *     segment
- * F2  long frames are read past the page cache where it has not got them, all of a task at once, unless they are read again and again
+ * F2  long frames that the page cache does not have are read past it, all of a task at once, unless they are read again and again
  * F3  no file is read beyond a generation of the log (open-segments O1)
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
@@ -29,14 +29,14 @@ export class FrameReader {
   readonly #open = new OpenSegments<OpenFile>()
   #generation = 0
 
-  /** @param direct null: there is no such way (F2) */
+  /** @param direct null: nothing is read past the page cache (F2) */
   constructor(files: Files, data: ReaderData, direct: Pick<DirectReads, 'load' | 'close'> | null) {
     this.#files = files
     this.#data = data
     this.#direct = direct
   }
 
-  /** @param loaded of this task: valid until the next one is loaded */
+  /** @param loaded what `load` read for this task: valid until the next one is loaded */
   run({ oldestBase, generation, frames }: ReadTask, loaded: Loaded = NOTHING_LOADED): ReadResult {
     this.#generation = generation
     this.#open.begin(oldestBase, generation) // F3
@@ -96,7 +96,7 @@ export class FrameReader {
   }
 }
 
-/** Small payloads moved into one piece of memory. Those of a pool must not be handed over. */
+/** Moves small payloads into one piece of memory: memory of Node's pool must not be handed over. */
 function packed(frames: readonly FrameToRead[], outcomes: readonly ReadOutcome[]): ReadResult {
   const isSmall = (outcome: ReadOutcome, i: number): outcome is ReadOutcome & { payload: Uint8Array } =>
     'payload' in outcome && frames[i]!.target === null && outcome.payload.byteLength <= SHARED_BYTES_MAX

@@ -1,10 +1,10 @@
 /**
- * Frames for main: what the page cache has is read at once, everything else by reader threads.
+ * Reads frames for main: those in the page cache at once, all others by reader threads.
  *
  * `src/pipeline/gathered-jobs.ts` gathers the reads; a read weighs as much as its bytes.
  *
- * R2  what is stored before main has heard of its segment is read when it has
- * R3  memory of long frames is used again and again: it goes to the reader with the job, comes back with the payload, and is given back by
+ * R2  a frame that is stored before main knows its segment is read when main does
+ * R3  memory of long frames is reused: it goes to the reader with the job, comes back with the payload, and is given back by
  *     its last user
  * R4  main reads NOW_BYTES_PER_TURN at most in one turn of the event loop, and leaves the rest of that turn to the threads
  */
@@ -23,15 +23,15 @@ import { refuse } from '../refusals.ts'
 import { EXTENT_BYTES } from './frames.ts'
 import type { FramePlace, FrameToRead, ReadFailure, ReadOutcome, ReadResult, ReadTask } from './read-protocol.ts'
 
-/** Takes a thread some 0.7 ms. With jobs of 1 MiB, one run of extents each, it was idle half of the time. */
+/** Such a job takes a thread some 0.7 ms. With jobs of 1 MiB, one run of extents each, threads were idle half of the time. */
 const JOB_BYTES_MAX = 1 << 22
 /** R4. Reading and verifying them takes main some 2 ms. */
 const NOW_BYTES_PER_TURN = 4 << 20
-/** R3. Frames that are longer than the first, and not than the second. */
+/** R3: for frames that are longer than the first, and not longer than the second. */
 const SHORT_FRAME_BYTES = 64 * 1024
 export const LONG_FRAME_BYTES = EXTENT_BYTES + 4096
 const SPARE_MAX = 64
-/** Requests that wait take a disk that does not answer for so long as failed. */
+/** A disk that does not answer for so long has failed, for the requests that wait for it. */
 const JOB_TIMEOUT_MS = 30_000
 
 export interface FrameReadsOptions {
@@ -41,7 +41,7 @@ export interface FrameReadsOptions {
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
   /** Threads of the pool behind `jobs`. */
   readonly threads: number
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after what is under way in this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly counters: StoreCounters
   readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
@@ -54,7 +54,7 @@ export interface ReadFrame {
 }
 
 interface HowToRead {
-  /** The caller is soon done with it, and gives its memory back (R3). */
+  /** The caller is soon done with the frame, and gives its memory back (R3). */
   readonly isPassing: boolean
   /** As in a `FrameToRead`. */
   readonly isAgain: boolean
@@ -64,10 +64,10 @@ const FOR_ITS_READER: HowToRead = { isPassing: false, isAgain: false }
 /** R3. Null: the payload has memory of its own, which is never given back. */
 export type FrameMemory = SharedArrayBuffer | ReadMemory | null
 
-/** The frame is not where it was: it was moved, or what it was of is no more. */
+/** The frame is not where it was: it was moved, or its object or part is gone. */
 export class FrameDropped extends Error {}
 
-/** Read in one job. */
+/** Frames that are read in one job. */
 interface Waiting {
   readonly frames: readonly FrameToRead[]
   readonly weight: number
@@ -79,7 +79,7 @@ export class FrameReads {
   readonly #options: FrameReadsOptions
   readonly #gathered: GatheredJobs<Waiting>
   /** R2 */
-  #unheard: (() => void)[] = []
+  #waitingForSegment: (() => void)[] = []
   /** R3 */
   readonly #spare: SharedArrayBuffer[] = []
   /** R4 */
@@ -95,17 +95,17 @@ export class FrameReads {
       defer: options.defer,
     })
     options.log.onProgress(() => {
-      for (const goOn of this.#unheard.splice(0)) goOn()
+      for (const readAgain of this.#waitingForSegment.splice(0)) readAgain()
     })
   }
 
-  /** What can be read without waiting, in memory to be given back (R3). Null: `read` has to. */
+  /** Reads a frame without waiting, into memory to be given back (R3). Null: `read` has to read it. */
   readNow(position: number, payloadBytes: number): ReadFrame | null {
     if (!this.#isNow(payloadBytes)) return null
     return this.#options.cached?.read(position, FRAME_HEADER_BYTES + payloadBytes) ?? null
   }
 
-  /** The same for a short frame, whose payload is the caller's. */
+  /** The same for a short frame, whose payload the caller owns. */
   readToKeepNow(position: number, payloadBytes: number): Buffer | null {
     if (!this.#isNow(payloadBytes)) return null
     return this.#options.cached?.readToKeep(position, FRAME_HEADER_BYTES + payloadBytes)?.payload ?? null
@@ -121,8 +121,8 @@ export class FrameReads {
     if (segment === null || position >= segment.end) {
       if (this.#isLost(position)) return Promise.reject(damaged())
       if (segment === null) return Promise.reject(new FrameDropped())
-      const heard = new Promise<void>((resolve) => this.#unheard.push(resolve))
-      return heard.then(() => this.read(position, payloadBytes, how)) // R2
+      const progress = new Promise<void>((resolve) => this.#waitingForSegment.push(resolve))
+      return progress.then(() => this.read(position, payloadBytes, how)) // R2
     }
     return this.#readOne(segment, position, payloadBytes, how)
   }
@@ -148,13 +148,13 @@ export class FrameReads {
     }
   }
 
-  /** Several in one job, in this order. Rejects as `read` does when the disk failed. */
+  /** Reads several frames in one job, in this order. Rejects as `read` does when the disk failed. */
   readAll(frames: readonly FrameToRead[]): Promise<readonly ReadOutcome[]> {
     const weight = frames.reduce((sum, { expectBytes }) => sum + expectBytes, 0)
     return new Promise((resolve, reject) => this.#gathered.add({ frames, weight, resolve, reject }))
   }
 
-  /** R3. What was read into it is not looked at any more. */
+  /** R3. What was read into the memory must not be used any more. */
   giveBack(memory: FrameMemory): void {
     if (memory instanceof ReadMemory) this.#options.cached?.giveBack(memory)
     else if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
@@ -203,7 +203,7 @@ export class FrameReads {
     return damaged()
   }
 
-  /** Its segment is gone, and was not dropped. */
+  /** True when there is an incident: the segment is gone, and was not dropped. */
   #isLost(position: number): boolean {
     return this.#options.log.incidents.some(({ from, to }) => from <= position && position < to)
   }

@@ -12,18 +12,18 @@
  *   offset  bytes  field           meaning
  *        0      4  bucket          u32
  *        4      2  keyBytes        u16
- *        6      2  partNumber      u16; of an object: how many parts it is of, 0 when it came in one piece
+ *        6      2  partNumber      u16; for an object: how many parts it has, 0 when it came in one piece
  *        8      6  size            u48
  *       14      6  lastModifiedMs  u48
- *       20      6  commitSequence  u48; 0 of a part
- *       26      2  flags           u16, see ../index/value.ts; 0 of a part
+ *       20      6  commitSequence  u48; 0 for a part
+ *       26      2  flags           u16, see ../index/value.ts; 0 for a part
  *       28     16  etag
- *       44     16  uploadId        of a part, or of the upload that an object completes; else zeros
+ *       44     16  uploadId        the upload of a part, or the one that an object completes; else zeros
  *       60      4  detailsBytes    u32
  *       64      4  extents         u32, how many; 0: the body stands here
  *       68      …  key, details (JSON), the extents as ./extent-list.ts packs them, body
  *
- * An EXTENT says whose it is going to be, so that it is found out whether it still is:
+ * An EXTENT names its owner, so that cleaning can find out whether it is still needed:
  *
  *        0      4  bucket          u32
  *        4      2  keyBytes        u16
@@ -53,7 +53,7 @@ export const FRAME_DELETED = 3
 export const FRAME_EXTENT = 4
 export const FRAME_PART = 5
 
-/** The most that one EXTENT has of a body. */
+/** Most bytes of a body in one EXTENT. */
 export const EXTENT_BYTES = 256 * 1024
 
 const HEAD_BYTES = 68
@@ -64,7 +64,7 @@ const NO_UPLOAD = Buffer.alloc(UPLOAD_ID_BYTES)
 
 export type Content = { readonly inline: Buffer } | { readonly extents: ExtentList }
 
-/** What an object is beside what the index knows of it. */
+/** What is stored of an object beside what the index knows of it. */
 export interface ObjectDetails extends ObjectAttributes {
   readonly checksums: readonly Checksum[]
   readonly parts: readonly ObjectPart[] | null
@@ -134,7 +134,7 @@ export type Change =
       readonly at_ms: number
     }
   | { readonly kind: 'upload_aborted'; readonly upload_id: string; readonly at_ms: number }
-  /** What lived in the segments that end at or below `before` stands behind them now. In a cluster the leader says so to all nodes. */
+  /** All that lived in the segments that end at or below `before` has been moved behind them. In a cluster the leader tells all nodes. */
   | { readonly kind: 'log_cleaned'; readonly before: number; readonly at_ms: number }
 
 export const encodeChange = (change: Change): Buffer => Buffer.from(JSON.stringify(change))
@@ -144,7 +144,7 @@ export const decodeChange = (payload: Buffer): Change => JSON.parse(payload.toSt
 export const encodeDetails = (details: ObjectDetails | null): Buffer =>
   details === null ? Buffer.alloc(0) : Buffer.from(JSON.stringify(withoutDefaults(details)))
 
-/** The same of an object that is new. */
+/** The same for a new object, whose attributes are often those of other objects, too. */
 export function encodeNewDetails({ attributes, checksums, parts }: NewDetails): Buffer {
   const ofChecksums = checksums.map(
     ({ algorithm, value, type }) => `{"algorithm":"${algorithm}","value":"${value}","type":"${type}"}`, // nothing of it needs escaping
@@ -158,7 +158,7 @@ export interface NewDetails extends Pick<ObjectDetails, 'checksums' | 'parts'> {
   readonly attributes: ObjectAttributes
 }
 
-/** Texts of attributes that never change: many objects have the same ones. */
+/** Texts of frozen attributes: many objects have the same ones. */
 const opened = new WeakMap<ObjectAttributes, string>()
 
 /** JSON without its last brace. */
@@ -178,7 +178,7 @@ const withoutDefaults = (details: ObjectAttributes): object =>
 export const decodeDetails = (details: Buffer): ObjectDetails =>
   completeAttributes(JSON.parse(details.toString()) as WithWrittenAttributes<ObjectDetails>)
 
-/** A storage class that is the default is left out; older versions said nothing of it. */
+/** The default storage class is left out; older versions wrote none. */
 export type WithWrittenAttributes<Of extends ObjectAttributes> = Omit<Of, 'storageClass'> &
   Partial<Pick<Of, 'storageClass'>>
 
@@ -230,7 +230,7 @@ export function decodeCommit(payload: Buffer): CommitFrame {
   }
 }
 
-/** All that an object changes in the state, but for one that completes an upload. */
+/** All that the state needs of an object, unless it completes an upload. */
 export function decodeCommitHead(payload: Buffer): CommitHead {
   return {
     bucket: payload.readUInt32LE(0),
@@ -262,10 +262,10 @@ export const decodeExtentOwner = (payload: Buffer): ExtentOwner => ({
   uploadId: readUploadId(payload, 8),
 })
 
-/** @param keyBytes of its owner */
+/** @param keyBytes length of the owner's key */
 export const extentPayloadBytes = ({ bytes }: Extent, keyBytes: number): number => EXTENT_HEAD_BYTES + keyBytes + bytes
 
-/** The bytes of the body. */
+/** The bytes of the body in an EXTENT. */
 export const extentContent = (payload: Buffer): Buffer => payload.subarray(EXTENT_HEAD_BYTES + payload.readUInt16LE(4))
 
 export const deletedFrameBytes = (key: Uint8Array): number => DELETED_HEAD_BYTES + key.byteLength

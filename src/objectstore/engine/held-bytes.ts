@@ -1,9 +1,9 @@
-/** Bytes of a body that have no place in the arena, one behind the other. However small the pieces are that they come in, they take no more memory than that. */
+/** Bytes of a body that have no place in the arena yet, one behind the other: many small pieces take no more memory than a long one. */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 
 const NOTHING = Buffer.alloc(0)
 const BYTES_MIN = 4096
-/** More memory than this is given up when it is emptied. */
+/** Memory that is larger than this is given up when it is emptied. */
 const KEPT_BYTES_MAX = 64 * 1024
 
 export class HeldBytes {
@@ -26,7 +26,7 @@ export class HeldBytes {
     this.#bytes = end
   }
 
-  /** All of them, good until more is added behind them. */
+  /** Gives all of them, valid until more are added. */
   take(): Buffer {
     const bytes = this.#memory.subarray(0, this.#bytes)
     this.#bytes = 0

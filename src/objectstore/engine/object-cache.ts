@@ -1,9 +1,9 @@
 /**
- * Objects that were read, in memory as they were used last.
+ * A cache of objects that were read, in the order of their last use.
  *
- * L1  together they take at most `bytesMax`; for a new one those go that were used longest ago
- * L2  when a new one makes others go and is cheap to read again, only one in CHEAP_PER_KEPT is kept. Otherwise a client that reads more
- *     objects in turn than fit would never find one of them
+ * L1  together they take at most `bytesMax`; for a new one, those that were used longest ago are evicted
+ * L2  of the objects that would evict others and are cheap to read again, only one in CHEAP_PER_KEPT is kept. Otherwise a client that reads more
+ *     objects in turn than fit would never have a cache hit
  */
 import { collectPassingEarly } from '../../collect-passing.ts'
 import { LinkedList } from '../../linked-list.ts'
@@ -14,14 +14,14 @@ const CHEAP_PER_KEPT = 8
 
 export interface Cached {
   readonly position: number
-  /** What it takes of the memory. */
+  /** Memory that it takes. */
   readonly bytes: number
 }
 
 export class ObjectCache<Value extends Cached> {
   readonly #bytesMax: number
   readonly #entries = new Map<number, Link<Value>>()
-  /** In order of use. A Map in that order would walk over those that left. */
+  /** In order of use. A Map in that order would walk over its deleted entries. */
   readonly #used = new LinkedList<Value>()
   #bytes = 0
   #cheap = 0
@@ -52,7 +52,7 @@ export class ObjectCache<Value extends Cached> {
     return this.#cheap === 0
   }
 
-  /** One that `wants` has let in. */
+  /** Adds an object that `wants` has accepted. */
   add(value: Value): void {
     const { position, bytes } = value
     if (this.#entries.has(position)) return

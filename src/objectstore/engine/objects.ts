@@ -1,5 +1,5 @@
 /**
- * Objects as they are read: what their commit frame says, and their bodies.
+ * Reads objects: what their commit frames say, and their bodies.
  *
  * O1  a piece of a body is given out only when the frame it stands in holds, or when it is a copy of what this process stored: wrong bytes never
  *     leave
@@ -24,16 +24,16 @@ import type { Run, RunReads, RunsOf } from './run-reads.ts'
 const LOADED_BYTES = 3072
 /** And of what each part that it was uploaded in takes. */
 const LOADED_PART_BYTES = 100
-/** A frame with more is not kept: it would take the place of many. */
+/** A longer frame is not kept: it would evict many. */
 const CACHED_FRAME_BYTES_MAX = 256 * 1024
-/** What a commit frame has besides the body and the key, about: one read is enough for most. */
+/** About what a commit frame has besides the body and the key, so that one read is enough for most. */
 const DETAILS_BYTES_EXPECTED = 700
 
-/** At the position of its frame. */
+/** An object that was read; `position` is that of its frame. */
 export interface LoadedObject extends Cached {
   readonly frame: CommitFrame
   readonly details: ObjectDetails
-  /** The same whenever it is asked for: what is made of it can be kept with it. */
+  /** Always the same object, so that what is made of it can be kept with it. */
   readonly view: StoredObject
 }
 
@@ -50,7 +50,7 @@ interface ExtentRange {
   readonly to: number
 }
 
-/** One extent, or several in a run. */
+/** What one read gave: an extent, or several in a run. */
 interface Read {
   readonly bytes: Buffer
   readonly count: number
@@ -85,14 +85,14 @@ export class Objects {
     return this.#cache.bytes
   }
 
-  /** O2. Infinity: nothing is read. */
+  /** O2. Infinity: nothing is being read. */
   get oldestRead(): number {
     let oldest = Infinity
     for (const source of this.#open) oldest = Math.min(oldest, source.oldest)
     return oldest
   }
 
-  /** What can be had without waiting (O3). Null: `load` has to read it. */
+  /** The object, if it can be had without waiting (O3). Null: `load` has to read it. */
   loadNow(value: ObjectValue, keyBytes: number): LoadedObject | null {
     const { position } = value
     const kept = this.#cache.get(position)
@@ -149,7 +149,7 @@ export class Objects {
     }
   }
 
-  /** What can be had without waiting; null: `piece` has to read it. */
+  /** A piece of a body, if it can be had without waiting; null: `piece` has to read it. */
   pieceNow({ position, bytes }: Extent): Piece | null {
     const read = this.#reads.readNow(position, bytes + EXTENT_HEAD_EXPECTED_BYTES)
     return read === null ? null : { bytes: extentContent(read.payload), memory: read.memory }
@@ -161,7 +161,7 @@ export class Objects {
     return extentContent(payload)
   }
 
-  /** The same, in memory that may be used again when it is given back. */
+  /** The same, in memory that is reused when it is given back. */
   async piece({ position, bytes }: Extent, isAgain: boolean): Promise<Piece> {
     const { payload, memory } = await this.#reads.read(position, bytes + EXTENT_HEAD_EXPECTED_BYTES, {
       isPassing: true,
@@ -219,24 +219,24 @@ class InlineSource implements ByteSource {
 }
 
 /**
- * Goes from run to run of a body. A thread reads the next one while this one is sent, as far as there is memory for it: main has enough to do with
- * sending. One extent alone main reads itself, if the page cache has it, because the client waits for it.
+ * Goes from run to run of a body. A thread reads the next run while this one is sent, if there is memory for it: main has enough to do with sending. Main
+ * reads a single extent itself, if the page cache has it, because the client waits for it.
  */
 class ExtentSource implements ByteSource {
-  /** Lowest position of what it may need. */
+  /** Lowest position of the frames that it may need. */
   readonly oldest: number
   readonly #objects: Objects
   readonly #runs: RunReads
   readonly #body: RunsOf
-  /** Is given out next. */
+  /** Number of the extent that is given out next. */
   #number: number
   readonly #firstNumber: number
-  /** From its beginning: what was asked for. */
+  /** The range that is still to be given out, from the beginning of that extent on. */
   #from: number
   #to: number
-  /** Extents from `#number` on. */
+  /** A read of extents from `#number` on, under way; null: there is none. */
   #ahead: Promise<Read | null> | null = null
-  /** Given out last. */
+  /** The read that was given out last. */
   #given: Read | null = null
   #isClosed = false
 
@@ -289,7 +289,7 @@ class ExtentSource implements ByteSource {
     this.#objects.closed(this)
   }
 
-  /** Null: it is not in memory. */
+  /** The next extent and those behind it, from a run in memory. Null: there is none. */
   #keptRun(): Read | null {
     const kept = this.#runs.kept(this.#body, this.#number)
     if (kept === null) return null
@@ -322,7 +322,7 @@ class ExtentSource implements ByteSource {
   async #readExtent(): Promise<Read> {
     const extent = this.#body.extents.at(this.#number)
     const now = this.#objects.pieceNow(extent)
-    // What a client asks for by itself is often asked for again, as what stands at the end of a file about its content.
+    // An extent that a client asks for by itself is often asked for again, like the index at the end of a file.
     const isAgain = this.#number === this.#firstNumber
     return this.#pieceOf(now ?? (await this.#objects.piece(extent, isAgain)))
   }

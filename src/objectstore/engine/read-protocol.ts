@@ -1,4 +1,4 @@
-/** What main asks of a reader thread, and hears of it: whole frames, verified. */
+/** Messages between main and a reader thread, which reads whole frames and verifies them. */
 
 export interface ReaderData {
   readonly segmentsDirectory: string
@@ -7,13 +7,16 @@ export interface ReaderData {
 
 export interface FramePlace {
   readonly segmentBase: number
-  /** Offset of the frame in its segment. */
+  /** Where the frame begins in its segment, in bytes. */
   readonly place: number
   /** Expected length of the frame with its header: the first read takes so much. */
   readonly expectBytes: number
 }
 
-/** Where a long frame is to be read into. Frames of one task may share it. The asking thread leaves it alone until the task is done, and for good when it failed. */
+/**
+ * Where a long frame is to be read into. Frames of one task may share the memory. The asking thread leaves it alone until the task is done, and for good
+ * when the task failed.
+ */
 interface FrameTarget {
   readonly memory: SharedArrayBuffer
   readonly from: number
@@ -23,7 +26,7 @@ interface FrameTarget {
 
 export interface FrameToRead extends FramePlace {
   readonly target: FrameTarget | null
-  /** It is read again and again, so that the page cache is to have it. */
+  /** The frame is read again and again, so the page cache should have it. */
   readonly isAgain: boolean
 }
 
@@ -32,7 +35,7 @@ export interface ReadTask {
   readonly oldestBase: number
   /** The generation of the log. Files that were opened in another one are closed. */
   readonly generation: number
-  /** Are read in this order: one may overwrite what stands of those before it in memory that they share. */
+  /** Read in this order: in memory that they share, a frame may overwrite parts of those before it. */
   readonly frames: readonly FrameToRead[]
 }
 

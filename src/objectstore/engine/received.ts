@@ -3,7 +3,7 @@ import type { BodyDigest } from '../bodies/body-digests.ts'
 import type { ReceivedBody } from '../operations.ts'
 import type { Content } from './frames.ts'
 
-/** What of a body is in the log, or on its way there. */
+/** The part of a body that is in the log, or on its way there. */
 interface KeptBody {
   /** @param position of the frame that commits it */
   stored(position: number): void
@@ -27,7 +27,7 @@ export class Received implements ReceivedBody {
     this.#giveBack = giveBack
   }
 
-  /** It does not stand in the frame that commits it. */
+  /** True when the body does not stand in the frame that commits it. */
   get isLarge(): boolean {
     return this.#large !== null
   }
@@ -56,7 +56,7 @@ export class Received implements ReceivedBody {
     this.#large?.close()
   }
 
-  /** When the change that is to commit the body is told, the content belongs to the change, or is given up. */
+  /** An answer that also closes the body: when it is given, the content belongs to the change, or is given up. */
   abandonAfter<Reply>(answer: Answer<Reply>): Answer<Reply> {
     if (this.#large === null) return answer
     return {

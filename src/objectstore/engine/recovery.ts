@@ -1,8 +1,8 @@
 /**
- * The state of a log: its newest checkpoint and the frames behind it, applied. At a start, and again after frames were lost.
+ * Makes the state of a log from its newest checkpoint and the frames behind it: at a start, and again after frames were lost.
  *
  * R1  only what is committed is applied
- * R2  a frame that does not read is skipped, and nothing else: what it said did not happen, and there is an incident of the log
+ * R2  a frame that cannot be read is skipped, and nothing else: its change did not happen, and there is an incident of the log
  */
 import { APPLYING, bytesBehind, startingPoint } from '../../engine/recovery.ts'
 import type { RecoveryParts, StartingPoint } from '../../engine/recovery.ts'

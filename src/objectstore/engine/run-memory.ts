@@ -1,6 +1,6 @@
 /**
- * Memory of runs, used again and again: a page that is new costs more than copying over one that is not. It is shared with the threads that read
- * into it. Memory that is handed over counts as new for V8 each time, and 4 GETs of 16 MiB were a full collection.
+ * Memory of runs, which is reused: a page that is new costs more than copying over one that is not. It is shared with the threads that read into it,
+ * as V8 counts memory that is handed over as new each time: with it, 4 GETs of 16 MiB brought a full collection.
  */
 import { EXTENT_BYTES } from './frames.ts'
 
@@ -11,7 +11,7 @@ export const RUN_BYTES = RUN_CONTENT_BYTES_MAX + 4096
 
 export class RunMemory {
   readonly #spare: SharedArrayBuffer[] = []
-  /** In use. */
+  /** How many are in use. */
   #count = 0
 
   get usedBytes(): number {
@@ -28,7 +28,7 @@ export class RunMemory {
     this.#spare.push(memory)
   }
 
-  /** One that a thread may still write to. */
+  /** Gives up memory that a thread may still write to. */
   giveUp(): void {
     this.#count -= 1
   }

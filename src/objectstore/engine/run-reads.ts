@@ -6,7 +6,7 @@
  *
  * U1  the last extent is read first, and the one before it overwrites its head: nothing is copied
  * U2  a run is given out only when every frame of it holds and stands where it was expected
- * U3  there are RUNS_MAX at a time, from when they are asked for until they are given back
+ * U3  there are at most RUNS_MAX runs at a time, from when they are asked for until they are given back
  * U4  readers that ask for the same run share one. Its bytes are never written, and what stands at a position never changes
  * U5  whole runs that were given back stay in memory, as many as `keptBytesMax` holds. `run-uses.ts` decides which
  */
@@ -25,11 +25,11 @@ import type { KeptRun } from './run-uses.ts'
 
 /** U3 */
 export const RUNS_MAX = 16
-/** U5: one of fewer would take much more memory than it fills. */
+/** U5: a run of fewer extents would take much more memory than it fills. */
 const KEPT_EXTENTS_MIN = 2
 
 export interface Run {
-  /** The contents. */
+  /** The contents of its extents. */
   readonly bytes: Buffer<SharedArrayBuffer>
   readonly reading: Reading
 }
@@ -47,7 +47,7 @@ interface Reading extends KeptRun {
   users: number
 }
 
-/** The extents of a body, and whose it is. */
+/** The extents of a body, and what commits it. */
 export interface RunsOf {
   readonly extents: ExtentList
   readonly keyBytes: number
@@ -68,7 +68,7 @@ function runOf(extents: ExtentList, first: number, wantedBytes: number): readonl
   return run
 }
 
-/** Behind the whole run that has the extent of this number, in a body without end. */
+/** Number behind the whole run that has this extent, as if the body had no end. */
 const wholeRunEnd = (number: number): number => wholeRunBegin(number) + RUN_EXTENTS_MAX
 
 const wholeRunBegin = (number: number): number => number - (number % RUN_EXTENTS_MAX)
@@ -103,7 +103,7 @@ export class RunReads {
     return this.#uses.size * RUN_BYTES
   }
 
-  /** Memory that is neither used nor kept for what is read. */
+  /** Memory for kept runs that is neither in use nor kept now. */
   get roomBytes(): number {
     return this.#keptMax * RUN_BYTES - this.memory.usedBytes
   }
@@ -119,9 +119,9 @@ export class RunReads {
   }
 
   /**
-   * The contents of extents that `runOf` chose, to be given back and not to be written to.
+   * Reads the extents that `runOf` chooses. The run is to be given back, and not to be written to.
    *
-   * @returns null when there is none now (U3), or later when one of its frames could not be read: reading them one by one tells why
+   * @returns null when no run can be read now (U3), or later when one of its frames could not be read: reading them one by one tells why
    */
   read({ extents, keyBytes, owner }: RunsOf, first: number, wantedBytes: number): Promise<Run | null> | null {
     const chosen = runOf(extents, first, wantedBytes)
@@ -163,7 +163,7 @@ export class RunReads {
     this.#drop(reading)
   }
 
-  /** A whole run, in memory that was taken for it. */
+  /** Adds a whole run, in memory that was taken for it. */
   add(extents: readonly Extent[], owner: number, bytes: Buffer<SharedArrayBuffer>): void {
     const { position } = extents[0]!
     const reading: Reading = { position, extents, owner, run: NOTHING, ready: null, users: 0 }
@@ -175,7 +175,7 @@ export class RunReads {
     this.#keep(reading)
   }
 
-  /** U5. Only requests that read it now still need the object that a frame commits. */
+  /** U5. Forgets the runs of the object that this frame commits: only requests that read it now still need it. */
   forget(owner: number): void {
     for (const reading of this.#byOwner.get(owner) ?? []) {
       this.#letGo(reading)
@@ -225,7 +225,7 @@ export class RunReads {
     else others.add(reading)
   }
 
-  /** It is not kept any more. */
+  /** Stops keeping a run. */
   #letGo(reading: Reading): void {
     this.#uses.remove(reading)
     if (reading.users > 0) this.#taken += 1
@@ -254,7 +254,7 @@ const isSame = (some: readonly Extent[], others: readonly Extent[]): boolean =>
 
 const NO_EXTENT: Extent = { position: 0, bytes: 0 }
 
-/** U2. Not where it is when it was longer than expected. */
+/** U2. False also when the frame is longer than expected. */
 const isInPlace = (outcome: ReadOutcome, { target }: FrameToRead): boolean =>
   !('cause' in outcome) &&
   target !== null &&

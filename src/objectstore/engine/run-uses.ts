@@ -3,10 +3,10 @@
  *
  * While there is room, every run stays.
  *
- * P2  a run that was used before takes the place of runs that were not used since that use. So what is used now replaces what was used once. A reader
- *     that reads more than fits, again and again, always finds the same part. If the run that was used longest ago went, that reader would need it next
- * P3  a run that was not used before takes no place, as many runs are read only once. But a run that was idle for as long as uses are remembered
- *     gives its place to any other
+ * P2  a run that was used before replaces a kept run that was not used since that use. So runs that are used now replace runs that were used once. A
+ *     reader that reads more than fits, again and again, always finds the same part. If the least recently used run always went, it would need that next
+ * P3  a run that was not used before replaces none, as many runs are read only once. But a kept run that was idle for as long as uses are remembered
+ *     is replaced by any other
  */
 import { LinkedList } from '../../linked-list.ts'
 import type { Link } from '../../linked-list.ts'
@@ -21,7 +21,7 @@ interface Used<Value> {
   readonly at: number
 }
 
-/** P2: uses of runs that are not kept are remembered of this many times as many as are. */
+/** P2: for each kept run, the uses of so many runs that are not kept are remembered. */
 const REMEMBERED_PER_KEPT = 4
 const REMEMBERED_MIN = 1024
 
@@ -31,7 +31,7 @@ export class RunUses<Value extends KeptRun> {
   /** In order of use. */
   readonly #kept = new LinkedList<Used<Value>>()
   readonly #links = new Map<Value, Link<Used<Value>>>()
-  /** When runs that are not kept were used, by position; about in this order. */
+  /** When runs that are not kept were used, by position; about in the order of use. */
   readonly #remembered = new Map<number, number>()
   /** Counts uses. */
   #now = 0
@@ -45,12 +45,12 @@ export class RunUses<Value extends KeptRun> {
     return this.#links.size
   }
 
-  /** It was used, and is not kept; a request may ask for it again. */
+  /** True when the run was used, and is not kept; a request may ask for it again. */
   wasUsed(position: number): boolean {
     return this.#remembered.has(position)
   }
 
-  /** A run was used that is not among the kept ones. @returns which one is not kept: it, another, or null: none has to go */
+  /** Notes a use of a run that is not kept. @returns the run that is not to be kept: this one, or another; null: there is room for all */
   add(run: Value): Value | null {
     this.#now += 1
     const leaving = this.#links.size < this.#keptMax ? null : this.#inPlaceOf(run)
@@ -67,7 +67,7 @@ export class RunUses<Value extends KeptRun> {
     return leaving
   }
 
-  /** A run was used that cannot be kept. */
+  /** Notes a use of a run that cannot be kept. */
   noteUnkept(position: number): void {
     this.#now += 1
     this.#remember(position, this.#now)
@@ -77,7 +77,7 @@ export class RunUses<Value extends KeptRun> {
     return this.#links.has(run)
   }
 
-  /** One of the kept ones was used. */
+  /** Notes a use of a kept run. */
   used(run: Value): void {
     this.#now += 1
     this.#kept.remove(this.#links.get(run)!)
@@ -91,7 +91,7 @@ export class RunUses<Value extends KeptRun> {
     this.#kept.remove(link)
   }
 
-  /** P2, P3. The run itself: it has to stay out. */
+  /** P2, P3. The kept run that this one replaces; `run` itself: none, it is not kept. */
   #inPlaceOf(run: Value): Value {
     const oldest = this.#kept.oldest?.value
     if (oldest === undefined) return run

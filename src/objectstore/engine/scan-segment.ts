@@ -1,4 +1,4 @@
-/** What stands in a part of a segment, by whose it is: what a thread tells the cleaner. */
+/** Lists the frames in a part of a segment, with their owners: a thread does it for the cleaner. */
 import type { Files } from '../../log/files.ts'
 import { replayInSteps } from '../../log/read.ts'
 import type { DamagedRange } from '../../log/read.ts'
@@ -26,7 +26,7 @@ export interface ScannedFrame {
   readonly isExtent: boolean
 }
 
-/** A part ends behind so many frames, and then some: main takes in a part at a time, between other things. */
+/** A part has so many frames, or some more: main takes in one part at a time, between other work. */
 const PART_FRAMES = 1000
 
 export interface ScannedPart {

@@ -7,7 +7,7 @@ import type { SharedCopies, SharedCopy } from './shared-copies.ts'
 
 export const INLINE_BYTES_MAX = 64 * 1024
 
-/** What it needs of all bodies. */
+/** What it needs of `Bodies`. */
 interface SmallBodies {
   readonly small: WholeDigests
   readonly copies: SharedCopies
@@ -23,7 +23,7 @@ export class SmallBody implements BodyWriter {
   #copy: SharedCopy | null = null
   #pieces: Buffer[] = []
   #bytes = 0
-  /** What it became when it turned out not to be small. */
+  /** The large body that it became, when it turned out not to be small. */
   #large: BodyWriter | null = null
   #onDrain: () => void = () => {}
 

@@ -1,10 +1,10 @@
 /**
- * What the frames of the log say: buckets, objects, uploads. The same functions apply a frame when it is written and when it is read again.
+ * The state that the frames of the log make: buckets, objects, uploads. The same functions apply a frame when it is written and when it is read again.
  *
  * S1  a frame about a bucket or an upload that is not there changes nothing: it was removed by a later frame, which a checkpoint has seen
- * S2  `liveBytes` is what of the log is needed: bodies and the frames around them, about
+ * S2  `liveBytes` is about how many bytes of the log are needed: bodies and the frames around them
  * S3  `bytesOf` a bucket is the size of its objects together
- * S4  in a cluster, `cleaned` says up to where the leader has cleaned the log: nothing that the state has stands in segments that end there or before
+ * S4  in a cluster, `cleaned` says up to where the leader has cleaned the log: nothing in the state is in segments that end there or before
  */
 import type { CompletedUpload, UploadedPart } from '../operations.ts'
 import type { UploadChecksum } from '../bodies/checksums.ts'
@@ -19,7 +19,7 @@ import { Uploads } from './uploads.ts'
 import { SortedList } from '../../sorted-list.ts'
 
 const FIRST_KEY = Buffer.alloc(0)
-/** What an object takes beside its body, about. */
+/** About what an object takes of the log beside its body. */
 const OBJECT_OVERHEAD_BYTES = 400
 
 export interface PartState extends UploadedPart {
@@ -57,7 +57,7 @@ export class StoreState {
   readonly index: KeyIndex
   readonly #byName = new Map<string, Bucket>()
   readonly #byNumber = new Map<number, Bucket>()
-  /** S3; by number, of buckets that are there. */
+  /** S3, by the numbers of the buckets that exist. */
   readonly #bytes = new Map<number, number>()
   #objectBytes = 0
   /** By owner, then by name. */
@@ -65,7 +65,7 @@ export class StoreState {
   readonly uploads = new Uploads<UploadState>()
   /** Oldest first. */
   readonly completed = new Map<string, CompletedState>()
-  /** When the newest of them was completed, of those that frames told of since the state was read; 0: none was. */
+  /** The newest time of a completion among the frames that were applied since the checkpoint; 0: there was none. */
   newestCompletedMs = 0
   nextBucketNumber = 1
   commitSequence = 0
@@ -112,7 +112,7 @@ export class StoreState {
     return this.#byNumber.get(number) ?? null
   }
 
-  /** Of an owner, those whose name is at or above `from`, in the order of their names. */
+  /** Buckets of an owner, from the name `from` on, in the order of their names. */
   *bucketsOf(owner: string, from: string): Generator<Bucket, void, undefined> {
     const isThere = (bucket: Bucket): boolean => bucket.owner > owner || (bucket.owner === owner && bucket.name >= from)
     for (const bucket of this.#sorted.from(isThere)) {
@@ -121,7 +121,7 @@ export class StoreState {
     }
   }
 
-  /** Also replaces. */
+  /** Adds a bucket, or replaces it. */
   addBucket(bucket: Bucket): void {
     const before = this.#byName.get(bucket.name)
     if (before !== undefined) this.#sorted.remove(before)
@@ -198,7 +198,7 @@ export class StoreState {
     })
   }
 
-  /** Uploads completed before are forgotten. */
+  /** Forgets the uploads that were completed before. */
   forgetCompleted(beforeMs: number): void {
     for (const [uploadId, { atMs }] of this.completed) {
       if (atMs >= beforeMs) return

@@ -94,7 +94,7 @@ export class Store implements ObjectStore {
       const number = core.state.nextBucketNumber
       const createdMs = core.wallMs()
       const created = { kind: 'bucket_created', number, name, owner, at_ms: createdMs } as const
-      const bucket = { number, name, owner, createdMs, cors: null, policy: null } // by the time it is told, it may be gone
+      const bucket = { number, name, owner, createdMs, cors: null, policy: null } // when it is answered, the bucket may be gone
       return { kind: 'change', frame: core.changeFrame(created, 'admit'), reply: () => bucket }
     })
   }
@@ -190,7 +190,7 @@ export class Store implements ObjectStore {
     })
   }
 
-  /** The object is written anew where it is small; where it is not, only the list of its extents is. */
+  /** A small object is written anew as a whole; of a large one, only the list of its extents is. */
   async setTags(bucket: Bucket, key: string, tags: readonly Tag[]): Promise<ObjectSummary> {
     for (;;) {
       const loaded = await this.#load(bucket, Buffer.from(key))
@@ -202,7 +202,7 @@ export class Store implements ObjectStore {
   }
 
   /**
-   * Writes an object again, as it is but for what is given; null: it is another one by now.
+   * Writes an object again, with these details and this content. Null: it was replaced meanwhile.
    *
    * @param purpose 'finish' to free space
    */
@@ -350,9 +350,9 @@ export class Store implements ObjectStore {
     })
   }
 
-  // Parts of the above
+  // Shared by the operations
 
-  /** @param judge just before the frame is appended: nothing comes between */
+  /** @param judge called just before the frame is appended: nothing comes between */
   #committing(bucket: Bucket, key: string, judge: () => Committed | Error): () => Decision<ObjectSummary, Change> {
     const core = this.#core
     const keyBytes = Buffer.from(key)
@@ -360,7 +360,7 @@ export class Store implements ObjectStore {
       if (this.#isGone(bucket)) return noSuchBucket(bucket)
       const judged = judge()
       if (judged instanceof Error) return judged
-      const { details, content, etag, size, parts, uploadId, ...heard } = judged
+      const { details, content, etag, size, parts, uploadId, ...callbacks } = judged
       const object: CommitFrame = {
         bucket: bucket.number,
         key: keyBytes,
@@ -377,13 +377,13 @@ export class Store implements ObjectStore {
       let position = 0
       const onTaken = (at: number): void => {
         position = at
-        heard.onTaken()
+        callbacks.onTaken()
       }
       const onStored = (): void => {
         core.counters.objectsWritten += 1
         if (parts === 0) core.counters.bodyBytesWritten += size
-        if (heard.onStored === null) return
-        if (core.state.index.get(bucket.number, keyBytes)?.position === position) heard.onStored(position)
+        if (callbacks.onStored === null) return
+        if (core.state.index.get(bucket.number, keyBytes)?.position === position) callbacks.onStored(position)
       }
       const frame = objectFrame(object, 'admit', { onStored, onTaken })
       if (frame.payloadBytes > core.appender.payloadBytesMax) return tooManyPieces()
@@ -391,7 +391,7 @@ export class Store implements ObjectStore {
     }
   }
 
-  /** What is found is stored; null: nothing is there. At once when it is in memory. */
+  /** What it finds is durable; null: there is no object. Without a promise when it need not wait. */
   #load(bucket: Bucket, key: Buffer): LoadedObject | Promise<LoadedObject | null> {
     const core = this.#core
     const value = core.state.index.get(bucket.number, key)
@@ -434,27 +434,32 @@ interface Committed {
   readonly parts: number
   readonly uploadId: string | null
   readonly onTaken: () => void
-  /** The object is there, and is not replaced yet. */
+  /** Called when the object is stored, unless it was replaced by then. */
   readonly onStored: ((position: number) => void) | null
 }
 
 type Purpose = NewFrame<Change>['purpose']
-type Heard = Pick<NewFrame<Change>, 'onStored' | 'onTaken'>
+type Callbacks = Pick<NewFrame<Change>, 'onStored' | 'onTaken'>
 
-const commitFrame = (type: number, frame: CommitFrame, purpose: Purpose, heard: Heard = {}): NewFrame<Change> => ({
+const commitFrame = (
+  type: number,
+  frame: CommitFrame,
+  purpose: Purpose,
+  callbacks: Callbacks = {},
+): NewFrame<Change> => ({
   type,
   payloadBytes: commitFrameBytes(frame),
   encode: (target, at) => encodeCommit(frame, target, at),
   purpose,
   durability: 'sync',
-  ...heard,
+  ...callbacks,
 })
 
-const objectFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
-  commitFrame(FRAME_OBJECT, frame, purpose, heard)
+const objectFrame = (frame: CommitFrame, purpose: Purpose, callbacks?: Callbacks): NewFrame<Change> =>
+  commitFrame(FRAME_OBJECT, frame, purpose, callbacks)
 
-export const partFrame = (frame: CommitFrame, purpose: Purpose, heard?: Heard): NewFrame<Change> =>
-  commitFrame(FRAME_PART, frame, purpose, heard)
+export const partFrame = (frame: CommitFrame, purpose: Purpose, callbacks?: Callbacks): NewFrame<Change> =>
+  commitFrame(FRAME_PART, frame, purpose, callbacks)
 
 const tooManyPieces = (): Error => refuse('EntityTooLarge', 'The object has too many pieces to be listed.')
 const noSuchBucket = ({ name }: Bucket): Error => refuse('NoSuchBucket', undefined, { fields: { BucketName: name } })
@@ -462,7 +467,7 @@ const invalidPart = (uploadId: string, { partNumber, etag }: UploadedPart): Erro
   refuse('InvalidPart', undefined, { fields: { UploadId: uploadId, PartNumber: partNumber, ETag: etag } })
 const noSuchUpload = (uploadId: string): Error => refuse('NoSuchUpload', undefined, { fields: { UploadId: uploadId } })
 
-/** The gateway gives back what `receive` gave it. */
+/** The gateway passes in only bodies that `receive` gave it. */
 function asReceived(body: ReceivedBody): Received {
   assert(body instanceof Received, 'a body of this store')
   return body

@@ -1,7 +1,7 @@
 import type { Bucket, Upload, UploadedPart } from '../operations.ts'
 import type { UploadState } from './state.ts'
 
-/** An upload as it is asked for. Its parts, of which there may be 10 000, are sorted only when somebody looks at them. */
+/** An upload as callers see it. Its parts, of which there may be 10 000, are sorted only when they are first read. */
 export class UploadView implements Upload {
   readonly bucket: Bucket
   readonly #state: UploadState

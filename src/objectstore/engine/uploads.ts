@@ -1,7 +1,7 @@
-/** The uploads under way: by id, and of each bucket in the order in which they are listed. */
+/** The uploads under way: by id, and for each bucket in the order in which they are listed. */
 import { SortedList } from '../../sorted-list.ts'
 
-/** What the order goes by. */
+/** The fields by which uploads are ordered. */
 interface Listed {
   readonly uploadId: string
   readonly bucketNumber: number
@@ -36,12 +36,12 @@ export class Uploads<Upload extends Listed> {
     return this.#byId.keys()
   }
 
-  /** As they came. */
+  /** In the order in which they were added. */
   values(): IterableIterator<Upload> {
     return this.#byId.values()
   }
 
-  /** Also replaces. */
+  /** Adds an upload, or replaces it. */
   set(uploadId: string, upload: Upload): void {
     const before = this.#byId.get(uploadId)
     if (before !== undefined) this.#sorted.remove(before)
@@ -57,9 +57,9 @@ export class Uploads<Upload extends Listed> {
   }
 
   /**
-   * Those of a bucket at or above a key, in their order.
+   * Uploads of a bucket, from a key on, in their order.
    *
-   * @param behind of the uploads of the key itself, only those behind this one, unless it is not there
+   * @param behind id of an upload: of the uploads of the key itself, only those behind it are given, unless it does not exist
    */
   *from(bucketNumber: number, key: Buffer, behind: string | null): Generator<Upload, void, undefined> {
     const marker = behind === null ? undefined : this.#byId.get(behind)

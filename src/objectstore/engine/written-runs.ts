@@ -2,7 +2,7 @@
  * Copies of a body on its way into the log, as the runs that its readers will ask for: large writes go past the page cache, so its first reader
  * would wait for the disk.
  *
- * W1  copies take only memory that nothing else needs, and of one body only a share of it. Behind the first run without room there are none
+ * W1  copies take only memory that nothing else needs, those of one body only a share of it. After the first run without room, no more are made
  * W2  no reader gets a copy before the object that the body became is stored
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
@@ -24,7 +24,7 @@ interface Copy {
 export class WrittenRuns {
   readonly #runs: RunReads
   readonly #copies: Copy[] = []
-  /** Of extents. */
+  /** How many extents were copied. */
   #count = 0
   #isOver = false
 
@@ -32,7 +32,7 @@ export class WrittenRuns {
     this.#runs = runs
   }
 
-  /** The next extent of the body, which may be written over when this returns. */
+  /** Copies the next extent of the body, whose bytes may be overwritten when this returns. */
   add(extent: Extent, bytes: Uint8Array): void {
     if (this.#isOver) return
     const copy = this.#count % RUN_EXTENTS_MAX === 0 ? this.#begin() : this.#copies.at(-1)!

@@ -17,10 +17,10 @@
  *
  * C1  the checkpoint is the index as it was when the writer was made: a page is written before it changes
  * C2  a part is a copy in memory of its own, fit to be handed to another thread
- * C3  checksums are the caller's. What another version wrote is refused
+ * C3  the caller takes care of checksums. What another version wrote is refused
  *
- * Cost: a part copies up to a MiB. Pages that were written because they were to change are held until they are asked for: the slower parts
- * are taken, and the more changes, the more of the index is there twice.
+ * Cost: a part copies up to a MiB. Pages that are written early, because they are about to change, are held until they are asked for. So the slower the
+ * parts are taken, and the more changes there are, the more of the index is in memory twice.
  */
 import { StoreError } from '../../errors.ts'
 import { Page } from './page.ts'
@@ -37,7 +37,7 @@ const NUMBER_BYTES = 4
 const PAGE_ROW_BYTES_MAX = NUMBER_BYTES + PAGE_BYTES
 const PART_BYTES = 2 ** 20
 
-/** All there is of an index. */
+/** The content of an index. */
 export interface IndexContent {
   readonly tree: KeyTree
   /** Keys by bucket, of those that have any. */
@@ -111,7 +111,7 @@ export class CheckpointWriter implements PageWatcher {
   }
 }
 
-/** Takes what was written in its order, cut anywhere. */
+/** Reads what was written, in its order, from pieces that are cut anywhere. */
 export class CheckpointReader {
   readonly #memory = new PageMemory()
   readonly #page = new Page(this.#memory)
@@ -123,7 +123,7 @@ export class CheckpointReader {
   /** The beginning of something that is not complete yet. */
   #rest: Buffer = Buffer.alloc(0)
 
-  /** @param part good for the time of the call. @throws StoreError `corrupt` when it is not of this version (C3) */
+  /** @param part valid during the call. @throws StoreError `corrupt` when it is not of this version (C3) */
   push(part: Uint8Array): void {
     const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength)
     const restBytes = this.#rest.length
@@ -148,7 +148,7 @@ export class CheckpointReader {
     return { tree: new KeyTree(this.#memory, this.#root), sizes: this.#sizes }
   }
 
-  /** Returns how many bytes that was; 0 when not all of it is there. */
+  /** Reads the header, or the next page. Returns how many bytes it has; 0 when it is not complete. */
   #readNext(bytes: Buffer, at: number): number {
     return this.#read === null ? this.#readHeader(bytes) : this.#readPage(bytes, at)
   }

@@ -13,7 +13,7 @@ import { PAGE_HEADER_BYTES, SLOT_BYTES, headOf, tailBytes, valueBytesOf } from '
 import { PAGE_BYTES } from './page-memory.ts'
 
 const CAPACITY_FIRST = 512
-/** Up to which pages are made equally full: finer is not worth the search. */
+/** Pages are made equally full up to this difference: finer is not worth the search. */
 const BALANCE_STEP_BYTES = PAGE_BYTES / 64
 
 /** A page, as entries are taken out of it. */
@@ -127,7 +127,7 @@ export class Entries {
     return ends
   }
 
-  /** Where pages end, when they are as equally full as `pages` of them can be. There is a way to have that many. */
+  /** Where pages end, when they are as equally full as `pages` of them can be. The entries must fit into that many. */
   balance(pages: number): number[] {
     let low = 0 // too little
     let high = PAGE_BYTES // enough
@@ -145,7 +145,7 @@ export class Entries {
     return ends ?? this.pack(PAGE_BYTES)
   }
 
-  /** Not when an entry alone is larger. */
+  /** False when an entry alone is larger. */
   #fits(ends: readonly number[], limitBytes: number): boolean {
     return ends.every((end, i) => this.packedBytes(ends[i - 1] ?? 0, end) <= limitBytes)
   }
@@ -165,7 +165,7 @@ export class Entries {
     return index === 0 ? 0 : this.#ends[index - 1]!
   }
 
-  /** Room for an entry. Returns where its key goes. */
+  /** Makes room for an entry. Returns where its key goes. */
   #begin(keyBytes: number): number {
     const { count } = this
     const at = this.#beginOf(count)
@@ -184,7 +184,7 @@ export class Entries {
     return at
   }
 
-  /** @param sharedMin known to be shared with the key before */
+  /** @param sharedMin bytes that are known to be shared with the key before */
   #end(keyBytes: number, value: Buffer, valueAt: number, sharedMin = 0): void {
     const { count } = this
     const keys = this.#keys

@@ -4,7 +4,7 @@
  */
 export class FirstEnd {
   readonly #delimiter: Uint8Array
-  /** By how many bytes of the delimiter agree: how many still do when the next one differs. Made for the first key in which it can be needed. */
+  /** By the number of bytes of the delimiter that agree: how many still do when the next one differs. Made for the first key that can need it. */
   #agreeing: Uint16Array | null = null
 
   constructor(delimiter: Uint8Array) {

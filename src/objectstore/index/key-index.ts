@@ -1,6 +1,6 @@
 /**
- * Which objects there are: bucket and key → where the object is and what conditions and listings need, in the order of keys. On main, derived
- * from the log, one for all buckets: an empty bucket is nothing, so deleting one costs nothing.
+ * The index of all objects: bucket and key → where the object is and what conditions and listings need, in the order of keys. It lives on main, is derived
+ * from the log, and serves all buckets. An empty bucket has nothing in it, so deleting one costs nothing.
  *
  * Takes about 70 to 100 bytes for a key of 40, outside the JavaScript heap (page.ts, tree.ts). A look-up or change costs a walk of three or
  * four pages.
@@ -40,7 +40,7 @@ export class KeyIndex {
     for (const size of content.sizes.values()) this.#keyCount += size
   }
 
-  /** In all buckets. */
+  /** Keys in all buckets. */
   get keyCount(): number {
     return this.#keyCount
   }

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 
 export const OBJECT_KEY_BYTES_MAX = 1024
 export const BUCKET_BYTES = 4
-/** With a byte more than keys have: what a search begins with can be behind the longest key. */
+/** With a byte more than keys have: the bound of a search can be behind the longest key. */
 export const KEY_BYTES_MAX = BUCKET_BYTES + OBJECT_KEY_BYTES_MAX + 1
 
 /** Returns the length. */
@@ -16,9 +16,9 @@ export function writeKey(bucket: number, key: Uint8Array, into: Buffer): number 
 }
 
 /**
- * What a search begins with: may be longer than any key.
+ * Writes the key at which a search begins; it may be longer than any key of an object.
  *
- * Whatever is behind byte 1025 changes nothing: keys that do not differ before it are too short to be at or above the bound.
+ * Bytes behind the 1025th change nothing: keys that do not differ before it are too short to be at or above the bound.
  */
 export function writeBound(bucket: number, bound: Uint8Array, into: Buffer): number {
   into.writeUInt32BE(bucket, 0)
@@ -35,8 +35,8 @@ export function objectKey(key: Buffer, keyBytes: number): Buffer {
 }
 
 /**
- * Makes a key the lowest one above all that begin with it. What follows bytes of 0xff goes, and so does the last of a bucket's bytes when
- * they are all 0xff: then it is the begin of the next bucket.
+ * Makes a key the lowest one above all that begin with it: bytes of 0xff at its end go, and the byte before them becomes one higher. When all of the
+ * object's bytes go, it is the begin of the next bucket.
  *
  * @returns its length; 0 when nothing is above
  */

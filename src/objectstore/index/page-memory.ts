@@ -1,7 +1,7 @@
 /**
  * The memory of all pages: chunks outside the JavaScript heap, each of many pages. The system gives a new chunk memory only where it is written.
  *
- * M1  pages are numbered 0 ..< count without gaps. The caller that gives one back moves the last one into its place, so memory never has holes
+ * M1  pages are numbered 0 ..< count without gaps. When a page is given back, the last one moves into its place, so memory never has holes
  */
 import assert from 'node:assert/strict'
 
@@ -75,7 +75,7 @@ export class PageMemory {
     return this.#count++
   }
 
-  /** Gives the last page back, after it was copied into the place of another one that is not needed, unless it is that one (M1). */
+  /** Gives back a page that is not needed: the last page is copied into its place, unless it is that one (M1). */
   removeLast(into: number): void {
     const last = this.#count - 1
     this.beforeChange(last)

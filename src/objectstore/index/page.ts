@@ -24,7 +24,7 @@
  *
  * P1  keys ascend, compared as unsigned bytes, a shorter one before those it begins; no two are equal
  * P2  a page changes only behind `memory.beforeChange`: a copy of the index that is made meanwhile relies on it
- * P3  above the leaves the first entry has no key: it is for all that is below the second one. What stands in its place is not looked at
+ * P3  above the leaves the first entry has no key: it is for all keys below the second one. What stands in its place is not looked at
  *
  * Heads stand close together, so that a search reads little memory: the entry's own is read only where heads are equal.
  *

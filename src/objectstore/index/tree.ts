@@ -137,7 +137,7 @@ export class KeyTree {
     return page
   }
 
-  /** From behind the last entry of a leaf to the first one of the next leaf. */
+  /** Goes from behind the last entry of a leaf to the first one of the next leaf. */
   #settle(): boolean {
     if (this.slot < this.leaf.count) return true
     for (let level = 1; level < this.#height; level++) {
@@ -218,7 +218,7 @@ export class KeyTree {
     }
   }
 
-  /** The page of the path at `level` and the emptier one of its neighbours: returns the slot of the left one in the page above. There are two. */
+  /** Pairs the page of the path at `level` with the emptier of its neighbours. Returns the slot of the left one in the page above, which has two at least. */
   #leftOfPair(level: number): number {
     const parent = this.#path[level + 1]!
     const slot = this.#slots[level + 1]!
@@ -326,7 +326,7 @@ export class KeyTree {
     this.#unused.length = 0
   }
 
-  /** Has the tree know a page by another number. */
+  /** Makes the tree know a page by another number. */
   #relink(from: number, to: number): void {
     if (from === this.#root) {
       this.#root = to

@@ -7,7 +7,7 @@
  *       12      6  lastModifiedMs  u48, Unix epoch ms
  *       18      6  commitSequence  u48
  *       24     16  etag            MD5, or the bytes that stand for it
- *       40      2  parts           u16, of a multipart upload; 0: it was none
+ *       40      2  parts           u16, how many it has; 0: it was no multipart upload
  *       42      2  flags           u16, see below
  */
 import assert from 'node:assert/strict'

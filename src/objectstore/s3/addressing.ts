@@ -22,7 +22,7 @@ export interface Address {
   readonly bucket: string | null
   /** Null: the bucket itself. */
   readonly key: string | null
-  /** `http://host/bucket/key` as the client addressed it; of a bucket, without a slash at the end. */
+  /** `http://host/bucket/key` as the client addressed it; for a bucket, without a slash at the end. */
   readonly url: string
 }
 
@@ -36,7 +36,7 @@ export interface AddressedRequest {
   readonly isSecure: boolean
 }
 
-/** What the HTTP library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+/** The HTTP library turns bytes that are not UTF-8 into this character. A client that means the character itself sends it in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
 
 export class Addressing {

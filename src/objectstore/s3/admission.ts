@@ -1,6 +1,6 @@
 /**
- * How many requests are under way at once. When there is no place left, the slowest client that is waited for gives its place to the next
- * request: one whose body arrives slowly, or that reads its answer slowly.
+ * Bounds how many requests are under way at once: each takes a slot. When no slot is left, the slowest client that is waited for gives its slot to the
+ * next request: one whose body arrives slowly, or that reads its answer slowly.
  */
 import type { Exchange } from '../../http/exchange.ts'
 import { LinkedList } from '../../linked-list.ts'
@@ -17,7 +17,7 @@ export class Admission {
     this.#requestsMax = requestsMax
   }
 
-  /** A place until the exchange ends, or is given up. @throws S3Error SlowDown */
+  /** Takes a slot until the exchange ends, or is given up. @throws S3Error SlowDown */
   enter(exchange: Admitted): void {
     if (this.#admitted.size >= this.#requestsMax) {
       const slowest = slowestOf(this.#admitted)

@@ -4,7 +4,7 @@
  * A1  a client that speaks S3 finds every header that S3 has under its name there as well (header-text.ts). It speaks S3 if it signs the request,
  *     or the fields of its form, or sends any `x-amz-…` header
  * A2  a HEAD is never answered with a body
- * A3  a body in pieces goes out with its length when it is short, and else as far as its reader takes it
+ * A3  a body in pieces is sent with its length when it is short, and else at the pace of its reader
  */
 import { LEADER_HEADER } from '../../http/cluster.ts'
 import { textOfHeaders } from '../../http/exchange.ts'
@@ -22,13 +22,13 @@ import { TARGET_BYTES_MAX } from './limits.ts'
 import { handlerName } from './operations-table.ts'
 import type { Operation } from './operations-table.ts'
 
-/** Causes of refusals. */
+/** Causes of refusals that are logged where they arise. */
 const TOLD_ELSEWHERE = [FrameNotTaken, FrameLost, LeadLost]
 /** HostId of every error, and `x-amz-id-2`: S3's second id of a request says where it was served. */
 const HOST_ID = 'objstore'
 export const RETRY_AFTER_SECONDS = '1'
 const XML_TYPE = 'application/xml'
-/** A3. In characters: a page of 1000 usual keys is shorter than all together. */
+/** A3. In characters: a page of 1000 usual keys is shorter than WHOLE_PIECES_MAX of them. */
 const PIECE_LENGTH = 32 * 1024
 const WHOLE_PIECES_MAX = 16
 
@@ -90,7 +90,7 @@ function resourceOf({ path, address }: Asked): string | null {
   return `/${bucket ?? ''}${key === null ? '' : `/${key}`}`
 }
 
-/** What is not a refusal of ours: null when it is our own bug, and its log is all that says more. */
+/** The refusal that answers an error. Null: the error is our own bug, of which only the log says more. */
 export function refusalOf(error: unknown): S3Error | null {
   if (error instanceof S3Error) return error
   if (!(error instanceof StoreError)) return null
@@ -99,8 +99,8 @@ export function refusalOf(error: unknown): S3Error | null {
 }
 
 /**
- * Whether an operator must hear of it: a thread or a disk that failed to read, or our own bug. That the log took nothing, or lost what it
- * had taken, is told once, with its state, and so is the end of a lead.
+ * Whether an operator must know: a thread or a disk failed to read, or there is a bug of ours. That the log took nothing, or lost what it had taken, is
+ * logged once, with its state, and so is the end of a lead.
  *
  * @param refused what `refusalOf` says of the error
  */

@@ -1,13 +1,13 @@
 /**
- * Decides whether a principal may do what it asks for.
+ * Decides whether a caller may do what it asks for.
  *
  * Z1  a principal needs the permission for what it does, in every bucket. An anonymous caller has no permissions. It, and a principal that
  *     does not own the bucket, needs the bucket's policy to allow the action
- * Z2  a bucket of another principal is not there (NoSuchBucket) unless its policy allows the action, so that asking tells nothing about it.
- *     A caller without credentials is told AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, a caller
- *     that nothing in it could help is refused before it is read
+ * Z2  a bucket of another principal does not exist (NoSuchBucket) unless its policy allows the action, so that asking tells nothing about it.
+ *     A caller without credentials gets AccessDenied, whether or not there is such a bucket. Where the body says what is asked for, a caller that
+ *     cannot be allowed it, whatever the body says, is refused before the body is read
  * Z3  the owner may do everything that the policy does not deny, and always see, replace and remove the policy
- * Z4  policies are asked in slices (pace.ts), and about keys no longer than a key can be
+ * Z4  policies are evaluated in slices (pace.ts), and only for keys no longer than a key can be
  */
 import type { Permission, Principal } from './auth/principal.ts'
 import { eitherHeader } from './auth/request-identity.ts'
@@ -23,7 +23,7 @@ import type { Pace } from './pace.ts'
 import { asksForExistingTags, policyValues } from './policy/policy-values.ts'
 import type { AskedRequest } from './policy/policy-values.ts'
 
-/** Permissions that `authorize` is asked for beside that of the operation itself. */
+/** The permission that an action usually needs. */
 const PERMISSIONS: Readonly<Record<PolicyAction, Permission>> = {
   's3:DeleteBucket': 'admin',
   's3:DeleteBucketPolicy': 'admin',
@@ -62,7 +62,7 @@ export class Authorization {
   }
 
   /**
-   * At once, unless a policy has to be asked.
+   * Without a promise, unless a policy has to be evaluated.
    *
    * @param permission that the action needs here, when it is another than usual
    * @throws S3Error NoSuchBucket, AccessDenied
@@ -83,10 +83,10 @@ export class Authorization {
   }
 
   /**
-   * Whether the caller could be allowed this at all, before a body is read that says more: that it is allowed, `demand` says. At once, unless
-   * a policy has to be asked.
+   * Refuses a caller that cannot be allowed this at all, before a body is read that says more: whether it is allowed, `demand` decides. Without a
+   * promise, unless a policy has to be evaluated.
    *
-   * @param key null, of an action on objects: the body names it
+   * @param key null for an action on objects whose keys are in the body
    * @throws S3Error NoSuchBucket, AccessDenied
    */
   demandPossible(
@@ -145,7 +145,7 @@ export class Authorization {
     bucket: Bucket,
     key: string | null,
   ): Promise<PolicyVerdict> {
-    const isAsked = key !== null && asksForExistingTags(policy.conditionKeys) && isObjectKey(key) // one of a body may be longer
+    const isAsked = key !== null && asksForExistingTags(policy.conditionKeys) && isObjectKey(key) // a key in a body may be longer
     const existing = isAsked ? await this.#store.object(bucket, key) : null
     const principal = request.caller.principal?.id ?? null
     const valuesOf = policyValues(request, existing?.tags ?? [], this.#nowMs())
@@ -163,9 +163,9 @@ export function demandPermission(principal: Principal | null, permission: Permis
 }
 
 /**
- * A caller that names the owner it expects does not want to meet another one.
+ * Refuses a caller that names the owner it expects, where the bucket has another one.
  *
- * @param header that names it: for the source of a copy there is one of its own
+ * @param header that names the owner: for the source of a copy there is one of its own
  * @throws S3Error AccessDenied
  */
 export function demandExpectedOwner(

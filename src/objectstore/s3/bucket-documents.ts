@@ -1,6 +1,6 @@
 /**
- * Policy and CORS rules of a bucket, ready to be asked. Parsed once, unless documents of many buckets are asked in turn: what is ready takes twenty times
- * the memory of its document, and ninety times in the worst case, of addresses.
+ * Policies and CORS rules of buckets, parsed. Each is parsed once, unless those of many buckets are needed in turn: the parsed form takes twenty times
+ * the memory of its document, and ninety times in the worst case, a list of addresses.
  */
 import { CorsRules } from './buckets/cors-answers.ts'
 import type { CorsRequest } from './buckets/cors-answers.ts'
@@ -9,7 +9,7 @@ import { BucketPolicy } from './policy/bucket-policy.ts'
 import type { Bucket } from '../operations.ts'
 import { ReadyDocuments } from './ready-documents.ts'
 
-/** Of documents, for each of both kinds. */
+/** Bytes of documents whose parsed form is kept, for each of the two kinds. */
 const READY_BYTES_MAX = 2 << 20
 
 const policies = new ReadyDocuments<BucketPolicy>(READY_BYTES_MAX)
@@ -21,7 +21,7 @@ export const policyOf = ({ policy, name }: Bucket): BucketPolicy | null =>
 export const corsRulesOf = ({ cors }: Bucket): CorsRules | null =>
   cors && rules.of(cors, () => new CorsRules(readCorsConfiguration(cors)))
 
-/** What the rules are asked about a request. */
+/** What the rules need of a request. */
 export const corsRequestOf = (method: string, headers: ReadonlyMap<string, string>): CorsRequest => ({
   origin: headers.get('origin') ?? null,
   method,

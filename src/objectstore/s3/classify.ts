@@ -1,7 +1,7 @@
 /**
  * Which operation a request asks for.
  *
- * Judged in this order: size of target and headers, number of parameters, authority, target, key, operation. What is none of the profile's
+ * Checks run in this order: size of target and headers, number of parameters, authority, target, key, operation. A request for none of the profile's
  * operations is NotImplemented, whatever it is.
  */
 import { refuse } from '../refusals.ts'
@@ -21,7 +21,7 @@ export interface Classified {
   readonly address: Address
   /** Decoded; the first of a repeated one, '' for one without a value. */
   readonly query: ReadonlyMap<string, string>
-  /** By lower-case name; of a pre-signed URL with those in its query. */
+  /** By lower-case name; for a pre-signed URL with those in its query. */
   readonly headers: ReadonlyMap<string, string>
 }
 
@@ -79,7 +79,7 @@ function headerBytes(headers: ReadonlyMap<string, string>): number {
 }
 
 const NO_PARAMETERS: ReadonlyMap<string, string> = new Map()
-/** A pre-signed URL that says nothing else, as it is usually written: no operation asks for these, and the authenticator reads them itself. */
+/** The query of a usual pre-signed URL that has nothing else: no operation asks for these parameters, and the authenticator reads them itself. */
 const ONLY_SIGNATURE =
   /^X-Amz-Algorithm=[\w-]+&X-Amz-Credential=(?:[\w-]|%2F)+&X-Amz-Date=\w+&X-Amz-Expires=\d+&X-Amz-SignedHeaders=[\w-]+&X-Amz-Signature=\w+$/
 

@@ -1,6 +1,6 @@
 /**
- * Memory of long documents that have arrived, and are worked on: what is read of one takes several times its bytes, and those of many requests would
- * be read beside each other. So only some are in work at a time, the others wait in the order in which they came.
+ * Bounds the memory of long documents that have arrived: a document that is read takes several times its bytes, and those of many requests would be
+ * read at the same time. So only some are in work at a time; the others wait in the order in which they came.
  *
  * G1  documents in work have DOCUMENTS_IN_WORK_BYTES_MAX together, those that wait DOCUMENTS_WAITING_BYTES_MAX: one more is refused
  * G2  a document that has room goes on at once, unless others wait

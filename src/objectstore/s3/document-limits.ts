@@ -8,9 +8,9 @@ export const PARTS_MAX = 10_000
 /** Room for every part with the longest checksum, indented. */
 export const COMPLETE_BODY_BYTES_MAX = 4 << 20
 
-/** Lists that have arrived and are read, of all requests together. Those of a few thousand parts, dozens at a time. */
+/** Lists that have arrived and are read, of all requests together: enough for dozens of lists of a few thousand parts. */
 export const DOCUMENTS_IN_WORK_BYTES_MAX = 32 << 20
-/** Lists that wait for it. */
+/** Lists that wait to be read. */
 export const DOCUMENTS_WAITING_BYTES_MAX = 128 << 20
 
 export const CREATE_BUCKET_BODY_BYTES_MAX = 16 << 10

@@ -1,11 +1,11 @@
 /**
  * The object store over HTTP: its management routes, and the gateway behind them for all other requests.
  *
- * A request is judged in this order: where it may come from (`local` mode), size and form (classify), places, who asks, permission, bucket,
- * policy. Then the handler of its operation has it.
+ * Checks run in this order: origin (`local` mode), size and form (classify), admission slot, caller, permission, bucket, policy. Then the handler of its
+ * operation gets the request.
  *
- * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, but for those of which the store says itself when
- *     they are (operations-table O4)
+ * G1  no answer reveals what is not durable (operations.ts, O2): refusals and answers wait, except for operations whose answers the store itself
+ *     holds back until then (operations-table O4)
  * G2  in a cluster only the leader answers. An answer goes out in the term in which its request came, so it was judged in that term, too
  */
 import { hostOf } from '../../addresses.ts'
@@ -62,10 +62,10 @@ export interface GatewayParts {
   readonly store: ObjectStore
   readonly authenticator: Authenticator
   readonly handlers: Handlers
-  /** Where requests need no credentials; null: they do, or a policy lets every caller in. */
+  /** Keeps web pages out where requests need no credentials. Null: they need some, unless a policy lets every caller in. */
   readonly guard: WebGuard | null
   readonly proxies: Pick<TrustedProxies, 'isSecure' | 'addressOf'>
-  /** Trusted, of virtual-host addressing; null: path-style only. */
+  /** Trusted base domain of virtual-host addressing; null: path-style only. */
   readonly baseDomain: string | null
   readonly region: string
   readonly extensions: ReadonlySet<Extension>
@@ -75,17 +75,17 @@ export interface GatewayParts {
   readonly concurrentRequestsMax?: number
   /** The management routes, which go before every bucket. */
   readonly management: readonly Route[]
-  /** Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   readonly nowMs: () => number
-  /** Calls in the next turn of the event loop. */
+  /** Calls `run` in the next turn of the event loop. */
   readonly nextTurn: (run: () => void) => void
   readonly logger: Pick<Logger, 'error'>
-  /** Hears who deleted what, and who changed access to what. */
+  /** Gets deletions and changes of access, each with its principal. */
   readonly audit: AuditLog
   readonly counters: Pick<StoreCounters, 'refused'>
 }
 
-/** Beside DeleteObjects, which tells of its keys itself. */
+/** Operations that the audit log gets, beside DeleteObjects, which logs its keys itself. */
 const AUDITED: ReadonlySet<OperationName> = new Set([
   'DeleteBucket',
   'DeleteObject',
@@ -94,10 +94,10 @@ const AUDITED: ReadonlySet<OperationName> = new Set([
   'PutBucketCors',
   'DeleteBucketCors',
 ])
-/** In one line. */
+/** Keys in one line of the audit log. */
 const AUDITED_KEYS_MAX = 100
 
-const NOBODY: Caller = { principal: null, contentSha256: null, chunkSigning: null }
+const ANONYMOUS: Caller = { principal: null, contentSha256: null, chunkSigning: null }
 const NO_BODY = { isPresent: false, wasTaken: false }
 
 export function objectStoreGateway(parts: GatewayParts): HttpService {
@@ -130,7 +130,7 @@ export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): 
   }
 }
 
-/** Before the store is open. */
+/** Refuses a request before the store is open. */
 export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: string): void => {
   const headers = [['Retry-After', RETRY_AFTER_SECONDS]] as const
   sendRefusal(
@@ -228,7 +228,7 @@ class Gateway {
     this.#serve(request, classified, body, exchange, asked)
   }
 
-  /** A preflight does nothing, and the same rules of the bucket answer it. @throws S3Error AccessDenied */
+  /** A preflight is let in: it does nothing, and the bucket's CORS rules answer it, too. @throws S3Error AccessDenied */
   #keepPagesOut(request: Request): void {
     const { guard } = this.#parts
     if (guard === null) return
@@ -237,7 +237,7 @@ class Gateway {
     const isAllowed = (): boolean =>
       method === 'OPTIONS' || this.#corsHeaders(request, this.#addressing.placeOf(request).bucket).length > 0
     const problem = guard.hostProblem(host) ?? guard.siteProblem(headers.get('sec-fetch-site') ?? '', isAllowed)
-    if (problem !== null && hostOf(host) !== null) throw refuse('AccessDenied', problem) // no host at all is an InvalidURI
+    if (problem !== null && hostOf(host) !== null) throw refuse('AccessDenied', problem) // without a host the request is an InvalidURI
   }
 
   #serve(request: Request, classified: Classified, body: ExchangeBody, exchange: Exchange, asked: MutableAsked): void {
@@ -301,21 +301,21 @@ class Gateway {
     throw method === 'GET' || method === 'HEAD' ? refusal : outcomeUnknown()
   }
 
-  /** Null: it is this term. */
+  /** The refusal when the term is over; null: it is not. */
   #overTerm(term: number | null): S3Error | null {
     const now = this.#parts.store.term()
     if (now === term) return null
     return typeof now === 'number' ? notLeading(null) : now
   }
 
-  /** G2. A refusal says what was judged, unless it says that nothing could be. */
+  /** G2. In place of a refusal that reveals state: those of category throttle or server do not. */
   #refusalInTerm({ term }: MutableAsked, refused: S3Error | null): S3Error | null {
     const isJudged = refused !== null && refused.category !== 'throttle' && refused.category !== 'server'
     return isJudged && term !== null ? (this.#overTerm(term) ?? refused) : refused
   }
 
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
-    if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // its rules would say that it is there
+    if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // the bucket's CORS headers would tell that it exists
     this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
   }
 
@@ -325,10 +325,10 @@ class Gateway {
     const cors = this.#corsHeaders(request, bucket)
     const known = { ...asked, style, cors }
     if (cors.length === 0) return this.#fail(exchange, known, error)
-    void confirmed(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: of the CORS headers
+    void confirmed(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: the CORS headers reveal the bucket's rules
   }
 
-  /** At once, but for what its handler waits for. */
+  /** Without a promise, unless a policy or the handler has to wait. */
   #perform(
     signed: Request,
     classified: Classified,
@@ -340,7 +340,7 @@ class Gateway {
     const isPublic = operation.permission === null
     const bucketInHost = address.style === 'virtual-host' ? address.bucket : null
     const { authenticator, handlers, nowMs } = this.#parts
-    const caller = isPublic ? NOBODY : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
+    const caller = isPublic ? ANONYMOUS : authenticator.authenticate({ ...signed, bucketInHost }, nowMs())
     exchange.principal = caller.principal?.id ?? null
     if (operation.body === 'none' && !body.isPresent) demandEmptyContent(caller.contentSha256)
     const asked: GatewayRequest = {
@@ -424,7 +424,7 @@ class Gateway {
     }
   }
 
-  /** With the extension only policies see ACL headers, and they are judged before. */
+  /** With the extension `ignore-acl-headers` only policies see ACL headers: they are evaluated before. */
   #withoutAcls(request: GatewayRequest): GatewayRequest {
     return this.#context.ignoresAcls ? { ...request, headers: withoutAcls(request.headers) } : request
   }

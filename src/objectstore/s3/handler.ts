@@ -1,7 +1,7 @@
 /**
  * What the gateway gives to the handler of an operation, and what it wants back.
  *
- * The gateway has classified the request, knows who asks, has found the bucket and judged that the caller may do this in it. It renders
+ * The gateway has classified the request, knows the caller, has found the bucket and decided that the caller may do this in it. It renders
  * what the handler throws, names headers as the client names them, and adds those that every answer has.
  */
 import type { Answer as EngineAnswer } from '../../engine/decision.ts'
@@ -31,13 +31,13 @@ export interface GatewayRequest {
   readonly isSecure: boolean
   /** IP address of the client. Asked for by policies only. */
   readonly sourceAddress?: () => string
-  /** Tags in the body, once it is read: for `authorize`, which else looks at the header. */
+  /** Tags in the body, when it was read: for `authorize`, which otherwise takes those in the header. */
   readonly requestTags?: readonly Tag[]
   /** The body shows that the client speaks S3, so that the answer also has S3's names of headers. */
   answerAsS3(): void
   /**
-   * Waits until there is room in memory for a long body or answer of about so many bytes (http/held-memory.ts M1). Once, before the body is collected,
-   * or what is answered is read.
+   * Waits until there is room in memory for a long body or answer of about so many bytes (http/held-memory.ts M1). To be called once, before the body is
+   * collected, or the content of the answer is read.
    *
    * @throws S3Error RequestTimeout when the client is gone
    */
@@ -50,16 +50,16 @@ export interface RequestBody {
   /** On the wire; null: not declared. */
   readonly contentLength: number | null
   /**
-   * A small body as a whole, out of its framing.
+   * Collects a small body as a whole, without its framing.
    *
    * @param limitBytes of the payload
-   * @throws S3Error EntityTooLarge, RequestTimeout, IncompleteBody, and what is wrong with the framing
+   * @throws S3Error EntityTooLarge, RequestTimeout, IncompleteBody, and refusals of wrong framing
    */
   collect(limitBytes: number, framing: AwsChunkedFraming | null): Promise<CollectedBody>
   /**
-   * Streams the payload into a writer at the pace of whichever is slower, and finishes it. When this is refused, the writer is abandoned.
+   * Streams the payload into a writer, at the pace of the slower one, and finishes the writer. When this is refused, the writer is abandoned.
    *
-   * @param answer refused with an S3Error as of `collect`, and what the writer throws
+   * @param answer refused with the errors of `collect`, and those of the writer
    */
   pipe(limitBytes: number, framing: AwsChunkedFraming | null, writer: BodyWriter, answer: EngineAnswer<PipedBody>): void
   /** The raw bytes, for a parser that decides on its own: forms. Returns when the last chunk was taken. */
@@ -87,22 +87,22 @@ export interface GatewayContext {
   readonly region: string
   /** Cap of a single PUT and of a part. */
   readonly putBytesMax: number
-  /** With the extension `ignore-acl-headers`. The headers of requests come without ACLs then, fields of forms do not. */
+  /** True with the extension `ignore-acl-headers`: the headers of requests come without ACLs, but fields of forms still have them. */
   readonly ignoresAcls: boolean
-  /** Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   nowMs(): number
   /** Paces work whose length the client decides. */
   readonly pace: Pace
   /** Bounds the memory of documents that are long. */
   readonly documents: DocumentGate
-  /** For the audit log, of an operation that deletes several keys. */
+  /** Tells the audit log of the keys that an operation deleted. */
   deleted(
     request: Pick<GatewayRequest, 'operation' | 'requestId' | 'caller'>,
     bucket: string,
     keys: readonly string[],
   ): void
   /**
-   * Whether the caller may do something else than what it asked for, such as read the source of a copy.
+   * Demands that the caller may do something else than what it asked for, such as read the source of a copy.
    *
    * @throws S3Error NoSuchBucket, AccessDenied
    */
@@ -113,8 +113,8 @@ export interface GatewayContext {
     key: string | null,
   ): Bucket | Promise<Bucket>
   /**
-   * The principal of a browser's form, by its fields. The gateway refuses a PostObject only if the caller may post nothing at all: the handler
-   * does, by `authorize` with the principal from here as the request's caller.
+   * The principal of a browser's form, by its fields. The gateway refuses a PostObject only if the caller may post nothing at all. Whether it may post
+   * this, the handler asks `authorize`, with the principal from here as the request's caller.
    *
    * @returns null: anonymous
    * @throws S3Error when the signature is wrong
@@ -128,7 +128,7 @@ export interface Answer {
   readonly status: number
   /** Beside those of every answer. Names that S3 has too begin with `x-obj-` here: the gateway adds the `x-amz-` ones. */
   readonly headers?: readonly HeaderLine[]
-  /** Headers of an object that is answered again and again. */
+  /** Headers of an object, whose text is kept for its next answers. */
   readonly objectHeaders?: ShownHeaders
   readonly body?: AnswerBody | null
 }
@@ -150,7 +150,7 @@ export type BucketNameHandler = (
   bucketName: string,
   context: GatewayContext,
 ) => MaybePromise<Answer>
-/** Serves a form that names its sender: it is not judged yet, and its bucket may be missing. */
+/** Serves a form, whose fields name its sender: nothing is authorized yet, and the bucket may be missing. */
 export type FormHandler = BucketNameHandler
 export type BucketHandler = (request: GatewayRequest, bucket: Bucket, context: GatewayContext) => MaybePromise<Answer>
 export type ObjectHandler = (

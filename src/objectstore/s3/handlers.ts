@@ -25,7 +25,7 @@ type OperationHandler =
   | { readonly of: 'bucket name'; readonly handle: BucketNameHandler }
   | { readonly of: 'form'; readonly handle: FormHandler }
   | { readonly of: 'bucket'; readonly handle: BucketHandler }
-  /** Its keys are in its body: it asks the policy for each. */
+  /** The keys are in the body: the handler asks the policy for each. */
   | { readonly of: 'keys'; readonly handle: BucketHandler }
   | { readonly of: 'object'; readonly handle: ObjectHandler }
 

@@ -1,8 +1,8 @@
 /**
  * Headers of an answer as they go out (`HeaderLines` of src/http/exchange.ts, as text).
  *
- * T1  a client of S3 finds what S3 has under its S3 name as well
- * T2  what stands in a header cannot end it: characters that could become spaces
+ * T1  a client that speaks S3 also finds each header that S3 has under its S3 name
+ * T2  a value cannot end its header: characters that could are replaced by spaces
  */
 import type { ShownHeaders } from '../operations.ts'
 import type { HeaderLine } from './handler.ts'
@@ -15,7 +15,7 @@ const ENDS_A_HEADER = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 export function headerText(headers: readonly HeaderLine[], speaksS3: boolean): string {
   if (headers.length === 0) return ''
-  const parts: string[] = [] // joined at last: the text is in one piece then, and cheap to put into many answers
+  const parts: string[] = [] // joined at the end: the text is in one piece then, and cheap to put into many answers
   for (const [name, text] of headers) {
     const value = safeValue(text)
     const begins = beginsOf(name)
@@ -32,7 +32,7 @@ interface Begins {
   readonly theirs: string | null
 }
 
-/** Beginnings of header lines that most answers have; names of metadata come from clients. */
+/** Beginnings of header lines that most answers have; names of metadata are not kept, as they come from clients. */
 const known = new Map<string, Begins>()
 const KNOWN_MAX = 200
 
@@ -45,7 +45,7 @@ function beginsOf(name: string): Begins {
   return begins
 }
 
-/** Headers that many answers have. Only the text is kept: it takes a third of what its lines take. */
+/** Headers that many answers have. Only the text is kept: it takes a third of the memory of its lines. */
 export class KeptHeaders implements ShownHeaders {
   readonly #make: () => readonly HeaderLine[]
   #own: string | null = null

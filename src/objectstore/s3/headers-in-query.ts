@@ -2,15 +2,15 @@
  * Headers that the maker of a pre-signed URL put into its query, so that its user need not send them: SDKs do that with
  * `x-amz-meta-…`, `x-amz-tagging`, `x-amz-copy-source` and others. The signature covers them there.
  *
- * Q1  a header that is sent goes before the one in the query, and there the first of several
- * Q2  what the query says of the signature and of the body's checksum is no header: SDKs put the checksum of no body at all into URLs that
- *     are made before there is one, and S3 does not look at it
+ * Q1  a header that is sent wins over the query, and in the query the first of several wins
+ * Q2  parameters of the signature and of the body's checksum are no headers: SDKs put the checksum of an empty body into URLs that
+ *     are made before there is a body, and S3 does not look at it
  */
 const HEADER = /^x-(?:amz|obj)-/
 const NO_HEADER =
   /^x-(?:amz|obj)-(?:algorithm|content-sha256|credential|date|decoded-content-length|expires|security-token|signature|signedheaders|trailer|(?:sdk-)?checksum-.+)$/
 
-/** NO_HEADER, as they are mostly written. */
+/** Parameters of NO_HEADER as they are mostly written. */
 const OF_EVERY_URL: ReadonlySet<string> = new Set([
   'X-Amz-Algorithm',
   'X-Amz-Credential',

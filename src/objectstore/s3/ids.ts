@@ -5,7 +5,7 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 
 export const bucketIdHeader = (bucketNumber: number): HeaderLine => ['x-obj-bucket-id', `bkt-${hex(bucketNumber, 8)}`]
 
-/** An object is known by the change that made it what it is. */
+/** An object is identified by the change that stored it. */
 export const objectIdHeaders = (commitSequence: number): readonly HeaderLine[] => [
   ['x-obj-object-id', `obj-${hex(commitSequence, 12)}`],
   ['x-obj-version-id', versionId(commitSequence)],

@@ -4,7 +4,7 @@ import { checkParsed } from '../../../native-free-codecs/json-reader.ts'
 const DEPTH_MAX = 64
 
 /**
- * Like JSON.parse, but a name that an object has twice is an error: of two conditions only one would be left. Deep nesting is one too.
+ * Like JSON.parse, but a name that an object has twice is an error: JSON.parse keeps only one of two conditions. So is nesting that is too deep.
  *
  * @throws Error when it is no JSON, has a name twice, or is nested too deep
  */

@@ -14,7 +14,7 @@ import { guardedRoutes } from '../../http/web-guard.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 
-/** What the service found out about where it runs, when it started. */
+/** Where the service runs, and what its disk can do. */
 const PlatformCapabilities = Type.Object({
   runtime: Type.String(),
   dataDirectory: Type.String(),

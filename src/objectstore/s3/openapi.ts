@@ -1,8 +1,8 @@
 /**
  * The OpenAPI document of the object store: the gateway's operations, from their table, and the routes beside it.
  *
- * S3 has several operations on one path and method, told apart by query parameters and headers. OpenAPI has one: it gets the name of the
- * plainest of them, its description says which there are, and its parameters are those of all.
+ * S3 has several operations on one path and method, told apart by query parameters and headers. OpenAPI has only one: it gets the name of the
+ * plainest of them, its description lists them, and its parameters are those of all.
  */
 import { ENDPOINT_HELPER_OPERATIONS, ENDPOINT_HELPER_PATH_PARAMETERS } from '../../endpoint-helper/routes.ts'
 import { openApiDocument } from '../../http/openapi.ts'
@@ -109,7 +109,7 @@ function familiesOf(operations: readonly Operation[]): readonly Family[] {
   return [...families.values()]
 }
 
-/** Whose name the family has: what is asked without anything that tells another one apart, or else the listing. */
+/** The operation that names the family: the one that no parameter or header selects, or else the listing. */
 const plainest = (operations: readonly Operation[]): Operation =>
   operations.find(({ selectors, header }) => selectors.length === 0 && header === null) ??
   operations.find(({ name }) => name === 'ListObjectsV2') ??

@@ -2,13 +2,12 @@
  * Every operation of the gateway, in the order of the specification's "Gateway routes": what a request for it looks like, what the caller
  * needs, and what becomes of its body. The one place that says so.
  *
- * O1  of the rows of one method and target, the first whose selectors and header the request has is meant
+ * O1  a request asks for the first row of its method and target whose selectors and header it has
  * O2  a parameter that selects something in S3, and that the row does not have, asks for something else: NotImplemented. Other parameters
  *     that the row does not have are ignored, as S3 does
  * O3  there are no versions, so the one there is has the id `null`: operations that take a version in S3 take this one and no other
- * O4  what an operation is answered with waits until everything is stored that was there to be seen. Operations whose answer says only what
- *     the store has awaited itself have `isStored`. So has every change: it is stored when the store says so, and stays so whatever is lost
- *     behind it
+ * O4  an answer waits until everything that was there to be seen is stored. Operations whose answer says only what the store has awaited
+ *     itself have `isStored`. So has every change: it is stored when the store says so, and stays stored whatever is lost behind it
  */
 import type { Permission } from './auth/principal.ts'
 import type { PolicyAction } from './policy/actions.ts'
@@ -21,7 +20,7 @@ export type OperationTarget = 'service' | 'bucket' | 'object' | 'bucket or objec
 
 interface Selector {
   readonly name: string
-  /** Null: any. */
+  /** Null: any value. */
   readonly value: string | null
 }
 
@@ -37,11 +36,11 @@ export interface Operation {
   readonly parameters: readonly string[] | null
   /** Null: the operation needs no permission. */
   readonly permission: Permission | null
-  /** What a bucket policy is asked for. Null: there is no bucket to ask. */
+  /** The action that a bucket policy has to allow. Null: no policy is asked. */
   readonly action: PolicyAction | null
-  /** What becomes of a body. */
+  /** How the body is taken. */
   readonly body: 'none' | 'buffered' | 'streamed'
-  /** Without it, the operation does not exist. */
+  /** The extension without which the operation does not exist; null: it always does. */
   readonly extension: Extension | null
   /** O4 */
   readonly isStored: boolean
@@ -64,7 +63,7 @@ const READING = [
   'response-expires',
 ]
 
-/** Target, method, what tells it from others (`cors`, or with its value `list-type=2`), what is needed for it. */
+/** Target, method, selectors (`cors`, or with its value `list-type=2`), and what the operation needs. */
 type Row = readonly [
   target: OperationTarget,
   method: string,
@@ -151,7 +150,7 @@ function specificity({ selectors, header }: Operation): number {
   return 2 * selectors.length + (header === null ? 0 : 1)
 }
 
-/** Parameters that make a request of S3 one for something else, beside the selectors of the table. */
+/** Parameters that select other operations of S3, beside the selectors of the table. */
 const ELSEWHERE = [
   'abac',
   'accelerate',

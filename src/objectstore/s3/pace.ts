@@ -1,6 +1,6 @@
 /**
- * How long requests hold the main thread: work whose length a client decides is done in slices, and all requests together get STEPS_PER_TURN
- * steps (of a few nanoseconds, see slices.ts) in one turn of the event loop. A thousand requests at once hold it no longer than one.
+ * Bounds how long requests hold the main thread: work whose length a client decides is done in slices, and all requests together get STEPS_PER_TURN
+ * steps (of a few nanoseconds, see slices.ts) in one turn of the event loop. So a thousand requests at once hold it no longer than one.
  */
 import type { Sliced } from './slices.ts'
 
@@ -12,12 +12,12 @@ export class Pace {
   #steps = 0
   #turn: Promise<void> | null = null
 
-  /** @param nextTurn calls once everything else that waits had its turn */
+  /** @param nextTurn calls `run` when everything else that waits has had its turn */
   constructor(nextTurn: (run: () => void) => void) {
     this.#nextTurn = nextTurn
   }
 
-  /** Runs a search to its end. */
+  /** Runs sliced work to its end. */
   async run<Result>(search: Sliced<Result>): Promise<Result> {
     for (;;) {
       while (this.#steps >= STEPS_PER_TURN) await this.#nextSlice()

@@ -1,8 +1,8 @@
 /**
- * What was made of documents, of those that were asked for last. A document is known by its memory: what replaces it has its own.
+ * A cache of parsed documents, in the order of their last use. A document is known by its memory: one that replaces it has memory of its own.
  *
- * L1  the documents have at most `bytesMax` together, each with DOCUMENT_BYTES more for what a short one takes. One that is longer by itself is not
- *     kept
+ * L1  the documents take at most `bytesMax` together. Each counts with DOCUMENT_BYTES more, for what even a short one takes. One that is longer by
+ *     itself is not kept
  */
 import { LinkedList } from '../../linked-list.ts'
 import type { Link } from '../../linked-list.ts'

@@ -22,7 +22,7 @@ export interface Authenticator {
   /**
    * Authenticates a form upload, once the fields before the file are read.
    *
-   * @param caller  what `authenticate` said of the request
+   * @param caller  what `authenticate` returned for the request
    * @returns null: anonymous
    * @throws S3Error
    */
@@ -76,7 +76,7 @@ function localPrincipal({ headers }: SignedRequest): Principal {
   return { id, permissions: parsePermissions(words) }
 }
 
-/** An empty list is a list of none. */
+/** An empty list gives no permissions. */
 function parsePermissions(text: string): ReadonlySet<Permission> {
   const permissions = new Set<Permission>()
   for (const part of text.split(',')) {

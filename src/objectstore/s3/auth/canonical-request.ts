@@ -1,5 +1,5 @@
 /**
- * What a signature is over: a request as text, of which sender and receiver make the same.
+ * The text of a request that a signature covers: sender and receiver make the same text.
  *
  * Target and headers are those on the wire. Nothing is decoded, and no segment of the path is dropped or merged, so two requests that name different
  * keys never have the same text. `normalised` and `as-sent` name the same key and differ only in the writing (RFC 3986, 6.2.2.1 and 6.2.2.2): in the
@@ -56,7 +56,7 @@ function canonicalQuery(query: string, form: TargetForm): string {
   return (form === 'as-sent' ? inOrder(query) : null) ?? ordered(query, form)
 }
 
-/** Most signers send the parameters in the order that they are signed in. Null: not this one. */
+/** The query without its signature, if the parameters come in the order in which they are signed, as from most signers. Null: they do not. */
 function inOrder(query: string): string | null {
   let signatureAt = -1
   let signatureEnd = 0

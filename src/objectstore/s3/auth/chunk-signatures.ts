@@ -5,7 +5,7 @@
 import { createHash, hash } from 'node:crypto'
 import { EMPTY_SHA256, sameSignature, signatureDoesNotMatch, signatureOf } from './sigv4.ts'
 
-/** Plain data, for whichever thread reads the body. */
+/** Plain data, for any thread that reads the body. */
 export interface ChunkSigning {
   readonly accessKeyId: string
   readonly signingKey: Uint8Array
@@ -26,7 +26,7 @@ export class ChunkSignatures {
     this.#previous = signing.seedSignature
   }
 
-  /** Payload of the present chunk. */
+  /** Takes payload of the present chunk. */
   update(payload: Uint8Array): void {
     this.#digest.update(payload)
   }

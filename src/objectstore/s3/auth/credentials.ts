@@ -17,7 +17,7 @@ const CredentialsFile = Type.Object(
     keys: Type.Array(
       Type.Object(
         {
-          // what separates the parts of an authorization header cannot be in an id
+          // an id cannot have the comma, which separates the parts of an authorization header
           access_key_id: Type.String({ pattern: '^[\\x21-\\x2b\\x2d-\\x7e]{1,128}$' }),
           secret_access_key: Type.String({ minLength: 1, maxLength: 256 }),
           principal: Type.String({ pattern: PRINCIPAL_ID.source }),
@@ -53,7 +53,7 @@ export class AccessKey {
     return this.#signingKeys.get(placeOf(credential)) ?? signingKeyOf(this.#secret, credential)
   }
 
-  /** Keeps the key of a good signature. Not before: guessed days must not fill the memory. */
+  /** Keeps the signing key after a good signature, and not before: guessed days must not fill the memory. */
   remember(credential: Credential, signingKey: Buffer): void {
     const place = placeOf(credential)
     if (this.#signingKeys.has(place)) return
@@ -67,7 +67,7 @@ export class AccessKey {
   }
 }
 
-/** Whether a request is judged alike with either. */
+/** True when both keys have the same principal, permissions and secret. */
 export const isSameKey = (one: AccessKey, other: AccessKey): boolean =>
   one.principal.id === other.principal.id &&
   one.principal.permissions.size === other.principal.permissions.size &&

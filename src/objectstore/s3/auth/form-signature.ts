@@ -14,12 +14,12 @@ export type FormFields = (name: string) => string | undefined
 
 const FIELDS_V4 = ['x-amz-algorithm', 'x-amz-credential', 'x-amz-date', 'x-amz-signature'] as const
 
-/** Whether it carries a signature, be it right or not. */
+/** Whether the form carries a signature, be it right or not. */
 export const isSignedForm = (field: FormFields): boolean =>
   ['x-amz-signature', 'signature'].some((name) => field(name) !== undefined)
 
 /**
- * @returns whose key signed the policy; null when the form has neither policy nor signature: it is anonymous
+ * @returns the principal whose key signed the policy; null when the form has neither policy nor signature: it is anonymous
  * @throws S3Error
  */
 export function verifyFormSignature(field: FormFields, rules: SigningRules): Principal | null {

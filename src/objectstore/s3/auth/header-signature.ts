@@ -3,7 +3,7 @@
  *
  *   AWS4-HMAC-SHA256 Credential=AKID/20130524/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=<64 hex>
  *
- * Judged in this order: form of the header, region, key, date, headers that had to be signed, signature.
+ * Checks run in this order: form of the header, region, key, date, headers that had to be signed, signature.
  */
 import { refuse } from '../../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
@@ -50,7 +50,7 @@ function parseAuthorization(header: string): Authorization {
   const scheme = at < 0 ? header : header.slice(0, at)
   if (scheme === 'AWS') throw unsupportedVersion()
   if (at < 0 || scheme !== ALGORITHM) {
-    // The value is not told back: it may be a token of some other scheme.
+    // The value is not repeated: it may be a token of some other scheme.
     throw refuse('InvalidArgument', 'Unsupported Authorization Type', { fields: { ArgumentName: 'Authorization' } })
   }
   const components = new Map<string, string>()

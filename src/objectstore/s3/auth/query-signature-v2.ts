@@ -6,7 +6,7 @@
  *   header   = name ":" value LF                                of x-amz-… (R2), by name
  *   resource = ["/" bucket in the host] path ["?" subresources]  path as sent, subresources by name, decoded
  *
- * R1  the host is not signed, so the bucket that it names is: a URL for one bucket is none for another one
+ * R1  the host is not signed, so the bucket that it names is: a URL for one bucket does not work for another one
  * R2  `x-obj-…` headers count as `x-amz-…` ones do, and both in the query too: nothing that means something to the gateway can be added.
  *     If a parameter is there twice, the gateway takes the first, and so does the text
  * R3  nothing says when a URL was made: one that expires later than a week from now was made to hold for longer, and is refused
@@ -30,7 +30,7 @@ export const isPresignedByV2 = (query: string): boolean =>
 /** True for a raw query that was pre-signed by either version. */
 export const isSignedInQuery = (query: string): boolean => isPresigned(query) || isPresignedByV2(query)
 
-/** Only of those that the gateway knows: others are refused before the signature is checked. */
+/** Only those that the gateway knows: requests with others are refused before the signature is checked. */
 const SUBRESOURCE =
   /^(?:cors|delete|location|partNumber|policy|tagging|uploadId|uploads|response-(?:cache-control|content-(?:disposition|encoding|language|type)|expires))$/
 const COUNTING_HEADER = /^x-(?:amz|obj)-/

@@ -1,7 +1,7 @@
 /**
  * The signature of a pre-signed URL, in six parameters of its query. It holds from its date on, for as many seconds as it says.
  *
- * Judged in this order: presence and form of the parameters, region, key, time, headers that had to be signed, signature.
+ * Checks run in this order: presence and form of the parameters, region, key, time, headers that had to be signed, signature.
  */
 import { refuse } from '../../refusals.ts'
 import type { SignedRequest } from './canonical-request.ts'
@@ -86,7 +86,7 @@ export function verifyQuerySignature(
   return caller
 }
 
-/** Those of the signature, decoded; the first of each name counts. */
+/** The parameters of the signature, decoded; the first of each name counts. */
 function parametersOf(query: string): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>()
   for (const parameter of query.split('&')) {

@@ -5,7 +5,7 @@ import type { Principal } from './principal.ts'
 export interface Caller {
   /** Null: an anonymous caller, which may do what a bucket policy allows. */
   readonly principal: Principal | null
-  /** What the request says of its body in `x-amz-content-sha256`, in whichever place; null when nothing. */
+  /** Value of `x-amz-content-sha256`, from the headers or the query; null when there is none. */
   readonly contentSha256: string | null
   /** What the chunks of the body are signed with; null when there is nothing to check them against. */
   readonly chunkSigning: ChunkSigning | null
@@ -18,7 +18,7 @@ let askedLast: ReadonlyMap<string, string> | null = null
 let askedSize = -1
 let hadOne = false
 
-/** Whether there is any header of either prefix. Each request is asked many times in a row, and many have none. */
+/** Whether any header has either prefix. Many requests have none, and each is asked many times in a row, so the last answer is kept. */
 export function hasOwnHeaders(headers: ReadonlyMap<string, string>): boolean {
   if (headers === askedLast && headers.size === askedSize) return hadOne
   askedLast = headers

@@ -14,10 +14,10 @@ export function signedHeaderNames(list: string): readonly string[] | { readonly 
 }
 
 /**
- * A header that changes what a request means must not be added by a party that cannot sign: `host`, and all of S3 under either name. A
- * request id may come from a proxy on the way.
+ * Demands that the signature covers `host` and every header of S3, under either name: a party that cannot sign must not add a header that changes
+ * what a request means. Only a request id may come from a proxy on the way.
  *
- * @throws S3Error AccessDenied that names those which are not covered
+ * @throws S3Error AccessDenied that names the headers that are not covered
  */
 export function demandSigned({ headers }: SignedRequest, signedHeaders: readonly string[]): void {
   let inLowerCase: ReadonlySet<string> | null = null

@@ -75,7 +75,7 @@ const DIGEST_BYTES = 32
 const INNER_PAD = 0x36
 const OUTER_PAD = 0x5c
 
-/** HMAC-SHA256 (RFC 2104). Two hashes at once cost less than an object of node:crypto for each signature, and leave less garbage. */
+/** HMAC-SHA256 (RFC 2104). Two one-shot hashes cost less than an object of node:crypto for each signature, and leave less garbage. */
 export function signatureOf(signingKey: Uint8Array, text: string): string {
   const innerBytes = BLOCK_BYTES + Buffer.byteLength(text)
   const inner = innerBytes <= scratch.byteLength ? scratch.subarray(0, innerBytes) : Buffer.allocUnsafe(innerBytes)
@@ -86,7 +86,7 @@ export function signatureOf(signingKey: Uint8Array, text: string): string {
   return hash('sha256', outer)
 }
 
-/** Used from one call to `hash` to the next. */
+/** Memory for one signature, which nothing needs after the call to `hash`. */
 const scratch = Buffer.alloc(1024)
 const outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
@@ -96,7 +96,7 @@ function writePad(into: Buffer, key: Uint8Array, pad: number): void {
   into.fill(pad, key.byteLength, BLOCK_BYTES)
 }
 
-/** Takes the same time wherever they differ. */
+/** Takes the same time wherever the two differ. */
 export function sameSignature(expected: string, provided: string): boolean {
   const a = Buffer.from(expected)
   const b = Buffer.from(provided)

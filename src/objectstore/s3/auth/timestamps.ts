@@ -19,7 +19,7 @@ export function parseBasic(text: string): number | null {
   return parsed
 }
 
-/** Requests that are signed in the same second, and those with the same URL, say the same. */
+/** The text that was parsed last: requests that are signed in the same second, and those with the same URL, repeat it. */
 let parsedLast = ''
 let parsed: number | null = null
 
@@ -32,7 +32,7 @@ function basicToMs(text: string): number | null {
   return atMs >= 0 && isInMonth ? atMs : null
 }
 
-/** Either form; null as above. */
+/** Parses either form; null as in `parseBasic`. */
 export function parseTimestamp(text: string): Timestamp | null {
   if (!HTTP_DATE.test(text)) {
     const atMs = parseBasic(text)

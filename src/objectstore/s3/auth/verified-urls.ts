@@ -1,11 +1,11 @@
 /**
  * Pre-signed URLs whose signature was found good: a URL is signed once and often used many times.
  *
- * U1  known is only the very request that was verified: method, path, query, and the value of every header that is signed. Its signature is good
- *     again, as long as the credentials are those of the process. That it is in time, and that it has no header that had to be signed, is judged
- *     for each request anew
- * U2  what is kept is bounded in number and in length: what was not used for GENERATION_MAX others makes room. A Map that loses its first entry
- *     again and again looks for it behind all that were there before
+ * U1  a cache hit is only the very request that was verified: method, path, query, and the value of every header that is signed. Its signature is good
+ *     again, as long as the credentials stay: a reload begins an empty cache. Whether the request is in time, and has no unsigned header that had to be
+ *     signed, is checked for each request anew
+ * U2  the cache is bounded in number and in length: an entry that was not used for GENERATION_MAX others makes room. There are two generations, as a Map
+ *     that loses its first entry again and again looks for the next one behind all those that it lost
  * U3  what many URLs have in common, caller and signed headers, is kept once: memory that each request looks at stays in the processor's cache
  */
 import type { SignedRequest } from './canonical-request.ts'
@@ -32,7 +32,7 @@ const NO_URL: Pick<Kept, 'caller' | 'signedHeaders' | 'values'> = {
   values: [],
 }
 
-/** U2: twice as many are kept, at about 1 KB each. */
+/** U2: twice as many entries are kept, at about 1 KB each. */
 const GENERATION_MAX = 20 * 1024
 /** Longest path with query, and longest headers together, that are kept. */
 const CHARACTERS_MAX = 1024
@@ -42,10 +42,10 @@ const PLACE_CHARACTERS = 7
 const PLACE_MASK = 2 ** (4 * PLACE_CHARACTERS) - 1
 
 export class VerifiedUrls {
-  /** By the beginning of what may be the signature: a number is found sooner than a text. If two URLs have the same, the last one is kept. */
+  /** By the beginning of the signature, as a number, which is found sooner than a text. If two URLs have the same, the last one is kept. */
   #newer = new Map<number, Kept>()
   #older = new Map<number, Kept>()
-  /** U3: what the one added last has. */
+  /** U3: the shared parts of the entry that was added last. */
   #usual = NO_URL
 
   find(request: SignedRequest): VerifiedUrl | null {
@@ -82,7 +82,7 @@ export class VerifiedUrls {
   }
 }
 
-/** Most signers write the signature last. 28 bits of it, where it is one. */
+/** 28 bits of the signature, if it is one. Most signers write it last. */
 function placeOf({ query }: SignedRequest): number {
   const lastAt = query.length - SIGNATURE.length - SIGNATURE_CHARACTERS
   const at = SIGNATURE.length + (query.startsWith(SIGNATURE, lastAt) ? lastAt : query.indexOf(SIGNATURE))

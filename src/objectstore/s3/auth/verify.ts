@@ -1,4 +1,4 @@
-/** What header and query form have in common once they are read. */
+/** The check that signatures in the header and in the query share, once they are read. */
 import { refuse } from '../../refusals.ts'
 import { canonicalRequest } from './canonical-request.ts'
 import type { SignedRequest } from './canonical-request.ts'

@@ -18,13 +18,13 @@ import { ChunkSignatures } from '../auth/chunk-signatures.ts'
 import type { ChunkSigning } from '../auth/chunk-signatures.ts'
 import { refuse } from '../../refusals.ts'
 
-/** Plain data: for whichever thread decodes. */
+/** Plain data, for any thread that decodes. */
 export interface AwsChunkedFraming {
   /** Length of the payload as declared. */
   readonly decodedBytes: number
-  /** Null: chunks need none. Otherwise every chunk and the trailers must have one. */
+  /** Null: chunks need no signature. Otherwise every chunk and the trailers must have one. */
   readonly signatures: ChunkSigning | 'unchecked' | null
-  /** Lower case; null: none may come. */
+  /** Lower case; null: no trailer may come. */
   readonly trailerName: string | null
 }
 
@@ -74,7 +74,7 @@ export class AwsChunkedDecoder {
   }
 
   /**
-   * The body has ended.
+   * To be called when the body has ended.
    *
    * @returns value of the announced trailer; null when none was announced
    * @throws S3Error

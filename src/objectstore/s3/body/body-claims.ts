@@ -1,4 +1,4 @@
-/** What a request says of its body, what is to be computed for that, and what is then found wrong. */
+/** What a request claims about its body, which digests the claims need, and the check of the claims. */
 import type { BodyDigest, DigestPlan } from '../../bodies/body-digests.ts'
 import { isChecksum, parseBase64 } from '../../bodies/checksum-algorithms.ts'
 import type { ChecksumAlgorithm } from '../../bodies/checksums.ts'

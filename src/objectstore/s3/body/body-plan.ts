@@ -43,7 +43,7 @@ export function planBody(
   }
 }
 
-/** Whether there is one says the hash of the content, or the length of what is decoded; never the content's encoding alone. */
+/** Null: there is no framing. The content's hash, or the length of what is decoded, tells whether there is one; never its encoding alone. */
 function framingOf(
   headers: ReadonlyMap<string, string>,
   content: ContentSha256 | null,
@@ -71,13 +71,13 @@ function framingOf(
   }
 }
 
-/** S3 wants one of both with documents whose loss would hurt. @throws S3Error InvalidRequest */
+/** S3 wants Content-MD5 or a checksum with documents whose loss would hurt. @throws S3Error InvalidRequest */
 export function demandIntegrity({ claims }: BodyPlan): void {
   if (claims.contentMd5 !== null || claims.checksum !== null) return
   throw refuse('InvalidRequest', 'Missing required header for this request: Content-MD5 OR x-amz-checksum-*')
 }
 
-/** The encodings of the object itself: those of the header but for the framing; null when none are left. */
+/** The encodings of the object itself: those of the header without `aws-chunked`; null when none are left. */
 export function storedContentEncoding(headers: ReadonlyMap<string, string>): string | null {
   const header = headers.get('content-encoding') ?? ''
   if (!/aws-chunked/i.test(header)) return header || null

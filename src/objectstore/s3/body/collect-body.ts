@@ -1,4 +1,4 @@
-/** A small body as a whole, found to be what the request says it is. */
+/** Collects a small body as a whole, and checks what the request claims about it. */
 import { digestOfWhole } from '../../bodies/body-digests.ts'
 import { checkBody, digestPlan } from './body-claims.ts'
 import { loadChecksums } from '../../bodies/checksum-algorithms.ts'
@@ -7,8 +7,8 @@ import { declaredChecksum } from './declared-checksum.ts'
 import type { GatewayRequest } from '../handler.ts'
 
 /**
- * @param integrity `demanded`: as S3 wants it with documents whose loss would hurt
- * @throws S3Error EntityTooLarge, BadDigest, and all that is wrong with a body or with what the request says of it
+ * @param integrity `demanded`: the request must have a Content-MD5 or a checksum
+ * @throws S3Error EntityTooLarge, BadDigest, and refusals of a wrong body, or of wrong claims about it
  */
 export async function collectBody(
   { headers, caller, body }: GatewayRequest,

@@ -24,7 +24,7 @@ interface ChecksumHeader {
 }
 
 const CHECKSUM_NAME = /^x-(?:amz|obj)-checksum-([a-z0-9-]+)$/
-/** Not checksums, though they look like one. */
+/** Names that look like those of checksums, but are settings. */
 const SETTINGS = new Set(['algorithm', 'type', 'mode'])
 
 /** @throws S3Error InvalidRequest */

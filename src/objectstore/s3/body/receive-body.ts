@@ -1,4 +1,4 @@
-/** A body that goes to the store as it comes. */
+/** Hands a body to the store as it comes. */
 import type { Answer } from '../../../engine/decision.ts'
 import { digestPlan } from './body-claims.ts'
 import type { BodyPlan } from './body-plan.ts'
@@ -9,7 +9,7 @@ import type { GatewayContext, GatewayRequest, PipedBody } from '../handler.ts'
 
 /**
  * @param kept   checksums to be computed, in addition to those that the request claims
- * @param answer refused with all that is wrong with a body, but for its digests
+ * @param answer refused when the body is wrong; its digests are not checked here
  * @throws S3Error MissingContentLength, EntityTooLarge before anything is read
  */
 export function receiveBody(

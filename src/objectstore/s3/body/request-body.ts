@@ -1,10 +1,10 @@
 /**
  * The body of a request, from the connection to its taker.
  *
- * B1  what arrives before the body has a taker, or while the taker wants to wait, is held, and the client is kept from sending more. So no more is
+ * B1  bytes that arrive before the body has a taker, or while the taker wants to wait, are held, and the client is kept from sending more. So no more is
  *     held than was on its way
  * B2  pieces come to the taker in their order, one after the other, never while it waits
- * B3  a body ends for its taker in one of: its last piece was taken, a refusal. What comes after a refusal is dropped
+ * B3  a body ends for its taker when its last piece was taken, or with a refusal. What comes after a refusal is dropped
  */
 import assert from 'node:assert/strict'
 import type { Answer } from '../../../engine/decision.ts'
@@ -19,7 +19,7 @@ import type { BodyChunks, CollectedBody, PipedBody, RequestBody } from '../handl
 type BodyExchange = Pick<Exchange, 'readBody' | 'pauseBody' | 'resumeBody' | 'onEnd'>
 
 interface Taker extends BodyChunks {
-  /** @throws S3Error when that is not all there had to be */
+  /** The last piece was taken. @throws S3Error when something is missing */
   whole(): void
   refused(error: unknown): void
 }
@@ -29,7 +29,7 @@ export class ExchangeBody implements RequestBody, BodySink {
   /** Whether the request has a body at all. */
   readonly isPresent: boolean
   readonly #exchange: BodyExchange
-  /** Arrived, and not taken. */
+  /** Pieces that have arrived, and are not taken. */
   readonly #held: Uint8Array[] = []
   #state: 'arriving' | 'whole' | 'refused' = 'arriving'
   #refusal: unknown = null

@@ -1,4 +1,4 @@
-/** The CORS configuration of a bucket, and what it answers to browsers that ask first. */
+/** The CORS configuration of a bucket, and the answers to preflights. */
 import { preflightHeaders } from './cors-answers.ts'
 import { checkStorableRules, readCorsConfiguration, renderCorsConfiguration } from './cors-document.ts'
 import { CORS_BODY_BYTES_MAX } from '../document-limits.ts'

@@ -15,7 +15,7 @@ export interface CorsRequest {
   readonly origin: string | null
   /** The request's own, `OPTIONS` for a preflight. */
   readonly method: string
-  /** `Access-Control-Request-Method`; goes before the request's own, as in S3. */
+  /** `Access-Control-Request-Method`; wins over the request's own, as in S3. */
   readonly requestedMethod: string | null
   /** `Access-Control-Request-Headers`. */
   readonly requestedHeaders: string | null

@@ -73,7 +73,7 @@ export function readCorsConfiguration(body: Uint8Array): readonly CorsRule[] {
 }
 
 /**
- * What else S3 refuses when a configuration is stored. Apart from reading it, as one that is stored already is to hold as it stands.
+ * Refuses what else S3 refuses when a configuration is stored. Reading does not, as a configuration that is stored already stays valid.
  *
  * @throws S3Error InvalidRequest
  */
@@ -103,7 +103,7 @@ function checkWildcards(element: string, value: string): void {
   throw refuse('InvalidRequest', `${element} "${value}" can not have more than one wildcard.`)
 }
 
-/** They stand in headers of answers, one day. */
+/** The names may stand in headers of answers later. */
 function checkHeaderName(element: string, name: string): void {
   if (!HEADER_NAME.test(name)) throw refuse('InvalidRequest', `${element} "${name}" contains invalid character.`)
 }

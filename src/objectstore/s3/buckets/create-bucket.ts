@@ -1,4 +1,4 @@
-/** A new bucket of the caller. */
+/** Creates a bucket of the caller. */
 import { CREATE_BUCKET_BODY_BYTES_MAX } from '../document-limits.ts'
 import { refuse } from '../../refusals.ts'
 import { eitherHeader } from '../auth/request-identity.ts'

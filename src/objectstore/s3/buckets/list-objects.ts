@@ -95,18 +95,18 @@ async function pageOf(
   return await store.list(bucket, options)
 }
 
-/** What comes last in the order of bytes. */
+/** The key or common prefix that comes last in the order of bytes. */
 function lastOf({ objects, commonPrefixes }: ObjectPage): string {
   const key = objects.at(-1)?.key ?? NOTHING
   const prefix = commonPrefixes.at(-1) ?? NOTHING
   return (key.compare(prefix) < 0 ? prefix : key).toString()
 }
 
-/** A marker in a common prefix stands for all of it: the page begins behind. */
+/** A marker in a common prefix stands for all of it: the page begins behind the prefix. */
 function behindPrefix({ prefix, delimiter }: AskedPage, marker: string): Buffer {
   const at = delimiter === null || !marker.startsWith(prefix) ? -1 : marker.indexOf(delimiter, prefix.length)
   if (delimiter === null || at < 0) return NOTHING
   const behind = Buffer.from(marker.slice(0, at + delimiter.length))
-  behind[behind.length - 1]!++ // of UTF-8, so less than 0xff
+  behind[behind.length - 1]!++ // a byte of UTF-8, so less than 0xff
   return behind
 }

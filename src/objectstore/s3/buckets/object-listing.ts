@@ -11,7 +11,7 @@ export interface ListedObject {
   /** A string, or its bytes. */
   readonly key: { toString(): string }
   readonly lastModifiedMs: number
-  /** Without quotes: hex digits, of a multipart object with `-N` behind them. */
+  /** Without quotes: hex digits, with `-N` behind them for a multipart object. */
   readonly etag: string
   readonly size: number
   readonly checksumAlgorithms: readonly ChecksumAlgorithm[]

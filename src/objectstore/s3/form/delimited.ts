@@ -25,7 +25,7 @@ export class DelimitedContent {
 
   /**
    * @param content gets views of the chunk, and of the delimiter, in order
-   * @returns offset behind the delimiter, -1 when the chunk has no end of it
+   * @returns where the chunk goes on behind the delimiter; -1 when the delimiter does not end in it
    */
   scan(chunk: Buffer, offset: number, content: (bytes: Buffer) => void): number {
     let at = offset
@@ -51,7 +51,7 @@ export class DelimitedContent {
     return -1
   }
 
-  /** @returns offset of the first byte that does not match */
+  /** @returns index of the first byte that does not match */
   #continueMatch(chunk: Buffer, offset: number): number {
     let at = offset
     while (
@@ -65,7 +65,7 @@ export class DelimitedContent {
     return at
   }
 
-  /** @returns offset where the delimiter may begin that the chunk has not the end of, else the end of the chunk */
+  /** @returns where a delimiter may begin whose end is not in this chunk, else the end of the chunk */
   #beginMatch(chunk: Buffer, offset: number): number {
     const start = Math.max(offset, chunk.lastIndexOf(CR)) // D1
     if (chunk[start] !== CR) return chunk.length

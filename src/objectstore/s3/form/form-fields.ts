@@ -13,7 +13,7 @@ const METADATA = 'x-amz-meta-'
 /** N1 */
 export const fieldName = (name: string): string => name.toLowerCase().replace(/^x-obj-/, 'x-amz-')
 
-/** The same metadata twice is a list, as it is of headers; of any other field the last one counts. */
+/** Metadata that comes twice becomes a list, as with headers; of any other field the last one counts. */
 export function addField(fields: Map<string, string>, name: string, value: string): void {
   const known = fieldName(name)
   const before = known.startsWith(METADATA) ? fields.get(known) : undefined

@@ -3,7 +3,7 @@ import { readTagging } from '../objects/tagging.ts'
 import type { Tag } from '../../operations.ts'
 import type { FormFields } from './form-fields.ts'
 
-/** The rest is of the form itself. */
+/** Fields that describe the object. The others describe the form itself. */
 const OF_THE_OBJECT = /^(?:cache-control|content-(?:disposition|encoding|language|type)|expires|x-amz-.+)$/
 
 /** By lower-case name. */

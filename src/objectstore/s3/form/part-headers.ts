@@ -1,4 +1,4 @@
-/** Headers of a form and of its parts: of interest are the boundary, and the names of field and file. */
+/** Reads the headers of a form and of its parts: the boundary, and the names of field and file. */
 import { refuse } from '../../refusals.ts'
 
 export interface PartHeaders {

@@ -1,4 +1,4 @@
-/** What a browser is answered: a page to go to, a document, or nothing much. */
+/** The answer to a browser's form: a redirect, a document, or headers alone. */
 import type { FormFields } from './form-fields.ts'
 import { renderPostResponse } from '../objects/object-answers.ts'
 import type { PostedObject } from '../objects/object-answers.ts'
@@ -34,10 +34,10 @@ export function postAnswer(
   }
 }
 
-// oxlint-disable-next-line no-control-regex -- they would end the header it stands in
+// oxlint-disable-next-line no-control-regex -- they would end the header that the URL stands in
 const NOT_IN_URL = /[\u0000-\u0020\u007f-\uffff]/
 
-/** @returns value of `Location`; null when the form has no URL that can be gone to, which S3 takes for none */
+/** @returns value of `Location`; null when the form has none, or one that no browser can go to, which S3 ignores */
 export function successRedirect(
   url: string | null,
   { bucket, key, etag }: Omit<PostedObject, 'location'>,

@@ -4,7 +4,7 @@
  * F1  all that is not the file (preamble, boundaries, part headers, fields, what follows the file) is FORM_BYTES_MAX at most, so memory is
  *     bounded and a form without end is refused
  * F2  the file is never kept: its bytes are handed on as they come, as views that are valid during the call
- * F3  fields behind the file count for nothing, as in S3; a second file is refused
+ * F3  fields behind the file are ignored, as in S3; a second file is refused
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'

@@ -2,7 +2,7 @@
  * PostObject: a browser's form. The fields before its file name the caller, the key and what the object is to be; the file goes to the store as it
  * arrives.
  *
- * F1  nothing is kept before the form was read to its end, the caller was found to have the permission, and the file to have a size that its policy
+ * F1  no object is stored before the form was read to its end, the caller was found to have the permission, and the file to have a size that the policy
  *     allows
  * F2  a form that is refused ends the request at once: the rest is not waited for
  * F3  until the caller was found to have the permission, a refusal does not depend on whether the bucket exists
@@ -53,7 +53,7 @@ export const postObject: FormHandler = async (request, bucketName, context) => {
   }
 }
 
-/** What the fields of a form make of it. */
+/** The upload as the fields of the form describe it. */
 interface FormTarget {
   readonly fields: FormFields
   readonly policy: PostPolicy | null
@@ -78,7 +78,7 @@ class FormUpload {
   readonly #context: GatewayContext
   #target: FormTarget | null = null
   #place: FormPlace | null = null
-  /** To be waited for by the next chunk; null: it was. */
+  /** Opens the place for the file; the next chunk waits for it. Null: not begun, or waited for already. */
   #opening: Promise<void> | null = null
   /** Chunks of the file that came with the last field: the connection pauses until there is a place for the body. */
   readonly #early: Buffer[] = []

@@ -1,9 +1,9 @@
 /**
  * The policy document of a browser's upload: until when it holds, and what the form may say. Its signature is checked elsewhere.
  *
- * Y1  every field of the form must be covered by a condition, the bucket too, or the upload is refused; not covered need be the fields that
- *     carry the policy, its signature and checksums, and what begins with `x-ignore-`
- * Y2  a field that the form does not have is empty text to a condition
+ * Y1  every field of the form, and the bucket, must be covered by a condition, or the upload is refused. Exempt are the fields that
+ *     carry the policy, its signature and checksums, and those that begin with `x-ignore-`
+ * Y2  to a condition, a field that the form does not have is an empty text
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -34,7 +34,7 @@ const EXPIRATION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 export class PostPolicy {
   readonly #expiresAtMs: number
   readonly #conditions: readonly FieldCondition[]
-  /** What `content-length-range` allows the file to be. */
+  /** The size that `content-length-range` allows the file to have. */
   readonly fileSize: SizeRange
 
   private constructor(expiresAtMs: number, conditions: readonly FieldCondition[], fileSize: SizeRange) {
@@ -71,7 +71,7 @@ export class PostPolicy {
   /** @throws S3Error AccessDenied when the form is not what the policy allows, or not now */
   check(bucket: string, fields: FormFields, nowMs: number): void {
     if (nowMs > this.#expiresAtMs) throw denied('Policy expired.')
-    const contentTypes = (fields.get('content-type') ?? '').split(',').map((entry) => entry.trim()) // once: there may be many conditions on many
+    const contentTypes = (fields.get('content-type') ?? '').split(',').map((entry) => entry.trim()) // split once: there may be many conditions on many types
     for (const { operator, field, name, value } of this.#conditions) {
       const sent = (name === 'bucket' ? bucket : fields.get(name)) ?? '' // Y2
       const entries = name === 'content-type' ? contentTypes : [sent] // a list of content types must begin so in each of its entries

@@ -24,7 +24,7 @@ import { checksumHeaderLines } from '../objects/object-headers.ts'
 import { wholeOf } from './completion.ts'
 import { namedUpload, uploadIdHeader, uploadIdOf } from './named-upload.ts'
 
-/** A `CompletedUpload`, or what it is going to be. */
+/** A `CompletedUpload`, or an upload that is being completed. */
 interface Completed {
   readonly etag: string
   readonly checksums: readonly Checksum[]
@@ -79,7 +79,7 @@ async function completeWith(
   return { etag: summary.etag, checksums, commitSequence: summary.commitSequence, encryption: upload.encryption }
 }
 
-/** Checksums in the headers are of the object; of the list itself there are only MD5 and SHA-256. */
+/** Collects the list. Checksums in the headers are those of the object; the list itself has only MD5 and SHA-256. */
 async function listBytes({ headers, caller, body }: GatewayRequest): Promise<Buffer> {
   const { framing, claims } = planBody(headers, caller, body.contentLength, null)
   const { bytes } = await body.collect(COMPLETE_BODY_BYTES_MAX, framing)

@@ -9,7 +9,7 @@ import { element, list, once, optional, text } from '../xml/xml-shape.ts'
 
 export interface CompletedPart {
   readonly partNumber: number
-  /** Without quotes; empty when none was sent, which is no part's. */
+  /** Without quotes; empty when none was sent, which matches no part. */
   readonly etag: string
   readonly checksums: readonly ChecksumValue[]
 }

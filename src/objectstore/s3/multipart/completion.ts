@@ -29,7 +29,7 @@ export interface Whole {
 
 /**
  * @param listed at least one, in ascending order
- * @param headers of the request: what it says of the whole
+ * @param headers of the request, with what it claims about the whole
  * @throws S3Error InvalidPart, EntityTooSmall, InvalidRequest, BadDigest
  */
 export function* wholeOf(

@@ -1,4 +1,4 @@
-/** Answers about multipart uploads. Markers of the next page stand there even when nothing follows, as in S3. */
+/** Answers about multipart uploads. They have markers of the next page even when nothing follows, as in S3. */
 import { checksumElements, checksumValueElements } from '../xml/checksum-elements.ts'
 import type { Checksum, ChecksumAlgorithm, ChecksumType, ChecksumValue } from '../../bodies/checksums.ts'
 import { commonPrefixElement, encodedElement } from '../buckets/object-listing.ts'

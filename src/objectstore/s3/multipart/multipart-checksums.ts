@@ -1,5 +1,5 @@
 /**
- * The checksum of an upload in parts: what is chosen when it begins, what that asks of a part, and what the parts make in the end.
+ * The checksum of an upload in parts: how it is chosen, what it demands of a part, and how it is made from those of the parts.
  *
  *   FULL_OBJECT  the CRC of the whole, which comes from those of the parts and their lengths: CRCs only
  *   COMPOSITE    the digest of the digests of the parts, `-` and their number behind it: all but CRC64NVME
@@ -15,7 +15,7 @@ import { checksumDiffers } from '../body/body-claims.ts'
 import { checksumHeaders } from '../body/declared-checksum.ts'
 import type { DeclaredChecksum } from '../body/declared-checksum.ts'
 
-/** Some tens of microseconds, and some. */
+/** Some tens of microseconds for a combination, some for an update. */
 const COMBINATION_STEPS = 10_000
 const UPDATE_STEPS = 1000
 
@@ -48,9 +48,9 @@ export function uploadChecksum(headers: ReadonlyMap<string, string>): UploadChec
 }
 
 /**
- * The checksum that is kept of a part: by the upload's own algorithm, even if the part declares others.
+ * The algorithms of the checksums that are kept of a part: the upload's own, even if the part declares others.
  *
- * @throws S3Error InvalidRequest when the part declares another than was chosen, or none where only the sender can have meant it
+ * @throws S3Error InvalidRequest when the part declares another than was chosen, or none although each part needs one (COMPOSITE)
  */
 export function checksumsOfPart(
   upload: UploadChecksum,
@@ -116,7 +116,7 @@ function chosenType(headers: ReadonlyMap<string, string>): ChecksumType | null {
   throw invalidRequest('Value for x-amz-checksum-type header is invalid.')
 }
 
-/** Null: either goes. */
+/** Null: both types are possible. */
 function onlyType(algorithm: ChecksumAlgorithm): ChecksumType | null {
   if (algorithm === 'CRC64NVME') return 'FULL_OBJECT'
   return combinerOf(algorithm) === null ? 'COMPOSITE' : null

@@ -1,4 +1,4 @@
-/** The part that a request uploads: its number, the upload it is of, and what is answered. */
+/** The part that a request uploads: its number, its upload, and the headers of the answer. */
 import assert from 'node:assert/strict'
 import { PARTS_MAX } from '../document-limits.ts'
 import type { BodyTarget, Bucket, ObjectStore, ReceivedBody, Upload, UploadedPart } from '../../operations.ts'
@@ -13,7 +13,7 @@ export interface NamedPart {
   readonly partNumber: number
 }
 
-/** @throws S3Error InvalidArgument, NoSuchUpload, and what is wrong with a customer's key */
+/** @throws S3Error InvalidArgument, NoSuchUpload, and refusals of a customer's key */
 export function namedPart(request: GatewayRequest, bucket: Bucket, key: string, store: ObjectStore): NamedPart {
   const partNumber = partNumberOf(request)
   const upload = namedUpload(request, bucket, key, store)

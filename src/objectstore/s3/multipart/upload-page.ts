@@ -18,7 +18,7 @@ export interface UploadPage {
   readonly uploads: readonly Upload[]
   readonly commonPrefixes: readonly string[]
   readonly isTruncated: boolean
-  /** Key of the last entry; '' when there is none. Also the id is '' when the last entry is a common prefix. */
+  /** Key of the last entry; '' when there is none. The id is also '' when the last entry is a common prefix. */
   readonly nextKeyMarker: string
   readonly nextUploadIdMarker: string
 }
@@ -77,7 +77,7 @@ export function uploadPage(
   return page(false)
 }
 
-/** Behind the markers, and not before the prefix. When the upload of the marker is gone, all of its key are listed: twice is better than never. */
+/** The place behind the markers, and not before the prefix. If the marker's upload is gone, all of its key are listed: twice is better than never. */
 function firstPlace({ prefix, keyMarker, uploadIdMarker }: UploadPageOptions): Place {
   const [first, marker] = [Buffer.from(prefix), Buffer.from(keyMarker)]
   if (keyMarker === '' || first.compare(marker) > 0) return { key: first, behind: null }
@@ -88,6 +88,6 @@ function firstPlace({ prefix, keyMarker, uploadIdMarker }: UploadPageOptions): P
 /** The lowest place above all keys that begin so. */
 function behindAll(common: Buffer): Buffer {
   const place = Buffer.from(common)
-  place[place.length - 1]!++ // of UTF-8, so less than 0xff
+  place[place.length - 1]!++ // a byte of UTF-8, so less than 0xff
   return place
 }

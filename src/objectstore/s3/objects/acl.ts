@@ -1,6 +1,6 @@
 /**
- * ACLs are outside the profile. What many tools always send says no more than what holds anyway: accepted. With the extension
- * `ignore-acl-headers` they are taken out of requests and forms, and only policies see them.
+ * ACLs are outside the profile. Those that many tools always send are accepted, as they say only what holds anyway. With the extension
+ * `ignore-acl-headers` all ACLs are taken out of requests and forms, and only policies see them.
  */
 import { eitherHeader } from '../auth/request-identity.ts'
 import { headerNotImplemented } from './header-refusals.ts'

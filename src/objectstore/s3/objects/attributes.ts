@@ -1,8 +1,8 @@
 /**
  * What a request says of the object it stores, besides its body.
  *
- * A1  what was sent is kept, and can stand in a header of an answer: a value has no end of a line and is UTF-8, a name is a token. HTTP itself keeps
- *     ends of lines out of headers; a browser's form does not
+ * A1  what was sent is kept, and must be able to stand in a header of an answer: a value is UTF-8 without line ends, a name is a token. HTTP itself
+ *     keeps line ends out of headers; a browser's form does not
  */
 import { eitherHeader } from '../auth/request-identity.ts'
 import { storedContentEncoding } from '../body/body-plan.ts'
@@ -22,7 +22,7 @@ type Headers = ReadonlyMap<string, string>
 
 const DEFAULT_CONTENT_TYPE = 'binary/octet-stream'
 
-/** Object Lock, website hosting and appends: to go on without them would break a promise the client counts on. */
+/** Object Lock, website hosting and appends: an object that is stored without them would break a promise that the client counts on. */
 const NOT_IMPLEMENTED = [
   'object-lock-mode',
   'object-lock-retain-until-date',
@@ -57,7 +57,7 @@ const METADATA = /^x-(obj|amz)-meta-(.*)$/s
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
-/** What the HTTP library makes of bytes that are not UTF-8. */
+/** The HTTP library turns bytes that are not UTF-8 into this character. */
 const NOT_UTF8 = '\ufffd'
 
 /** @throws S3Error InvalidArgument, MetadataTooLarge, InvalidTag, InvalidStorageClass, NotImplemented */
@@ -82,7 +82,7 @@ function saysMore(headers: Headers): boolean {
   return false
 }
 
-/** Attributes of most requests, made once: what is remembered by their identity is found again. */
+/** Attributes of most requests, made once, so that what is kept for such an object (engine/frames.ts) is found again. */
 const plain = new Map<string, ObjectAttributes>()
 const PLAIN_MAX = 256
 const PLAIN_CHARACTERS_MAX = 128

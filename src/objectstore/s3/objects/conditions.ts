@@ -1,10 +1,10 @@
 /**
  * Conditions that a request makes in its headers: on what it reads, on what it copies, and on what it is about to replace.
  *
- * C1  a condition on the ETag, when it is met, makes the one on the time count for nothing (RFC 9110, 13.2.2)
- * C2  what a write's condition is about is nothing but what is there at the moment of the change: it is a `Precondition`, to be asked
+ * C1  where there is a condition on the ETag, the one on the time is ignored (RFC 9110, 13.2.2)
+ * C2  a write's condition is about the object that is there at the moment of the change. So it is a `Precondition`, which is checked
  *     once before a body is read and once by the store
- * C3  a date that is none, or for If-Modified-Since lies ahead, is no condition
+ * C3  a date that is none is no condition, nor is an If-Modified-Since in the future
  *
  * S3 takes only `*` in the If-None-Match of a write, and only an ETag in its If-Match; here both take both.
  */
@@ -25,10 +25,10 @@ interface ConditionHeaders {
   readonly ifUnmodifiedSince: string | undefined
 }
 
-/** What fails is named by the header, for the message. */
+/** The condition that failed, named by its header, for the message. */
 type Failure = 'If-Match' | 'If-Unmodified-Since' | 'If-None-Match' | 'If-Modified-Since'
 
-/** What a cache is told, of an answer with the object and of one that it is not modified: RFC 9110, 15.4.5. */
+/** Headers for caches, the same in an answer with the object and in a NotModified: RFC 9110, 15.4.5. */
 type CacheHeaders = Pick<ObjectAttributes, 'cacheControl' | 'expires'>
 
 /** Conditions of GetObject and HeadObject. @throws S3Error PreconditionFailed, NotModified */
@@ -57,7 +57,7 @@ export function checkCopySource(headers: Headers, source: ObjectSummary, nowMs: 
 /**
  * Conditions of operations that put an object under a key: PutObject, CopyObject, CompleteMultipartUpload.
  *
- * @returns what refuses with NoSuchKey or PreconditionFailed
+ * @returns a precondition that refuses with NoSuchKey or PreconditionFailed
  * @throws S3Error NotImplemented when it has both of If-Match and If-None-Match
  */
 export function writePrecondition(headers: Headers, key: string): Precondition {
@@ -74,7 +74,7 @@ export function writePrecondition(headers: Headers, key: string): Precondition {
   }
 }
 
-/** Before a body is read. @throws what the precondition refuses with */
+/** Checks a precondition before a body is read. @throws what the precondition refuses with */
 export function demandPrecondition(precondition: Precondition, store: ObjectStore, bucket: Bucket, key: string): void {
   const refused = precondition === UNCONDITIONAL ? null : precondition(store.peek(bucket, key))
   if (refused !== null) throw refused
@@ -91,7 +91,7 @@ export function asksWhatIsThere(headers: Headers): boolean {
   )
 }
 
-/** @returns what refuses with NoSuchKey or PreconditionFailed @throws S3Error NotImplemented */
+/** @returns a precondition that refuses with NoSuchKey or PreconditionFailed @throws S3Error NotImplemented */
 export function deletePrecondition(headers: Headers, key: string): Precondition {
   for (const name of ['if-match-size', 'if-match-last-modified-time']) {
     if (eitherHeader(headers, name) !== undefined) throw headerNotImplemented(`x-amz-${name}`)
@@ -99,7 +99,7 @@ export function deletePrecondition(headers: Headers, key: string): Precondition 
   return etagPrecondition(headers.get('if-match') ?? null, key)
 }
 
-/** As of a key in DeleteObjects. @param etag as sent, `*` for any; null: no condition */
+/** The condition of a key in DeleteObjects. @param etag as sent, `*` for any; null: no condition */
 export const etagPrecondition = (etag: string | null, key: string): Precondition =>
   etag === null
     ? UNCONDITIONAL
@@ -108,7 +108,7 @@ export const etagPrecondition = (etag: string | null, key: string): Precondition
         return matches(etag, current.etag, 'strong') ? null : preconditionFailed('If-Match')
       }
 
-/** What a client may make conditions on later. */
+/** Headers on which a client may make conditions later. */
 export const validators = ({ etag, lastModifiedMs }: ObjectSummary): readonly [name: string, value: string][] => [
   ['Last-Modified', httpDate(lastModifiedMs)],
   ['ETag', `"${etag}"`],

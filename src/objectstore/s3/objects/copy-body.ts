@@ -1,4 +1,4 @@
-/** Bytes of an object that become a body of their own, at the pace of whichever is slower. */
+/** Copies bytes of an object into a new body, at the pace of the slower one. */
 import { finished } from '../../finished.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../operations.ts'
 

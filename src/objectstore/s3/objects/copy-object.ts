@@ -1,7 +1,7 @@
 /**
  * CopyObject.
  *
- * O1  what is copied is read as it was when the copy began, and is what the request says of it, or there is no copy
+ * O1  the source is read as it was when the copy began. If it is not what the request claims, there is no copy
  * O2  a copy of an object to itself must change something
  */
 import { eitherHeader } from '../auth/request-identity.ts'
@@ -106,7 +106,7 @@ function directiveOf(headers: Headers, of: 'metadata' | 'tagging'): Directive {
   throw invalidHeader(`x-amz-${of}-directive`, directive, `Unknown ${of} directive.`)
 }
 
-/** As asked for, else as the source has it. */
+/** The algorithm that is asked for, else that of the source. */
 const algorithmOfCopy = (headers: Headers, { checksum }: BodyClaims, { checksums }: StoredObject): ChecksumAlgorithm =>
   chosenAlgorithm(headers) ?? checksum?.algorithm ?? checksums[0]?.algorithm ?? 'CRC64NVME'
 

@@ -30,16 +30,16 @@ export function copySourceName(headers: ReadonlyMap<string, string>): ObjectName
   return { bucketName, key }
 }
 
-/** As an answer names it. */
+/** Names the source in an answer. */
 export const copySourceHeader = ({ bucketName, key }: ObjectName): HeaderLine => [
   'x-obj-copy-source',
   `${bucketName}/${urlEncode(key)}`,
 ]
 
 /**
- * The source as it is now, once it is found that the caller may read it and wants it as it is.
+ * The source as it is now, if the caller may read it and the caller's conditions on it hold.
  *
- * @throws S3Error as above; NoSuchBucket, AccessDenied, NoSuchKey, PreconditionFailed, and what is wrong with a customer's key
+ * @throws S3Error as above; NoSuchBucket, AccessDenied, NoSuchKey, PreconditionFailed, and refusals of a customer's key
  */
 export async function openCopySource(request: GatewayRequest, context: GatewayContext): Promise<StoredObject> {
   const { bucketName, key } = copySourceName(request.headers)

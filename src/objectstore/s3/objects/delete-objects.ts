@@ -1,5 +1,5 @@
 /**
- * DeleteObjects: every key for itself. One that may not be deleted, or whose condition is not met, is an error beside the others; the
+ * DeleteObjects: each key by itself. A key that may not be deleted, or whose condition is not met, is an error beside the others. The
  * changes are made at the same time, so that they share what it takes to make them durable.
  *
  * D1  a caller that may delete none of the keys in a foreign bucket gets the answer of a single delete: that there is no such bucket

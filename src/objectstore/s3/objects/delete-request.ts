@@ -6,7 +6,7 @@ import { readXmlInSlices } from '../xml/xml-reader.ts'
 import { element, list, once, optional, text } from '../xml/xml-shape.ts'
 
 export interface DeleteRequest {
-  /** Only what failed is answered. */
+  /** Only failures are answered. */
   readonly quiet: boolean
   readonly objects: readonly DeleteItem[]
 }
@@ -14,7 +14,7 @@ export interface DeleteRequest {
 interface DeleteItem {
   readonly key: string
   readonly versionId: string | null
-  /** The object must have it; as sent, `*` included. */
+  /** ETag that the object must have; as sent, `*` included. */
   readonly etag: string | null
 }
 

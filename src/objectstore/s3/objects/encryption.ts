@@ -2,8 +2,8 @@
  * Server-side encryption, as far as this service is concerned with it: headers are validated and become an identity that is kept with the
  * object; the store does not encrypt at rest (specification, "What the service does", 6).
  *
- * N1  of a customer's key nothing is kept but its MD5, and the key itself is in no answer and in no message
- * N2  what was stored with a customer's key is read with the same key only
+ * N1  only the MD5 of a customer's key is kept, and the key itself is in no answer and in no message
+ * N2  an object that was stored with a customer's key is read with the same key only
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { eitherHeader } from '../auth/request-identity.ts'
@@ -42,7 +42,7 @@ const CUSTOMER_ONLY = 'Requests specifying Server Side Encryption with Customer 
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** What a request that stores an object asks for; null: nothing. @throws S3Error InvalidArgument, InvalidEncryptionAlgorithmError */
+/** The encryption that a request to store an object asks for; null: none. @throws S3Error InvalidArgument, InvalidEncryptionAlgorithmError */
 export function encryptionOf(headers: Headers): Encryption | null {
   const method = eitherHeader(headers, METHOD)
   checkKeyManagement(headers)
@@ -57,7 +57,7 @@ export function encryptionOf(headers: Headers): Encryption | null {
 }
 
 /**
- * Key for a request that reads an object. N2
+ * N2. Checks the key of a request that reads an object.
  *
  * @throws S3Error InvalidRequest, InvalidArgument, AccessDenied
  */
@@ -69,7 +69,7 @@ export function checkCustomerKey(headers: Headers, encryption: Encryption | null
   checkKey(customerKey(headers, OF_OBJECT), encryption)
 }
 
-/** Key of the source of a copy. @throws S3Error as above */
+/** Checks the key for the source of a copy. @throws S3Error as `checkCustomerKey` */
 export function checkCopySourceKey(headers: Headers, encryption: Encryption | null): void {
   checkKey(customerKey(headers, OF_SOURCE), encryption)
 }
@@ -101,7 +101,7 @@ export function checkPartKey(headers: Headers, encryption: Encryption | null): v
   }
 }
 
-/** What an answer says of it. */
+/** Headers of an answer that describe the encryption. */
 export function encryptionHeaders(encryption: Encryption | null): HeaderLine[] {
   switch (encryption?.kind) {
     case 'AES256':
@@ -147,7 +147,7 @@ function managedEncryption(headers: Headers, method: string | undefined): Encryp
   }
 }
 
-/** What is for a key management only changes nothing for another method, but has to be what it is. @throws S3Error InvalidArgument */
+/** Headers for a key management are checked with any method, although they change nothing with another. @throws S3Error InvalidArgument */
 function checkKeyManagement(headers: Headers): void {
   const bucketKey = eitherHeader(headers, BUCKET_KEY)
   if (bucketKey !== undefined && bucketKey !== 'true' && bucketKey !== 'false') {

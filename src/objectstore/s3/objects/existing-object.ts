@@ -25,7 +25,7 @@ export async function absent(
   throw await absence(request, bucket, key, context)
 }
 
-/** Demands that an object exists before it is changed; the store judges that again when it makes the change. @throws S3Error NoSuchKey */
+/** Demands that an object exists before it is changed; the store checks that again when it makes the change. @throws S3Error NoSuchKey */
 export async function demandExisting(
   request: GatewayRequest,
   bucket: Bucket,

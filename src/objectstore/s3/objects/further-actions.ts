@@ -1,6 +1,6 @@
 /**
- * What a request has to be allowed besides its own action, as in S3. It was allowed that one, so the bucket is there for its caller: what is
- * refused here is refused with AccessDenied.
+ * Demands what a request has to be allowed besides its own action, as in S3. It was allowed that action, so its caller may know that the bucket
+ * exists: refusals here are AccessDenied.
  */
 import type { PolicyAction } from '../policy/actions.ts'
 import type { Tag } from '../../operations.ts'
@@ -10,7 +10,7 @@ import type { GatewayContext, GatewayRequest } from '../handler.ts'
 import { asksWhatIsThere } from './conditions.ts'
 import type { ObjectName } from './object-key.ts'
 
-/** Permission for the tags that a write brings; null: it brings none. @throws S3Error AccessDenied */
+/** Demands the permission for the tags that a write brings; null: it brings none. @throws S3Error AccessDenied */
 export function demandTagging(
   request: GatewayRequest,
   bucket: Bucket,
@@ -21,7 +21,7 @@ export function demandTagging(
   return tags.length > 0 ? demandAlso('s3:PutObjectTagging', request, bucket.name, key, context) : null
 }
 
-/** Permission to read the tags of the source of a copy that takes them over. @throws S3Error AccessDenied */
+/** Demands the permission to read the tags of the source of a copy that takes them over. @throws S3Error AccessDenied */
 export async function demandSourceTagging(
   request: GatewayRequest,
   { bucketName, key }: ObjectName,
@@ -31,7 +31,7 @@ export async function demandSourceTagging(
   if (tags.length > 0) await demandAlso('s3:GetObjectTagging', request, bucketName, key, context)
 }
 
-/** Permission for the conditions that the headers of a write name; null: they name none. @throws S3Error AccessDenied */
+/** Demands the permission for the conditions that the headers of a write name; null: they name none. @throws S3Error AccessDenied */
 export function demandConditions(
   request: GatewayRequest,
   bucket: Bucket,
@@ -41,7 +41,7 @@ export function demandConditions(
   return asksWhatIsThere(request.headers) ? demandReading(request, bucket, key, context) : null
 }
 
-/** Permission to learn of the object on which a write or delete has a condition. Its owner always has it. @throws S3Error AccessDenied */
+/** Demands the permission to learn of the object on which a write or delete has a condition. The bucket's owner always has it. @throws S3Error AccessDenied */
 export async function demandReading(
   request: GatewayRequest,
   bucket: Bucket,
@@ -52,7 +52,7 @@ export async function demandReading(
     await demandAlso('s3:GetObject', request, bucket.name, key, context)
 }
 
-/** What keeps the caller from an action; null: nothing, which goes for the owner of the bucket in any case. */
+/** The refusal that keeps the caller from an action; null: the action is allowed, as it always is to the owner of the bucket. */
 export async function refusalOfAction(
   action: PolicyAction,
   request: GatewayRequest,

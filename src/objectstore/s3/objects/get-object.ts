@@ -4,7 +4,7 @@ import type { Answer, MaybePromise, ObjectHandler } from '../handler.ts'
 import { readObject } from './read-object.ts'
 import type { ObjectReading } from './read-object.ts'
 
-/** At once when the object is in memory and short. */
+/** Without a promise when the object is in memory and short. */
 export const getObject: ObjectHandler = (request, bucket, key, context) => {
   const reading = readObject(request, bucket, key, context)
   return reading instanceof Promise ? reading.then(withBody) : withBody(reading)
@@ -26,7 +26,7 @@ function answerWith(reading: ObjectReading, source: ByteSource | null): Answer {
   return { status, objectHeaders, headers, body }
 }
 
-/** Once its first piece is there: what is wrong with that is refused with its reason, and nothing is broken off. */
+/** Waits for the first piece: if that cannot be read, the request is refused with the reason, and no answer is broken off. */
 async function begun(source: ByteSource): Promise<ByteSource> {
   let first = await source.next()
   return {
@@ -39,7 +39,7 @@ async function begun(source: ByteSource): Promise<ByteSource> {
   }
 }
 
-/** As GetObject, of which the length of the body is told, and nothing is read. */
+/** As GetObject, but it tells the length of the body and reads nothing. */
 export const headObject: ObjectHandler = (request, bucket, key, context) => {
   const reading = readObject(request, bucket, key, context)
   return reading instanceof Promise ? reading.then(withLength) : withLength(reading)

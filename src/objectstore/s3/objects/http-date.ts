@@ -1,4 +1,4 @@
-/** Points in time in headers. They know whole seconds, and so does every comparison with them. */
+/** Points in time in headers. They have whole seconds, so comparisons with them go by whole seconds. */
 
 /** The form that this service and all others write: `Fri, 20 Nov 2026 09:30:05 GMT`. */
 export const httpDate = (timeMs: number): string => new Date(timeMs).toUTCString()

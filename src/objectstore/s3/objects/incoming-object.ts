@@ -22,7 +22,7 @@ export const storeObject = (store: Pick<ObjectStore, 'putObject'>, object: NewOb
   new Promise((answered, refused) => store.putObject({ answered, refused }, object))
 
 /**
- * @param trailer as of `checkBody`
+ * @param trailer as for `checkBody`
  * @throws S3Error when the body is not what was claimed; it is abandoned then
  */
 export function demandClaimed(claims: BodyClaims, body: ReceivedBody, trailer: string | null): void {

@@ -37,9 +37,9 @@ export interface DeleteFailure {
 }
 
 /**
- * What cannot be a key or a version is shown as far as it could: a request of 1 MiB gets no answer of six.
+ * Texts that are too long for a key or a version are cut: a request of 1 MiB gets no answer of six.
  *
- * @param deleted none of them for a quiet request
+ * @param deleted empty for a quiet request
  */
 export function renderDeleteResult(deleted: readonly DeletedKey[], failures: readonly DeleteFailure[]): string {
   const deletedElements = deleted.map(({ key, versionId, deleteMarker, deleteMarkerVersionId }) => {

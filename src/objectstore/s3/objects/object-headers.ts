@@ -52,8 +52,7 @@ export const writtenObjectHeaders = (
 ]
 
 /**
- * The same where answers are many. Nothing in these values needs a check (header-text.ts, T2), and the text of a part that many answers share
- * is made once.
+ * The same for PutObject, which has many answers. No value needs a check here (header-text.ts, T2), and text that many answers share is made once.
  */
 export class WrittenHeaders implements ShownHeaders {
   readonly #object: WrittenObject
@@ -106,7 +105,7 @@ function checksumText(checksum: Checksum, speaksS3: boolean): string {
   return text
 }
 
-/** The bucket that was asked for last, and its number as text. */
+/** The bucket that was asked for last, and its header as text. */
 let lastBucket = -1
 let lastBucketText = ''
 

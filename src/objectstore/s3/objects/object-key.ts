@@ -1,4 +1,4 @@
-/** Keys that come in a body or a header: those in a target are checked where it is taken apart. */
+/** Keys that come in a body or a header: those in a target are checked where the target is parsed. */
 import { refuse } from '../../refusals.ts'
 import { KEY_BYTES_MAX } from '../limits.ts'
 

@@ -20,7 +20,7 @@ export const putObject: ObjectHandler = (request, bucket, key, context) => {
   const precondition = writePrecondition(headers, key)
   const algorithms = checksumsOfObject(plan.claims)
 
-  /** The only promise of a PUT whose headers say nothing to wait for: the rest of it is told by callbacks. */
+  /** The only promise of a PUT whose headers give no reason to wait: the rest goes by callbacks. */
   const put = (): Promise<Answer> =>
     new Promise((answered, refused) => {
       demandPrecondition(precondition, store, bucket, key)

@@ -2,7 +2,7 @@
  * Which bytes of an object a request asks for: all, a range, or one part of an upload.
  *
  * G1  a Range that is not one range of bytes is ignored, as S3 and RFC 9110 have it; one that lies behind the object is refused
- * G2  with If-Range, a Range is about the object the client knows: it is ignored when there is another by now
+ * G2  with If-Range, a Range is about the object that the client knows: it is ignored when that was replaced
  */
 import { PARTS_MAX } from '../document-limits.ts'
 import type { ObjectPart, StoredObject } from '../../operations.ts'
@@ -39,7 +39,7 @@ export function selectionOf(
   return from === undefined || to === undefined ? whole : { kind: 'range', from, to, part: null }
 }
 
-/** `bytes 0-4/10`: of an object that has bytes. */
+/** `bytes 0-4/10`, for an object that has bytes. */
 export const contentRange = ({ from, to }: Selection, size: number): string => `bytes ${from}-${to - 1}/${size}`
 
 /** @returns null: to be ignored. G1 @throws S3Error InvalidRange */
@@ -57,7 +57,7 @@ function parseRange(range: string, size: number): readonly [from: number, to: nu
   })
 }
 
-/** G2: an ETag that is weak, or a date that is not the object's, is not about it. */
+/** G2. False for a weak ETag, and for a date that is not the object's. */
 function isAboutThis(ifRange: string | undefined, { etag, lastModifiedMs }: StoredObject): boolean {
   if (ifRange === undefined) return true
   return ifRange.trim() === `"${etag}"` || parseHttpDate(ifRange) === wholeSeconds(lastModifiedMs)

@@ -18,12 +18,12 @@ export interface ObjectReading {
   readonly selection: Selection
   readonly status: 200 | 206
   readonly contentType: string
-  /** But for Content-Type and Content-Length; see Answer. */
+  /** All but Content-Type and Content-Length; see Answer. */
   readonly objectHeaders: ShownHeaders
   readonly headers: readonly HeaderLine[]
 }
 
-/** At once when the object is in memory, and has no tags. @throws S3Error */
+/** Without a promise when the object is in memory, and has no tags. @throws S3Error */
 export function readObject(
   request: GatewayRequest,
   bucket: Bucket,
@@ -65,7 +65,7 @@ function readingOf(
   const shown = overrides === null ? object : { ...object, ...overrides }
   checkRead(request.headers, object, shown, nowMs)
   const selection = selectionOf(request, object)
-  const isPartial = selection.kind !== 'whole' && object.size > 0 // of no bytes there is no range to name
+  const isPartial = selection.kind !== 'whole' && object.size > 0 // an empty object has no range to name
   const headers: HeaderLine[] = []
   if (isPartial) headers.push(['Content-Range', contentRange(selection, object.size)])
   if (selection.part !== null) headers.push(['x-obj-mp-parts-count', String(object.parts?.length)])

@@ -1,4 +1,4 @@
-/** Query parameters that replace headers of an answer: what a link to an object is made to say. */
+/** Query parameters that replace headers of an answer: for links to an object. */
 import { refuse } from '../../refusals.ts'
 import type { GatewayRequest } from '../handler.ts'
 import { demandPlain } from './attributes.ts'

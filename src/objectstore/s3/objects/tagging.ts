@@ -1,7 +1,7 @@
 /**
  * Tags of an object, from the header `x-amz-tagging: k=v&k2=v2` or from XML.
  *
- * G1  tags that passed are within the specification's limits, in bytes of UTF-8, with distinct keys, sorted by key
+ * G1  tags that were checked are within the specification's limits, in bytes of UTF-8, with distinct keys, sorted by key
  */
 import type { Tag } from '../../operations.ts'
 import { refuse } from '../../refusals.ts'

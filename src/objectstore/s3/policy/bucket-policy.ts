@@ -3,8 +3,7 @@
  *
  * P1  a statement that denies wins over every one that allows
  * P2  a statement that does not match changes nothing
- * P3  to ask it is done in slices (slices.ts): a policy may take milliseconds, and a request may ask it a thousand
- *     times
+ * P3  a policy is evaluated in slices (slices.ts): that may take milliseconds, and a request may need it a thousand times
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -27,7 +26,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export class BucketPolicy {
   readonly #statements: readonly Statement[]
-  /** What the conditions ask for: what is not here need not be looked up for a request. */
+  /** Keys that the conditions ask for: other values of a request need not be looked up. */
   readonly conditionKeys: readonly ConditionKey[]
 
   private constructor(statements: readonly Statement[]) {
@@ -56,7 +55,7 @@ export class BucketPolicy {
   }
 
   /**
-   * What else S3 refuses when a policy is stored. Apart from `parse`, as one that is stored already is to hold as it stands. P3
+   * Refuses what else S3 refuses when a policy is stored. `parse` does not, as a policy that is stored already stays valid. P3
    *
    * @throws S3Error MalformedPolicy
    */
@@ -68,7 +67,7 @@ export class BucketPolicy {
     }
   }
 
-  /** Whether it could turn out to allow a request of which not everything is known yet. P3 */
+  /** Whether the policy could allow a request of which not everything is known yet. P3 */
   *mayAllow(request: PolicyRequest): Sliced<boolean> {
     for (const statement of this.#statements) {
       if (statement.effect === 'Allow' && (yield* statement.mayMatch(request))) return true

@@ -4,7 +4,7 @@
  * C1  what is not enforced is refused when the policy is stored: a Deny that silently never applies would be an open door
  * C2  all operators and all keys of a statement must hold (and); of several values of a key one is enough (or), for a negated operator none
  *     may match
- * C3  of a key that the request does not have: a negated operator holds, others don't; with `IfExists` every operator holds
+ * C3  for a key that the request does not have, a negated operator holds, and others do not; with `IfExists` every operator holds
  * C4  work is counted in steps as in slices.ts, and nothing takes many of them at once: a value of a request may be as long as all its headers
  */
 import { BlockList, isIP } from 'node:net'
@@ -14,7 +14,7 @@ import { wildcard } from './wildcard.ts'
 import type { Sliced } from '../slices.ts'
 import type { Pattern } from './wildcard.ts'
 
-/** Names are in lower case: they are compared so. Those that end in a slash have the key of a tag behind them, in its own case. */
+/** Names in lower case, in which they are compared. Those that end in a slash have the key of a tag behind them, in its own case. */
 const CONDITION_KEYS = [
   'aws:currenttime',
   'aws:epochtime',

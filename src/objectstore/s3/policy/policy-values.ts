@@ -1,4 +1,4 @@
-/** What a request has for the keys that conditions of a policy ask for. */
+/** Values of a request for the keys that conditions of a policy ask for. */
 import { eitherHeader } from '../auth/request-identity.ts'
 import type { ConditionKey, ConditionValues } from './conditions.ts'
 import { parseTaggingHeader } from '../objects/tagging.ts'

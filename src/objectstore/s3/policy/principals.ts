@@ -1,6 +1,6 @@
 /**
- * The principals that a statement is about. This service knows principals by name; a policy names them as they are, as canonical user, or by an ARN of IAM,
- * of which the name counts: `arn:aws:iam::111122223333:user/dev/ci` is `ci`, `…:root` is the account itself.
+ * The principals that a statement is about. This service knows principals by name. A policy names them by this name, as canonical user, or by an ARN of
+ * IAM, of which the name counts: `arn:aws:iam::111122223333:user/dev/ci` is `ci`, `…:root` is the account itself.
  */
 import { refuse } from '../../refusals.ts'
 
@@ -20,7 +20,7 @@ function listed(value: unknown): readonly string[] {
     const list: readonly unknown[] = Array.isArray(named) ? named : [named]
     if (kind !== 'AWS' && kind !== 'CanonicalUser') throw invalid()
     if (!list.every((each) => typeof each === 'string' && each !== '')) throw invalid()
-    return list as readonly string[] // each was looked at
+    return list as readonly string[] // each was checked
   })
   if (names.length === 0) throw invalid()
   return names

@@ -1,5 +1,5 @@
 /**
- * The actions of S3, most of which this service has nothing to do for: a policy may name them, and none that is not here.
+ * The actions of S3, most of which this service does not have: a policy may name these, and no others.
  * Source: AWS service authorization reference, "Actions, resources, and condition keys for Amazon S3".
  */
 import { wildcard } from './wildcard.ts'

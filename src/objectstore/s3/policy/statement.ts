@@ -1,5 +1,5 @@
 /**
- * One statement of a bucket policy, checked as S3 checks it when the policy is stored, and made ready to be asked.
+ * One statement of a bucket policy, checked as S3 checks it when the policy is stored, and made ready for requests.
  */
 import { refuse } from '../../refusals.ts'
 import type { S3Error } from '../../refusals.ts'
@@ -32,8 +32,8 @@ export interface Statement {
   readonly conditions: readonly Condition[]
   matches(request: PolicyRequest): Sliced<boolean>
   /**
-   * Whether it could match once the body is read. Open until then is which key an action on objects is for, when it is null, and all that
-   * keys of `s3:` look at.
+   * Whether the statement could match when the body is read. Two things are open until then: the key of an action on objects, when it is null, and the
+   * values of all condition keys of `s3:`.
    */
   mayMatch(request: PolicyRequest): Sliced<boolean>
 }
@@ -112,7 +112,7 @@ export function parseStatement(value: unknown, bucket: string): Statement {
 
 const isOnObjects = (action: PolicyAction): boolean => (OBJECT_ACTIONS as readonly PolicyAction[]).includes(action)
 
-/** Some of the bucket's. */
+/** Whether they cover objects of the bucket, be it some of them. */
 const coverObjects = (resources: readonly string[]): boolean =>
   resources.some((pattern) => pattern.includes('/') || pattern.includes('*'))
 

@@ -19,14 +19,14 @@ export interface Pattern {
   search(text: string): Sliced<boolean>
 }
 
-/** Each once: a pattern that stands there a thousand times takes no more memory, and is not asked again. */
+/** Each pattern once: one that is listed a thousand times takes no more memory, and is not tried again. */
 export const distinct = (patterns: readonly string[]): readonly string[] => [...new Set(patterns)]
 
 export const wildcard = (pattern: string): Pattern => new Wildcard(pattern)
 
 const NOTHING: readonly string[] = []
 
-/** Small: a document of 20 KiB has thousands. */
+/** Kept small: a document of 20 KiB has thousands of patterns. */
 class Wildcard implements Pattern {
   readonly #first: string
   /** Null: there is no star. */
@@ -92,9 +92,9 @@ interface Piece {
 interface CoreSearch {
   /** Takes text[from, to), which stands behind what it took before. @returns where the core ends, -1: not yet found */
   take(text: string, from: number, to: number): number
-  /** Since it began. */
+  /** Steps since the search began. */
   readonly steps: number
-  /** For one character of the text at most, on the average. */
+  /** Most steps for one character of the text, on average. */
   readonly stepsPerCharacter: number
 }
 
@@ -167,7 +167,7 @@ class GappedCore {
   readonly #lastBit: number
   /** The bits of question marks. */
   readonly #gaps: Int32Array
-  /** Where a character stands, for those that stand in fewer places than there are words. */
+  /** Where each character stands; used for those that stand in fewer places than there are words. */
   readonly #places = new Map<number, number[]>()
   /** Bits of all others, with those of question marks. There are at most 32 such characters, so all this is as large as the core. */
   readonly #masks = new Map<number, Int32Array>()

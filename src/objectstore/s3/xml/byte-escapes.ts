@@ -3,16 +3,16 @@
  * keys may have a million of them.
  */
 
-/** Longest texts whose room is made once: keys. */
+/** Longest texts whose room is made once, as for keys. */
 const TEXT_BYTES_USUAL = 1024
 
 export class ByteEscapes {
-  /** By byte; null: it stays. */
+  /** By byte; null: the byte stays. */
   readonly #escapes: readonly (Uint8Array | null)[]
   readonly #longest: number
   readonly #room: Buffer
 
-  /** @param escapeOf how a byte is written; null: as it is. All bytes of a character that is not ASCII are to be alike */
+  /** @param escapeOf how a byte is written; null: as it is. All bytes of a character that is not ASCII must be treated alike */
   constructor(escapeOf: (byte: number) => string | null) {
     this.#escapes = Array.from({ length: 256 }, (_, byte) => {
       const escape = escapeOf(byte)

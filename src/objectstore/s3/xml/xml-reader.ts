@@ -70,7 +70,7 @@ export function* readXmlInSlices<Root extends ElementShape>(
 class ShapeReader {
   readonly #document: XmlDocument<ElementShape>
   readonly #open: OpenElement[] = []
-  /** How many the tag that is being read has. */
+  /** How many attributes the tag that is being read has. */
   #attributes = 0
   value: unknown
 

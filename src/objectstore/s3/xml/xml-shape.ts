@@ -11,7 +11,7 @@ export interface TextShape {
 export interface ElementShape<Children extends ChildShapes = ChildShapes> {
   readonly kind: 'element'
   readonly children: Children
-  /** The same, as pairs. */
+  /** `children` as pairs. */
   readonly childList: readonly (readonly [name: string, child: ChildShape])[]
 }
 
@@ -39,7 +39,7 @@ interface List<S extends Shape> {
 
 type ChildShape = Once<Shape> | Optional<Shape> | List<Shape>
 
-/** What a document of this shape is read as. */
+/** The value that a document of this shape is read as. */
 export type ValueOf<S extends Shape> =
   S extends ElementShape<infer Children> ? { readonly [Name in keyof Children]: ChildValue<Children[Name]> } : string
 
