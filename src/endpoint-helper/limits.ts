@@ -1,7 +1,7 @@
-/** Bounds of the endpoint helper, and what they promise each other. */
+/** Bounds of the endpoint helper, and how they depend on each other. */
 import assert from 'node:assert/strict'
 
-/** One stored object as it is sent. */
+/** Bytes of one object as it is sent. */
 export const BODY_BYTES_MAX = 64 * 1024
 
 /** What `recent_100` gives. */
@@ -31,7 +31,7 @@ export const SIZES: ObjectLogSizes = {
 }
 export const COMPACT_LOG_TO_LIVE = 4
 
-/** A body is stored in canonical form, which can be longer than what was sent, by little. */
+/** A body is stored in canonical form, which can be slightly longer than what was sent. */
 assert(2 * (BODY_BYTES_MAX + 4096) <= SIZES.ringBytes / 2)
 
 /** Free disk space that appends leave alone, so that a compaction, which gives space back, always has room. */
