@@ -83,7 +83,7 @@ function timed<Result>(run: () => Result): Result {
   callsMs.push((user + system) / 1000)
   return result
 }
-/** Of the calls since the last time. */
+/** The 99th percentile of the calls since the last time. */
 function p99(): string {
   const sorted = callsMs.toSorted((a, b) => a - b)
   callsMs = []

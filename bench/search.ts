@@ -52,7 +52,7 @@ const store = await Service.start('logstore', {
   ...servicePolicy(directory),
 })
 
-/** Of the server with all its threads. */
+/** Processor time of the server with all its threads. */
 function processorMs(): number {
   const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
@@ -62,7 +62,7 @@ interface Answer {
   readonly matched_records?: number
 }
 
-/** @param body null: of a GET */
+/** @param body null: a GET */
 async function measure(name: string, path: string, body: object | null): Promise<void> {
   if (!name.includes(values.only)) return
   const samples: number[] = []

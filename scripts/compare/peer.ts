@@ -5,7 +5,7 @@ export interface Setup {
   readonly connections: number
   readonly payloadBytes: number
   readonly durationMs: number
-  /** Empty, of this peer alone. */
+  /** Empty, for this peer alone. */
   readonly directory: string
   /** Null: it is started here. */
   readonly trilogUrl: string | null

@@ -47,7 +47,7 @@ export class Scene {
     await this.#fillObjects()
   }
 
-  /** Until it rests. */
+  /** Sends load until `rest` is called. */
   async work(): Promise<void> {
     this.#isWorking = true
     while (this.#isWorking) {

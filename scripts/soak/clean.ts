@@ -42,7 +42,7 @@ interface Sizes {
   readonly liveBytes: number
 }
 
-/** What writes, and knows what of it lives. */
+/** Writes to a service, and knows what of it lives. */
 interface Subject {
   readonly server: BrokerServer | ObjectStoreServer
   write(number: number): Promise<void>

@@ -120,7 +120,7 @@ async function withoutTypes(name: string, source: string): Promise<string> {
   return stripTypes(source)
 }
 
-/** A tenth of what browsers load. Lines keep their numbers. */
+/** Comments are a tenth of what browsers load. Lines keep their numbers. */
 const withoutComments = (source: string): string =>
   source.replaceAll(/^[ \t]*\/\*\*[^]*?\*\/[ \t]*$/gm, (comment) => comment.replaceAll(/[^\n]+/g, ''))
 

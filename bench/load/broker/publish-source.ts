@@ -39,7 +39,7 @@ export class PublishSource implements RequestSource {
   readonly #request: PublishRequest
   readonly #options: PublishRequestOptions
   readonly #numbers: RecordNumbers
-  /** Null: nobody asks later. */
+  /** Null: they are not needed later. */
   readonly #acknowledged: AcknowledgedRecords | null
   readonly #allPublished: TaskResult
   #firstRecord = 0

@@ -1,5 +1,5 @@
 /**
- * Is everything as the answers said? Asked while nobody works, through the broker's own routes only.
+ * Checks that everything is as the answers said, while no actor works, through the broker's own routes only.
  *
  * A1  no stream is gone, none is shorter than what was acknowledged, retention took nothing back (stream-ledger.ts)
  * A2  what came since the last check is read record by record; of what is older a block is read again, and is the same
@@ -42,7 +42,7 @@ export class Checks {
   readonly #createdAtMs = new Map<string, number>()
   readonly #owners: readonly Owner[]
 
-  /** @param owners who work on streams that nobody else knows, and check them */
+  /** @param owners actors that check streams which only they use */
   constructor(scene: Scene, random: Random, owners: readonly Owner[]) {
     this.#owners = owners
     this.#scene = scene
@@ -71,7 +71,7 @@ export class Checks {
     this.#forget()
   }
 
-  /** A6. Works off everything that is left; nobody else works any more. */
+  /** A6. Works off everything that is left, after all actors have stopped. */
   async drain(): Promise<void> {
     const { groups, workStreams } = this.#scene
     for (const group of groups) await this.#untilIdle(group)

@@ -104,7 +104,7 @@ export class Worker extends Actor {
     return isRepeat
   }
 
-  /** @param claimed null: nobody knows */
+  /** @param claimed null: it is unknown */
   #given(claimed: Claimed | null, body: ClaimAsked): readonly Delivery[] {
     if (claimed === null) return []
     const { stream } = this.#group

@@ -37,9 +37,9 @@ export interface KillSummary extends KillCounts {
   /** Requests whose answer the kill took away. */
   readonly unanswered: number
   readonly bundles: number
-  /** That left a compaction half done in some directory. */
+  /** Kills that left a compaction half done in some directory. */
   readonly killsInCompaction: number
-  /** That left a merge half done in some directory. */
+  /** Kills that left a merge half done in some directory. */
   readonly killsInMerge: number
 }
 

@@ -20,13 +20,13 @@ const SAMPLED_BATCHES = 12
 
 export interface LoadOptions {
   readonly seed: number
-  /** Of its own: two loads on one store must not share it. */
+  /** Two loads on one store must not share it. */
   readonly dataset?: string
   readonly connections?: number
   readonly recordsPerBatch?: number
   /** Mean, in protobuf. */
   readonly recordBytes?: number
-  /** Of each connection, between an acknowledgement and its next batch. */
+  /** Pause of each connection between an acknowledgement and its next batch. */
   readonly pauseMs?: number
   readonly obeyRetryAfter?: boolean
 }

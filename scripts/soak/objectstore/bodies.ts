@@ -56,7 +56,7 @@ export class Bodies {
     this.#block = Buffer.from(Uint32Array.from({ length: BLOCK_BYTES / 4 }, () => random.uint32()).buffer)
   }
 
-  /** Some bytes, so many of them. */
+  /** Random bytes, so many of them. */
   piece(random: Random, bytes: number): Buffer {
     const from = random.between(0, BLOCK_BYTES - bytes)
     return this.#block.subarray(from, from + bytes)

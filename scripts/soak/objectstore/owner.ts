@@ -12,11 +12,11 @@ import { StoreActor, sequenceOf } from './actor.ts'
 export interface OwnerOptions {
   readonly seed: number
   readonly pauseMs: number
-  /** Of its keys. */
+  /** Prefix of its keys. */
   readonly prefix: string
   readonly keys: number
   readonly buckets: readonly string[]
-  /** Of a body: one of these ranges. */
+  /** Sizes of a body: one of these ranges. */
   readonly sizes: readonly (readonly [min: number, max: number])[]
   /** Of its acts, so many in a hundred are plain puts. */
   readonly putPercent: number
