@@ -172,7 +172,7 @@ async function ofOneTenant(): Promise<void> {
   add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
 }
 
-/** As stores are: with segments of the default size. */
+/** With segments of the default size, as most stores have them. */
 const shared = await start('shared', { LOGSTORE_COMPACTION: 'off', LOGSTORE_SEGMENT_BYTES: String(128 * 1024 * 1024) })
 const plain = await start('plain', { LOGSTORE_COMPACTION: 'off' })
 const compacting = await start('compacting', { LOGSTORE_COMPACTION: 'on' })

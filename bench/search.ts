@@ -34,12 +34,12 @@ const { values } = parseArgs({
 const RECORDS = Number(values.records)
 const ROUNDS = Number(values.rounds)
 const BESIDE = Number(values.beside)
-/** It is ended before, unless something fails here. */
+/** The load beside is ended long before its hour is over, unless something fails here. */
 const besideArgs = ['--rate', values.beside, '--duration', '1h', '--connections', '4']
 const WARM_UP_MS = 5000
 /** Until segments are sealed and compacted while others come. */
 const SETTLED_WARM_UP_MS = 30_000
-/** Of many rounds the slowest are told. */
+/** From so many rounds on, the slowest ones are printed. */
 const ROUNDS_TO_NAME = 20
 const SLOWEST = 5
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second

@@ -1,4 +1,4 @@
-/** A small shop that has been open for an hour: its logs, traces, files and jobs, and what it does while somebody looks. */
+/** A small shop that has been open for an hour: its logs, traces, files and jobs, and what it does while it is watched. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsoleServer } from '../../test/support/console.ts'
 import { Shop } from './shop.ts'

@@ -16,7 +16,7 @@ export class Crew {
   protected begin(members: readonly Member[]): void {
     this.#members = members
     this.#working = Promise.all(members.map((member) => member.run()))
-    this.#working.catch(() => {}) // seen by whoever waits for it next
+    this.#working.catch(() => {}) // the next caller that waits for it gets the error
   }
 
   /** Waits for something while the work goes on; fails when a member does. */

@@ -37,7 +37,7 @@ export type Verdict<Body> =
   /** Frames that count: the bodies follow each other. */
   | { readonly kind: 'frames'; readonly bodies: readonly Body[]; readonly begin: LogPlace; readonly end: LogPlace }
   | { readonly kind: 'epoch' | 'beat' | 'resigned' | 'held' | 'void' }
-  /** It was taken before. */
+  /** The message was taken before. */
   | { readonly kind: 'repeated' }
   /** H1: the one that comes next is `sequence + 1`. */
   | { readonly kind: 'gap' }

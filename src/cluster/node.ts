@@ -129,7 +129,7 @@ export class ClusterNode<Body> {
     return this.#history.end
   }
 
-  /** From where this node can go on after a crash, once its log is synced up to its end. */
+  /** The node can go on from it after a crash, once the log is synced up to the anchor's end. */
   get anchor(): Anchor {
     return this.#history.anchor
   }

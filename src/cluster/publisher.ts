@@ -34,7 +34,7 @@ export type Settled<Body> =
       readonly kind: 'confirmed'
       readonly sequence: number
       readonly message: ClusterMessage<Body>
-      /** It came into the stream after this time. */
+      /** The message came into the stream after this time. */
       readonly sentMs: number
     }
   | { readonly kind: 'foreign'; readonly sequence: number; readonly message: ClusterMessage<Body> }

@@ -71,7 +71,7 @@ export interface ConsoleDependencies {
 export interface OpenConsole {
   /** Null: it does not listen, as the default address is taken. */
   readonly http: string | null
-  /** It speaks TLS. */
+  /** Whether it speaks TLS. */
   readonly isSecure: boolean
   /** Reads the files of the certificates again. */
   reload(): void

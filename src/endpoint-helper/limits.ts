@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 /** Bytes of one object as it is sent. */
 export const BODY_BYTES_MAX = 64 * 1024
 
-/** What `recent_100` gives. */
+/** As the name of the route `recent_100` says. */
 export const RECORDS_PER_ACTIVATION = 100
 
 /** Kept in memory and on disk; beyond either bound the activations written longest ago are forgotten. */

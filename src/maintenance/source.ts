@@ -38,7 +38,7 @@ const PIECE_BYTES = 1 << 20
 const LOOKS_MAX = 5
 const IDENTITY_DIGITS = 16
 
-/** What was to be read is gone: the service dropped it meanwhile. */
+/** The file to read is gone: the service dropped it meanwhile. */
 export class Vanished extends Error {}
 
 export interface LogDirectory {

@@ -15,7 +15,7 @@ const LOG_EVERY_MS = 5000
 export type Phase =
   | { readonly kind: 'recovering'; readonly step: Step }
   | { readonly kind: 'open' }
-  /** It was asked to stop, and serves on for a while. */
+  /** The service was asked to stop, and serves on for a while. */
   | { readonly kind: 'draining' }
 
 export interface StartupParts {

@@ -92,7 +92,7 @@ const windowOf = (object: number, part: number): number => (object + part) % PAR
 
 /** Hands out numbers, to all connections: none twice. */
 export class ObjectNumbers {
-  /** Those below were given. */
+  /** The numbers below it were given. */
   taken = 0
 
   take(): number {

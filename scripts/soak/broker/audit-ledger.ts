@@ -21,7 +21,7 @@ export interface ExpectedCopy {
   readonly reason: string
 }
 
-/** As both its frames and its audit event tell of it. */
+/** A dead letter, as its frames and its audit event describe it. */
 interface DeadLetterDetail {
   readonly consumer_group: string
   readonly offset: number

@@ -195,7 +195,7 @@ export class Checks {
         'x-dead-letter-source-stream': source.name,
         'x-dead-letter-source-offset': String(sourceOffset),
         'x-dead-letter-reason': reason,
-        'x-dead-letter-origin-stream': source.name, // nobody claims from the streams of dead letters
+        'x-dead-letter-origin-stream': source.name, // no worker claims from the streams of dead letters
         'x-dead-letter-origin-offset': String(sourceOffset),
         'x-dead-letter-count': '1',
       })
@@ -234,7 +234,7 @@ export class Checks {
 
   // A6
 
-  /** Until no lease and no delay runs, and what expired was dealt with. */
+  /** Resolves when no lease and no delay runs, and expired deliveries were dealt with. */
   async #untilIdle(group: GroupLedger): Promise<void> {
     for (let before = -1; ;) {
       const { in_flight_count, delayed_count, lag_messages: lag } = await this.#client.get(GroupReply, group.path)

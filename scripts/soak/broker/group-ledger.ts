@@ -27,7 +27,7 @@ export interface Leased {
   readonly lease_expires_at_ms: number
 }
 
-/** What was known before a request. */
+/** What was known of a delivery before a request. */
 export interface Before {
   readonly possible: number
   readonly freeFrom: number
@@ -130,7 +130,7 @@ export class GroupLedger {
     return before
   }
 
-  /** What was asked did not happen. */
+  /** The request did nothing. */
   undone(offset: number, attempt: number, before: Before): void {
     if (attempt !== this.#attempts.get(offset) || this.outcome(offset) !== null) return
     this.#possible.set(offset, before.possible)
@@ -233,7 +233,7 @@ export class GroupLedger {
     return missing
   }
 
-  // Inspection, while nobody works
+  // Inspection, while no actor works
 
   /**
    * Compares with what the broker lists, and learns what became of requests without an answer.

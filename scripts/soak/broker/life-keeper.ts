@@ -35,9 +35,9 @@ interface Act<Schema extends TSchema = TSchema> {
   readonly path: string
   readonly body?: object
   readonly schema?: Schema
-  /** What it makes. */
+  /** The life after the act. */
   readonly next: Life
-  /** The audit event of it, and of which stream. */
+  /** The audit event of the act, and its stream. */
   readonly audit?: readonly [kind: LifeKind, stream: string]
   readonly expected?: readonly RefusalCode[]
 }

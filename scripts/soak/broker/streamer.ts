@@ -49,7 +49,7 @@ export class Streamer extends Actor {
     void this.#line?.close()
   }
 
-  /** As an actor; and at its end everything is given back. */
+  /** As any actor; closing the connection at the end gives its leases back. */
   override async run(): Promise<void> {
     await super.run()
     await this.#line?.close()

@@ -26,7 +26,7 @@ export interface KillOptions extends LoadOptions, RoundOptions {
   readonly replicated?: boolean
   /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. What can be merged is. */
   readonly compacting?: boolean
-  /** Likewise, of bundles that are being merged. */
+  /** Each kill waits until bundles are being merged; in the end every directory has merged bundles. */
   readonly merging?: boolean
 }
 

@@ -9,7 +9,7 @@ import { checkAll, checkCount, checkSample } from './checks.ts'
 import type { Ask, QueryReply } from './checks.ts'
 import { Sender } from './sender.ts'
 
-/** Nothing is refused for being too much. */
+/** A tenant without limits, so that no load is refused. */
 export const UNLIMITED: PolicyTenant = policyTenant('local', 'local-dev-token', {
   records: null,
   bytes: null,

@@ -50,7 +50,7 @@ export class KeyLedger {
   #newest = this.#oldest
   /** The version that was read whole when all actors waited. */
   verified: Version | null = null
-  /** What was last heard of it, for the message. */
+  /** The last events of the key, for the message. */
   readonly #heard: string[] = []
 
   constructor(bucket: string, key: string) {
@@ -95,7 +95,7 @@ export class KeyLedger {
     return this.#oldest
   }
 
-  /** What may be there. */
+  /** Versions that may be there. */
   candidates(from: Look = this.#oldest): Version[] {
     const candidates: Version[] = []
     for (let version: Version | null = from; version !== null; version = version.next) {

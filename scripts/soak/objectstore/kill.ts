@@ -24,7 +24,7 @@ export interface ObjectKillSummary extends KillCounts {
   readonly unanswered: number
   readonly refusals: Readonly<Record<string, number>>
   readonly keys: number
-  /** Of the log: what was written ever, what is left, what of it is needed. */
+  /** Bytes of the log: all that were ever written, those that are left, and those of them that are needed. */
   readonly writtenBytes: number
   readonly logBytes: number
   readonly liveBytes: number

@@ -20,7 +20,7 @@ export class UploadLedger {
   readonly parts = new Map<number, LedgerPart>()
   /** Numbers of parts of which it is unknown what is there. */
   readonly unsure = new Set<number>()
-  /** What it becomes, once that was asked for. */
+  /** The version of the object that the upload becomes; null: completion was not asked for. */
   completion: Version | null = null
 
   constructor(ledger: KeyLedger, id: string, attributes: Omit<ExpectedObject, 'body' | 'etag'>, partsPlanned: number) {

@@ -7,7 +7,7 @@ import type { Style } from '../style.ts'
 
 const LIMIT_DEFAULT = 100
 
-/** What only local commands need takes a while to load. */
+/** Loaded only for local commands, as it takes a while. */
 const localData = () => import('../local-data.ts')
 
 function directoryOf({ where }: Call): string {
