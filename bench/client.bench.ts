@@ -28,7 +28,7 @@ const HEADERS = { 'content-type': 'application/json' }
 
 type Ask = (i: number) => Promise<unknown>
 
-/** Of the broker: given to the processes that ask. */
+/** The broker's URL, which is given to the processes that ask. */
 const asked = process.argv.indexOf('--ask')
 const url = asked < 0 ? '' : process.argv[asked + 1]!
 

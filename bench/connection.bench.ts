@@ -25,7 +25,7 @@ import { Service } from './support/service.ts'
 const smoke = process.argv.includes('--smoke')
 const CONNECTIONS = 4
 const RECORDS = smoke ? 400 : 400_000
-/** In flight on one connection. */
+/** Records in flight on one connection. */
 const WINDOW = smoke ? 50 : 2000
 const BATCH = smoke ? 25 : 500
 const ALONE = smoke ? 5 : 2000

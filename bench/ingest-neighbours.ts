@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const ROUNDS = Number(values.rounds)
 const SCANS = 10
 const SCANNED_BATCHES = 400
-/** Of stores whose own ingest is measured: small enough that a bundle ends, and is compacted, some times in each run. */
+/** For stores whose own ingest is measured: small enough that a bundle ends, and is compacted, some times in each run. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -123,7 +123,7 @@ async function scan(store: Service, until: Promise<unknown>): Promise<number> {
   return asked
 }
 
-/** Of the server with all its threads, per request. */
+/** Measures the processor time of the server, with all its threads, per request. */
 async function costMs(store: Service, run: () => Promise<LoadResult>): Promise<LoadResult & { readonly cost: number }> {
   const processorMs = (): number => {
     const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
@@ -172,7 +172,7 @@ async function ofOneTenant(): Promise<void> {
   add('records/s, random times', (await flood(plain, '--times', 'random')).throughput.unitsPerSecond)
 }
 
-/** As stores are: with segments of the default size. */
+/** With segments of the default size, as most stores have them. */
 const shared = await start('shared', { LOGSTORE_COMPACTION: 'off', LOGSTORE_SEGMENT_BYTES: String(128 * 1024 * 1024) })
 const plain = await start('plain', { LOGSTORE_COMPACTION: 'off' })
 const compacting = await start('compacting', { LOGSTORE_COMPACTION: 'on' })

@@ -30,7 +30,7 @@ const VALUE = {
 type KeyOf = (number: number) => Buffer
 
 const ascendingKey = Buffer.from('a/2026/11/20/hosts/database/000000000.zst')
-/** In three folders. */
+/** Ascending keys in three folders. */
 const ascending: KeyOf = (number) => {
   ascendingKey[0] = 0x61 + Math.floor((3 * number) / KEYS)
   writeDigits(ascendingKey, 28, 9, 10, number)
@@ -38,7 +38,7 @@ const ascending: KeyOf = (number) => {
 }
 
 const scatteredKey = Buffer.from('tenants/00/photos/0000000000000000.jpeg')
-/** In a hundred folders. */
+/** Scattered keys in a hundred folders. */
 const scattered: KeyOf = (number) => {
   const low = mix32(number)
   writeDigits(scatteredKey, 8, 2, 10, low % 100)
@@ -83,7 +83,7 @@ function timed<Result>(run: () => Result): Result {
   callsMs.push((user + system) / 1000)
   return result
 }
-/** Of the calls since the last time. */
+/** The 99th percentile of the calls since the last time. */
 function p99(): string {
   const sorted = callsMs.toSorted((a, b) => a - b)
   callsMs = []

@@ -1,5 +1,5 @@
 /**
- * What does a message cost on a ring: in one thread, where nobody sleeps, and between two threads, by ring size? `--smoke` runs
+ * What does a message cost on a ring: in one thread, where neither side sleeps, and between two threads, by ring size? `--smoke` runs
  * each case once, so that CI catches rot.
  */
 import { Piscina } from 'piscina'

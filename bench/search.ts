@@ -34,12 +34,12 @@ const { values } = parseArgs({
 const RECORDS = Number(values.records)
 const ROUNDS = Number(values.rounds)
 const BESIDE = Number(values.beside)
-/** It is ended before, unless something fails here. */
+/** The load beside is ended long before its hour is over, unless something fails here. */
 const besideArgs = ['--rate', values.beside, '--duration', '1h', '--connections', '4']
 const WARM_UP_MS = 5000
 /** Until segments are sealed and compacted while others come. */
 const SETTLED_WARM_UP_MS = 30_000
-/** Of many rounds the slowest are told. */
+/** From so many rounds on, the slowest ones are printed. */
 const ROUNDS_TO_NAME = 20
 const SLOWEST = 5
 const TICKS_PER_MS = 100 / 1000 // Linux counts processor time in hundredths of a second
@@ -52,7 +52,7 @@ const store = await Service.start('logstore', {
   ...servicePolicy(directory),
 })
 
-/** Of the server with all its threads. */
+/** Processor time of the server with all its threads. */
 function processorMs(): number {
   const fields = readFileSync(`/proc/${store.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_MS
@@ -62,7 +62,7 @@ interface Answer {
   readonly matched_records?: number
 }
 
-/** @param body null: of a GET */
+/** @param body null: a GET */
 async function measure(name: string, path: string, body: object | null): Promise<void> {
   if (!name.includes(values.only)) return
   const samples: number[] = []

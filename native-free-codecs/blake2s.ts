@@ -16,7 +16,7 @@
  *      176     32  initial  8 words: the chaining value before the first block
  *      208    128  masks    64 bytes of ones, then 64 zeros
  *      384      …  heads    64 bytes each; once hashed, its chaining value stands in the first 32 bytes
- *        …      …  body     the batch as it came, from one of the next 8 bytes on, then at least 64 bytes that may be read and are of no account
+ *        …      …  body     the batch as it came, then at least 64 bytes that may be read and do not matter
  *
  * B1  a block takes min(64, left) bytes, and is the last of its lane exactly when left <= 64.
  * B2  what a block reads beyond its bytes is masked to zero: padding is never copied, and what an earlier batch left in
@@ -76,7 +76,7 @@ const MEMORY_BYTES = MEMORY_PAGES * 64 * 1024
 /** Heads and body together: room for 1 MiB of body with 2000 heads. The records of a larger batch go to node:crypto. */
 export const BATCH_BYTES_MAX = MEMORY_BYTES - HEADS_AT - BLOCK_BYTES
 
-/** A longer one goes to node:crypto: its call costs little beside the hashing, and one lane alone, the others empty, is slower. */
+/** A longer record goes to node:crypto: its call costs little beside the hashing, and one lane alone, the others empty, is slower. */
 export const RECORD_BYTES_MAX = 16 * 1024
 const RECORD_BLOCKS_MAX = RECORD_BYTES_MAX / BLOCK_BYTES
 
@@ -355,7 +355,7 @@ export class BatchHasher {
   }
 }
 
-/** An empty record is none of these: its head would be the last block. */
+/** An empty record does not fit, as its head would be the last block. */
 const recordFits = (bytes: number): boolean => bytes > 0 && bytes <= RECORD_BYTES_MAX
 
 const blocksOf = (bytes: number): number => (bytes + BLOCK_BYTES - 1) >>> 6

@@ -3,7 +3,7 @@
  *
  * `TypedArray.prototype.set` copies to and from a SharedArrayBuffer with one relaxed atomic access a word, and if the two addresses
  * differ modulo 8, one a byte: a quarter of the speed of memory. `Buffer.prototype.fill` is one memcpy whatever the memory is, but has a
- * call into native code to pay for. Nobody may read the target before it is announced (a ring's tail, a message), so that nothing is
+ * call into native code to pay for. No thread may read the target before it is announced (a ring's tail, a message), so that nothing is
  * lost with the atomic accesses.
  */
 
@@ -23,7 +23,7 @@ export function copyBytes(source: Uint8Array, target: Buffer, at: number): numbe
   return end
 }
 
-/** Not in memory that Buffer shares among the short-lived ones: what stays would hold all of that. */
+/** Memory from Buffer's pool would keep the whole pool alive for as long as the copy. */
 export function copyInOwnMemory(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.byteLength)
   copyBytes(bytes, copy, 0)

@@ -1,5 +1,5 @@
 /**
- * The CRC of two messages one behind the other, from theirs alone: crc(a · b) = crc(a) · x^(8 · |b|) + crc(b) modulo the generator.
+ * The CRC of two messages one behind the other, from their CRCs alone: crc(a · b) = crc(a) · x^(8 · |b|) + crc(b) modulo the generator.
  *
  * Holds for reflected CRCs that begin and end with all ones: what both add cancels out.
  *

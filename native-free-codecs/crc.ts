@@ -3,7 +3,7 @@
  * for most of a message, and without the carry-less multiplication that WebAssembly does not have.
  *
  * A message is a polynomial over GF(2), its first byte the highest power, and its CRC the remainder by a generator. A multiple of
- * the generator is a message whose CRC is none, so adding it anywhere changes nothing. Multiples that have very few terms, all
+ * the generator is a message whose CRC is zero, so adding it anywhere changes nothing. Multiples that have very few terms, all
  * of them powers of x^8, let bytes be taken away from the front by adding them, by xor, to bytes further on:
  *
  *   x^(8·D) + Σ x^(8·(D - d)) is a multiple, d in distances, D the longest   =>   a byte may move to all its distances at once
@@ -180,7 +180,7 @@ export class Crc {
     return this.#words[STATE_AT / 8]! ^ this.#ones
   }
 
-  /** Likewise, of 32 bits or fewer: without a BigInt, which takes memory. */
+  /** Like `of`, for CRCs of 32 bits or fewer: without a BigInt, which takes memory. */
   ofBits32(bytes: Uint8Array, crc: number): number {
     this.#halfWords[STATE_AT / 4] = ~crc
     this.#halfWords[STATE_AT / 4 + 1] = 0

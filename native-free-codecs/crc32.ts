@@ -10,7 +10,7 @@ export const CRC32: CrcDefinition = {
   distances: [181, 199, 255, 263, 274],
 }
 
-/** Fewer bytes are done sooner by node:zlib, more in half the time or less here. */
+/** node:zlib is faster for fewer bytes; more take half the time or less here. */
 const LONG_BYTES = 4096
 
 const crc = new Crc(CRC32)
@@ -22,7 +22,7 @@ const combiner = new CrcCombiner(32, 0xedb8_8320n)
  */
 export function crc32(bytes: Uint8Array, before = 0): number {
   if (bytes.byteLength >= LONG_BYTES) return crc.ofBits32(bytes, before)
-  return bytes.byteLength === 0 ? before : crc32OfZlib(bytes, before) // which begins anew at memory of no bytes
+  return bytes.byteLength === 0 ? before : crc32OfZlib(bytes, before) // zlib's begins anew at memory of no bytes
 }
 
 /** @param secondBytes length of what `second` is the CRC of */

@@ -3,7 +3,7 @@
  *
  *   offset  bytes  area  meaning
  *        0  16384  bits  of the runs so far, by their hash: the highest bits of `gramHash`
- *    16384      …  text  a piece of the bytes, then in lower case with 0 for what is of no word, and zeros behind it
+ *    16384      …  text  a piece of the bytes, which is then in lower case, with 0 for bytes outside of words; zeros behind it
  *
  * An instance keeps nothing between calls, so one serves a thread.
  */
@@ -70,7 +70,7 @@ const isWithin = (value: Code, first: string, last: string): Code =>
 
 const fold: Code = [
   set(BYTES, load(get(AT), 0)),
-  set(LOWER, or(get(BYTES), byte(' '))), // of a letter: in lower case
+  set(LOWER, or(get(BYTES), byte(' '))), // in lower case, if it is a letter
   store(
     get(AT),
     0,
@@ -121,8 +121,8 @@ function instance(): NonNullable<typeof shared> {
 }
 
 /**
- * @param bits     as many as are used, a power of two of GRAM_BITS_MAX at most; they are written over
- * @param bytes    whose runs are set
+ * @param bits     written over; their number is a power of two, GRAM_BITS_MAX at most
+ * @param bytes    text whose runs are set
  */
 export function setGramBits(bits: Uint32Array, bytes: Uint8Array): void {
   const bitCount = 32 * bits.length

@@ -21,7 +21,7 @@ export interface JsonBounds {
   readonly stringBytes: number
 }
 
-/** How the bytes are written that a string stands for. */
+/** How a string encodes the bytes that it stands for. */
 type StringEncoding = 'utf8' | 'hex'
 
 /** Says whether the string under `name`, in the object that stands under `owner`, may become a LongString. */
@@ -83,13 +83,13 @@ export class JsonReader {
   readonly #open: Container[] = []
   #place: Place = 'value'
   #at = 0
-  /** UTF-8 up to here. */
+  /** The bytes before it are known to be UTF-8. */
   #checked = 0
   #budget = 0
   #values = 0
   #root: unknown
 
-  // The string that is read.
+  // The string that is being read.
   #isName = false
   #stringAt = 0
   #writeAt = 0
@@ -97,7 +97,7 @@ export class JsonReader {
   #encoding: StringEncoding | null = null
   #digitsAt = 0
 
-  /** @param bytes the reader's own (R4) */
+  /** @param bytes owned by the reader, which writes into them (R4) */
   constructor(bytes: Buffer, bounds: JsonBounds, longStringOf: LongStringOf) {
     this.#bytes = bytes
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -252,7 +252,7 @@ export class JsonReader {
     this.#take(Number(text))
   }
 
-  /** A value is whole. */
+  /** Puts a complete value into its container. */
   #take(value: unknown): void {
     const owner = this.#open.at(-1)
     if (owner === undefined) {
@@ -328,7 +328,7 @@ export class JsonReader {
     else this.#take(text)
   }
 
-  /** Hex digits to the bytes they stand for, in the same place. */
+  /** Replaces hex digits by the bytes that they stand for, in the same place. */
   #readDigits(): void {
     const bytes = this.#bytes
     const from = this.#stringAt

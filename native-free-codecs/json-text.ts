@@ -32,7 +32,7 @@ export let text = new Uint8Array(0)
 export let textBytes = 0
 /** The same bytes, for looking at four at any position. */
 export let view = new DataView(text.buffer)
-/** Where the text was taken from: what it adds to a position to be one in the caller's bytes. */
+/** Where the text begins in the caller's bytes: added to a position in the text, it gives the one in those bytes. */
 export let textOffset = 0
 
 /** Copies [start, end) to be read from position 0 on. Throws unless it is UTF-8. */

@@ -1,6 +1,6 @@
 /**
- * MD5 of several messages at a time, one in each 32-bit lane of a SIMD register, and two registers in turn: a step of it waits for the step
- * before, so that one message leaves most of a core unused. Messages go on piece by piece, as their bytes come, alone or with others.
+ * MD5 of several messages at a time, one in each 32-bit lane of a SIMD register, and two registers in turn: a step of MD5 waits for the step
+ * before, so that one message alone leaves most of a core unused. Messages are hashed piece by piece, as their bytes come, alone or with others.
  *
  * The rounds are WebAssembly, written below with the assembler of wasm-assembler.ts. Linear memory, integers little-endian:
  *
@@ -10,7 +10,7 @@
  *      160   1024  constants  64 vectors, T[1..64] of the RFC
  *        …      …  pieces     MD5_LANES of them, each PIECE_BYTES and a gap: addresses 4 KiB apart would get into each other's way
  *
- * What is in the lanes besides messages is hashed too, and thrown away. An instance keeps nothing between calls, so one serves all messages of a
+ * Lanes without a message are hashed too, and their results ignored. An instance keeps nothing between calls, so one serves all messages of a
  * thread.
  *
  * M2  a message alone goes through scalar code, whose steps are shorter
@@ -113,8 +113,8 @@ const vectorsOf = (register: number): Vectors => {
 const LOCALS = { parameters: 3, i32: 9, v128: 8 + 25 * REGISTERS }
 
 /**
- * The functions F, G, H and I, of vectors and of words, as terms of a sum. What needs b, which the step before wrote, needs little else: G
- * is a sum as its terms have no bit in common.
+ * The functions F, G, H and I, for vectors and for words, as terms of a sum. The step before writes b last, so little has to be done once b is
+ * known. G is a sum as its terms have no bit in common.
  */
 const TERMS: readonly ((b: Code, c: Code, d: Code) => readonly Code[])[] = [
   (b, c, d) => [xor(d, and(b, xor(c, d)))],
@@ -175,7 +175,7 @@ const loadQuarter = ({ message, address }: Vectors, quarter: number): Code => [
   transpose(ROW, PAIR, message + 4 * quarter),
 ]
 
-/** @param blocks how many, of the lanes of the first so many registers */
+/** @param blocks number of blocks, for the lanes of the first `registers` registers */
 const blocksTogether = (registers: number, blocks: Local): Code => {
   const each = (code: (vectors: Vectors) => Code): Code => times(registers, (register) => code(vectorsOf(register)))
   return [
@@ -227,10 +227,10 @@ const newLoop = loopOf(
   MEMORY_PAGES,
 )
 
-/** A message of which some was hashed. */
+/** The state of a message that is being hashed. */
 export class Md5Message {
   readonly chain = Int32Array.from(INITIAL)
-  /** Bytes that do not fill a block yet, the last of all there were. */
+  /** The last bytes of the message so far, which do not fill a block yet. */
   readonly rest = Buffer.alloc(BLOCK_BYTES)
   bytes = 0
 
@@ -239,7 +239,7 @@ export class Md5Message {
   }
 }
 
-/** What a message has next. */
+/** The next bytes of a message. */
 export interface Md5Update {
   readonly message: Md5Message
   /** May be over a SharedArrayBuffer, and must not change meanwhile. */
@@ -285,7 +285,7 @@ export class Md5Hasher {
     }
   }
 
-  /** Once for each message, at the end. 16 bytes each. @param messages MD5_LANES at most */
+  /** Digests of 16 bytes. Called once for each message, at its end. @param messages MD5_LANES at most */
   digests(messages: readonly Md5Message[]): Buffer[] {
     this.update(messages.map((message) => ({ message, bytes: paddingOf(message) })))
     return messages.map(({ chain }) => {
@@ -296,7 +296,7 @@ export class Md5Hasher {
   }
 
   /**
-   * Digests of messages that are there as a whole, in 32 digits each. Nothing is allocated for a message but its digits.
+   * Digests of whole messages, in 32 hexadecimal digits each. Nothing is allocated for a message but its digits.
    *
    * @param messages MD5_LANES at most
    */
@@ -352,7 +352,7 @@ export class Md5Hasher {
     return { chain, bytes, at, blocks }
   }
 
-  /** As much as all of the lanes have, and memory has room for. */
+  /** Hashes as many blocks as all of the lanes have, and memory has room for. */
   #piece(lanes: readonly Lane[]): void {
     const blocks = Math.min(PIECE_BYTES / BLOCK_BYTES, ...lanes.map((each) => each.blocks))
     const words = this.#words
@@ -377,7 +377,7 @@ export class Md5Hasher {
 /** Length of a message with its padding. */
 const paddedBytes = ({ byteLength }: Uint8Array): number => BLOCK_BYTES * Math.ceil((byteLength + 9) / BLOCK_BYTES)
 
-/** Up to the end of a block, with the length of the message. */
+/** Padding up to the end of a block, with the length of the message. */
 function paddingOf({ bytes, restBytes }: Md5Message): Buffer {
   const padding = Buffer.alloc(BLOCK_BYTES - restBytes + (restBytes < BLOCK_BYTES - 8 ? 0 : BLOCK_BYTES))
   padding[0] = 0x80

@@ -16,10 +16,10 @@
  * - Time is a u64 of nanoseconds since the Unix epoch in two words; 0 and 0 say that the record has no time of its own.
  * - `traceWords` holds the 16 bytes of the trace id as four big-endian words; all zeros say that it is absent or invalid.
  *
- * B6  a lenient batch leaves out records that are malformed and counts them; what is wrong around records is wrong with the batch.
+ * B6  a lenient batch leaves out records that are malformed and counts them; an error outside of records makes the batch malformed.
  */
 
-/** What one frame holds. A larger batch is refused whole, or cut into several frames where the tenant's policy says so. */
+/** Most records of one frame. A larger batch is refused whole, or cut into several frames where the tenant's policy says so. */
 export const RECORDS_PER_BATCH_MAX = 512
 
 /** The sender's bytes are not an OTLP batch. The message says what and where, and never quotes the payload. */
@@ -51,7 +51,7 @@ export class OtlpBatch {
   /** B6 */
   isLenient = false
   rejectedCount = 0
-  /** What is wrong with the first of them. */
+  /** The problem of the first rejected record. */
   rejectedBecause = ''
 
   recordCount = 0
@@ -112,7 +112,7 @@ export class OtlpBatch {
     this.rejectedBecause = ''
   }
 
-  /** Called by a scanner of a lenient batch (B6). @throws what is no fault of the record's */
+  /** Called by a scanner of a lenient batch (B6). @throws the error, if it is no fault of the record */
   reject(error: unknown): void {
     if (!(error instanceof MalformedBatchError)) throw error
     if (this.rejectedCount++ === 0) this.rejectedBecause = error.message

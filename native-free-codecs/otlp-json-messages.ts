@@ -70,7 +70,7 @@ export function scanObjectField(at: number, depth: number, scan: Scan): number {
   return isNull(at) ? skipNull(at) : scanObject(at, depth, scan)
 }
 
-// What scanAnyValue and scanKeyValue read last, for the few attributes somebody looks at. A start below 0: not a string.
+// What scanAnyValue and scanKeyValue read last, for the few attributes whose content is needed. A start below 0: not a string.
 let valueStart = -1
 let valueEnd = -1
 let valueEscaped = false

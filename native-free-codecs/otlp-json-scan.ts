@@ -94,7 +94,7 @@ const TRACES: Signal = {
   scanRecord: scanSpan,
 }
 
-// The scan in progress: a scan neither yields nor calls anyone back.
+// The scan in progress: a scan neither yields nor calls back.
 let batch: OtlpBatch
 let signal: Signal
 const identityReader = new IdentityReader()
@@ -240,7 +240,7 @@ function scanScopeGroup(at: number, depth: number): number {
   return cursor
 }
 
-/** What is no JSON at all is wrong with the batch. */
+/** Rejects a malformed record. Text that is no JSON at all makes the batch malformed. */
 function scanOrReject(start: number, depth: number): number {
   const end = skipValue(start, depth - 1)
   try {

@@ -79,7 +79,7 @@ function scanRequest(bytes: Uint8Array, at: number, end: number, batch: OtlpBatc
 
 function scanResourceGroup(bytes: Uint8Array, at: number, end: number, batch: OtlpBatch, scanRecord: ScanRecord): void {
   const groupsBefore = batch.groupCount
-  let resourceStart = 0 // which no message in a request begins at
+  let resourceStart = 0 // 0: absent, as no message in a request begins there
   let resourceEnd = 0
   let schemaUrlStart = 0
   let schemaUrlEnd = 0
@@ -322,7 +322,7 @@ function isZero(bytes: Uint8Array, at: number, byteCount: number): boolean {
   return true
 }
 
-/** Validates the content of a Resource and says whose it is; bytes that equal the last resource scanned are known to be valid. */
+/** Validates the content of a Resource and gives its identity; bytes that equal the last resource scanned are known to be valid. */
 function scanResource(bytes: Uint8Array, start: number, end: number): ResourceIdentity {
   const known = resourceCache.find(bytes, start, end)
   if (known !== null) return known

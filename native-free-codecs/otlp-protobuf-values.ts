@@ -39,8 +39,8 @@ export function validateKeyValue(bytes: Uint8Array, at: number, end: number, dep
 }
 
 /**
- * Most attributes are one short key and one short text, in that order, and ASCII: told by their lengths adding up and one look at
- * all their bytes, which makes the whole scan a fifth faster. Position after such a KeyValue, or 0: to be looked at field by field.
+ * Most attributes are one short key and one short text, in that order, and ASCII: recognised by lengths that add up and one look at
+ * all their bytes, which makes the whole scan a fifth faster. Position after such a KeyValue, or 0: validate it field by field.
  *
  *   length · 0x0a · key length · key · 0x12 · value length · 0x0a · text length · text
  */
@@ -55,7 +55,7 @@ function endOfShortTextAttribute(bytes: Uint8Array, at: number, end: number): nu
     bytes[valueAt + 2] === 0x0a &&
     messageEnd === valueAt + 2 + bytes[valueAt + 1]! &&
     messageEnd === valueAt + 4 + bytes[valueAt + 3]!
-  return isOne && isAscii(at, messageEnd) ? messageEnd : 0 // ASCII: no length among them is one of several bytes
+  return isOne && isAscii(at, messageEnd) ? messageEnd : 0 // ASCII: each of the lengths is one byte
 }
 
 /** The AnyValue whose length is at `at`; position after it. */

@@ -136,7 +136,7 @@ function checkString(bytes: Uint8Array, start: number, end: number): void {
   if (!isUtf8(bytes.subarray(start, end))) malformed('protobuf string that is not UTF-8', start)
 }
 
-/** Position after the content of a field nobody knows, at `at`; `depth` is that of the message it is in. */
+/** Position after the content of an unknown field, at `at`; `depth` is that of the message it is in. */
 export function skipField(bytes: Uint8Array, at: number, end: number, tag: number, depth: number): number {
   if (tag >>> 3 === 0) malformed('protobuf field number 0', at)
   switch (tag & 7) {

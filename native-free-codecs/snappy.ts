@@ -24,7 +24,7 @@ const IDENTIFIER = Buffer.from('\u00ff\u0006\0\0sNaPpY', 'latin1')
 const CHUNK_HEAD_BYTES = 4
 const CHECKSUM_BYTES = 4
 const CHUNK_TEXT_BYTES_MAX = 65_536
-/** An element of 3 bytes copies 64 at most: what claims to hold more is believed no further than that. */
+/** An element of 3 bytes copies 64 at most, so a block that claims to hold more for its length is invalid. */
 const BYTES_PER_BYTE_MAX = 22
 /** Shorter pieces are copied faster one byte after the other. */
 const COPIED_AT_ONCE = 32

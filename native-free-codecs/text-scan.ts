@@ -1,5 +1,5 @@
 /**
- * Finds an ASCII text in bytes, whatever the case of either, sixteen places at a time: where four of its bytes stand as they should, the rest is
+ * Finds an ASCII text in bytes, whatever the case of either, sixteen places at a time: where four bytes of the text match, the rest is
  * compared.
  *
  *   offset  bytes  area    meaning
@@ -43,7 +43,7 @@ const PAGES = 1
 /** The bit in which the two cases of a letter differ. */
 const CASE_BIT = 0x20
 
-// The parameters: addresses [AT, END), four bytes of the text from the lowest to the highest, their bits of case, and where in the text they stand but for the first.
+// The parameters: addresses [AT, END), four bytes of the text from the lowest to the highest, their case bits, and where the last three are in the text.
 const AT: Local = 0
 const END: Local = 1
 const BYTES: Local = 2
@@ -57,7 +57,7 @@ const LOCALS = { parameters: 7, v128: 9 }
 const four = (code: (i: number) => Code): readonly Code[] => [0, 1, 2, 3].map(code)
 const at = (i: number): Code => (i === 0 ? get(AT) : i32Add(get(AT), get(OFFSETS + i - 1)))
 const equals = (i: number): Code => bytesEqual(or(load(at(i), 0), get(CASE + i)), get(WANTED + i))
-const told = (places: Code): Code => [i32Store(i32(AT_AT), 0, get(AT)), i32Store(i32(PLACES_AT), 0, places)]
+const storePlaces = (places: Code): Code => [i32Store(i32(AT_AT), 0, get(AT)), i32Store(i32(PLACES_AT), 0, places)]
 
 const code = (): Code => [
   four((i) => set(WANTED + i, splatByte(i32ShiftRightBy(get(BYTES), i32(8 * i))))),
@@ -65,12 +65,12 @@ const code = (): Code => [
   doWhile(
     [
       set(FOUND, four(equals).reduce(and)),
-      when(anyTrue(get(FOUND)), [told(highBits(get(FOUND))), leave]),
+      when(anyTrue(get(FOUND)), [storePlaces(highBits(get(FOUND))), leave]),
       set(AT, i32Add(get(AT), i32(VECTOR_BYTES))),
     ],
     i32Less(get(AT), get(END)),
   ),
-  told(i32(0)),
+  storePlaces(i32(0)),
 ]
 
 const instantiate = loopOf(code, LOCALS, PAGES)
@@ -105,7 +105,7 @@ export class TextScan {
     this.#cases = inFour((byte) => (byte >= 0x61 && byte <= 0x7a ? CASE_BIT : 0))
   }
 
-  /** Where it begins first, or -1. @param bytes SCANNED_BYTES_MAX at most */
+  /** Where the text begins first, or -1. @param bytes SCANNED_BYTES_MAX at most */
   next(bytes: Uint8Array): number {
     const { run, window, words } = instance()
     copyBytes(bytes, window, WINDOW_AT)

@@ -185,7 +185,7 @@ export const transpose = (rows: Local, between: Local, columns: Local): Code => 
   set(columns + 3, shuffle(get(between + 2), get(between + 3), [2, 3, 6, 7])),
 ]
 
-/** The part of the engine used here: the type library that declares it is the one for browsers. */
+/** The part of the engine that is used here. Only the type library for browsers declares it. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   Instance: new (module: object) => { readonly exports: WasmLoop }

@@ -18,7 +18,7 @@ const CONTENT_SIZE_BYTES = [0, 2, 4, 8] as const
 
 /**
  * @param framesMax  more frames than this are refused like a stream that is not whole
- * @returns offset behind each frame when `bytes` is a sequence of one or more whole frames with nothing behind them, else null
+ * @returns where each frame ends, when `bytes` is a sequence of one or more whole frames with nothing behind them, else null
  */
 export function zstdFrameEnds(bytes: Uint8Array, framesMax: number): readonly number[] | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -31,7 +31,7 @@ export function zstdFrameEnds(bytes: Uint8Array, framesMax: number): readonly nu
   return ends
 }
 
-/** Offset behind the frame that begins at `at`, or -1 when it is cut short or not a frame. */
+/** Where the frame that begins at `at` ends, or -1 when it is cut short or not a frame. */
 function endOfFrame(view: DataView, at: number): number {
   if (at + 8 > view.byteLength) return -1
   const magic = view.getUint32(at, true)

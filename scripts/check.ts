@@ -1,7 +1,7 @@
 /**
- * What `npm run check` does: the steps, two at a time, with what each said when it has ended. Exits with 0 when all passed, else with 1.
+ * Runs the steps of `npm run check`, two at a time, and prints the output of each when it has ended. Exits with 0 when all passed, else with 1.
  *
- * Each step has half of the cores: threads that share one program's types work out more than once what the others know.
+ * Each step has half of the cores: more threads on one program's types would work out again what the others know.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,5 +1,5 @@
 /**
- * Has something go wrong with the leader of a cluster of two nodes on three NATS servers again and again, under load, and says how long clients waited:
+ * Causes trouble for the leader of a cluster of two nodes on three NATS servers again and again, under load, and says how long clients waited:
  * `npm run soak:cluster -- [rounds] [kill|stop|server|all|…] [broker|objectstore|logstore]`; `all` takes everything of `TROUBLES` in turn. In the end
  * everything acknowledged must be there once, on both nodes.
  */
@@ -18,11 +18,11 @@ import { eventually, timePasses } from '../test/support/waiting.ts'
 
 /** Longer than the lease, and than followers wait. */
 const STOPPED_MS = 5000
-/** What was on its way is answered. */
+/** Time in which requests in flight are answered. */
 const ON_ITS_WAY_MS = 100
 const SETTLE_MS = 3000
 const CLIENTS = 8
-/** To read all of a node that leads. */
+/** Attempts to read all of a node that leads. */
 const ATTEMPTS = 3
 /** Small, so that disks without room are felt, and segments are sealed, indexed and cleaned meanwhile. */
 const SEGMENT_BYTES = String(4 << 20)
@@ -58,7 +58,7 @@ type Server = BrokerServer | ObjectStoreServer | LogStoreServer
 
 interface Soak {
   readonly placed: readonly Placed<Server>[]
-  /** What is counted, each as often as it was answered. */
+  /** How many requests of each kind were answered. */
   readonly counts: Readonly<Record<string, () => number>>
   readonly ledger: { readonly problems: readonly string[]; end(): Promise<void> }
   readonly problemsOf: (node: Server) => Promise<readonly string[]>
@@ -133,7 +133,7 @@ const { placed, counts, ledger, problemsOf } = await soakOf()
 const nodes = placed.map(({ node }) => node)
 const waitedMs = new Map<string, number[]>(Object.keys(counts).map((name) => [name, []]))
 
-/** Until the first of what is answered from now on. */
+/** The time from `beganMs` to the first answer of each kind that comes from now on. */
 async function measure(beganMs: number): Promise<void> {
   await Promise.all(
     Object.entries(counts).map(async ([name, count]) => {
@@ -144,7 +144,7 @@ async function measure(beganMs: number): Promise<void> {
   )
 }
 
-/** Of the one that leads; asked again when its lead ends before it has answered. */
+/** Problems of the node that leads; asked again when its lead ends before it has answered. */
 async function problemsAmong(
   among: readonly Server[],
 ): Promise<{ readonly problems: readonly string[]; readonly node: Server }> {

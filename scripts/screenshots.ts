@@ -12,9 +12,9 @@ import { Scene } from './screenshots/scene.ts'
 const directory = process.argv[2] ?? 'docs/images'
 mkdirSync(directory, { recursive: true })
 
-/** A laptop's. */
+/** The screen of a laptop. */
 const SIZE = { width: 1366, height: 768 }
-/** What the charts of the overview show at least. */
+/** Least time that the charts of the overview show. */
 const WATCHED_MS = 110_000
 /** For what comes after the first answer: pages that ask again and again are never idle. */
 const SETTLE_MS = 1500

@@ -84,7 +84,7 @@ async function build(): Promise<void> {
   if (code !== 0) throw new Error('npm run build fails')
 }
 
-/** Where the processes leave what c8 reads: nothing, so far. */
+/** Empties the directory where the processes leave what c8 reads. */
 function emptyDirectoryOf(config: string): string {
   const settings = JSON.parse(readFileSync(config, 'utf8')) as { readonly 'temp-directory': string }
   const directory = resolve(settings['temp-directory'])

@@ -152,7 +152,7 @@ function sharedConfiguration(options: RunOptions): [string, string][] {
   ]
 }
 
-/** @throws ConnectionError when nobody listens there */
+/** @throws ConnectionError when no server listens there */
 async function probe(workload: Workload, { nowMs }: CommandIo): Promise<void> {
   const connection = new HttpConnection({ target: workload.target, timeoutMs: 5000, nowMs })
   try {

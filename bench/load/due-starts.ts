@@ -1,9 +1,9 @@
 /**
- * Connections of the open loop that wait until their next task is due. Timers know milliseconds only, so one timer for all is helped by
- * whoever happens to know the time: each answer that arrives starts what is due by then.
+ * Connections of the open loop that wait until their next task is due. Timers know milliseconds only, so besides one timer for all, each answer
+ * that arrives starts what is due by then.
  *
  * S1  nothing starts before it is due, nor after `end`
- * S2  who waits longest starts first: starts are given out in the order of their times (pacing.ts P1)
+ * S2  the connection that waits longest starts first: starts are given out in the order of their times (pacing.ts P1)
  */
 export class DueStarts {
   readonly #nowMs: () => number

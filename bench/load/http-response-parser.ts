@@ -47,7 +47,7 @@ export class HttpResponseParser {
    * Takes the next bytes of the connection; keeps none of `chunk` afterwards.
    *
    * @returns the answer these bytes completed, else null
-   * @throws ProtocolError also when bytes follow the end of an answer: nobody asked for them
+   * @throws ProtocolError also when bytes follow the end of an answer: no request asked for them
    */
   push(chunk: Buffer): HttpResponse | null {
     let rest = chunk

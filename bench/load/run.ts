@@ -29,7 +29,7 @@ export interface RunOptions {
   /** Null: closed loop. */
   readonly unitsPerSecond: number | null
   readonly timeoutMs: number
-  /** What begins so soon is counted, but not timed. */
+  /** Tasks that begin in this first time are counted, but not timed. */
   readonly warmUpMs: number
   readonly obeyRetryAfter: boolean
 }

@@ -5,7 +5,7 @@
  *   PUT    takes the body and looks at no byte of it
  *   GET    has no body to take
  *
- * Whatever the target, each is answered with the bytes that it is given in its first argument, by method: those of trilog.
+ * Each request is answered, whatever its target, with the bytes that the first argument gives for its method: those of trilog.
  */
 import { loadUws } from '../../src/http/uws.ts'
 import type { UwsResponse } from '../../src/http/uws.ts'

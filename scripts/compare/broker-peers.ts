@@ -1,5 +1,5 @@
 /**
- * The same work on trilog's broker and on what else there is, one after the other in one run, on this machine's loopback:
+ * The same work on trilog's broker and on other brokers, one after the other in one run, on this machine's loopback:
  *
  *   publish  every connection sends one message and waits until the server says that it is stored
  *   cycle    every connection takes one message and waits until the server says that it is done with, until none of those published is left

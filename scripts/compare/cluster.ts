@@ -213,7 +213,7 @@ async function copyOf(servers: readonly NatsServer[]): Promise<object[]> {
 class Joining {
   readonly joined: Promise<void>
   isCopying = true
-  /** Of the copy, without the time in which it was stopped. */
+  /** Time that the copy took, without the time in which it was stopped. */
   ranMs = 0
   readonly #process: ChildProcess
   #beganMs = performance.now()

@@ -17,10 +17,10 @@ export interface CountedAnswer {
 
 export class CountingConnection {
   readonly #socket: Socket
-  /** Of an answer whose head is not there as a whole. */
+  /** What has come of a head that is not complete. */
   #head: Buffer = NONE
   #status = 0
-  /** Null: the head is not there as a whole. */
+  /** Null: the head is not complete. */
   #missingBytes: number | null = null
   #bodyBytes = 0
   #hasBody = true
@@ -67,7 +67,7 @@ export class CountingConnection {
     })
   }
 
-  /** For the socket. */
+  /** Called for what the socket receives. */
   received(chunk: Buffer): void {
     const bodyBytes = this.#missingBytes === null ? this.#takeHead(chunk) : chunk.byteLength
     if (this.#missingBytes === null) return

@@ -52,7 +52,7 @@ interface Question extends Requests {
   readonly of: 'broker' | 'objects'
   /** Runs in wrk's thread. Default: SCRIPT. */
   readonly script?: string
-  /** Before each time that it is asked of trilog. */
+  /** Called before each time that trilog is asked. */
   readonly prepare?: (port: number) => Promise<void>
 }
 
@@ -115,7 +115,7 @@ end
 const BACKLOG = 60_000
 const BATCH = 1000
 
-/** More than a run takes. */
+/** Publishes more records than a run takes. */
 async function fillBacklog(port: number): Promise<void> {
   const one = { message_id: 'message-000001', payload: 'x'.repeat(200), durability_mode: 'local-append' }
   const body = JSON.stringify({ records: Array.from({ length: BATCH }, () => one) })
@@ -230,7 +230,7 @@ async function startBroker(main: string, directory: string): Promise<Endpoint> {
   return { port: Number(http.split(':')[1]), server }
 }
 
-/** What the bare server is to answer: what the first tree answered to the same. */
+/** The answer of the bare server: what the first tree answered to the same request. */
 async function answerOf(question: Question, servers: TreeServers): Promise<BareAnswer> {
   const { port } = servers[question.of]!
   const { method, body } = question

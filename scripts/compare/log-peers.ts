@@ -1,8 +1,8 @@
 /**
  * The same logs sent to trilog and VictoriaLogs over OTLP/HTTP, and the same questions asked of both in turn, on this machine's loopback.
  *
- * trilog answers when a batch is synced; VictoriaLogs answers before it has written it. Beside what takes how long stands what the server
- * needed of the processor: on a machine that does other things meanwhile it says more.
+ * trilog answers when a batch is synced; VictoriaLogs answers before it has written it. Beside each time stands the processor time that the server
+ * needed: on a machine that does other things meanwhile it says more.
  *
  * VictoriaLogs is taken from PATH. Exits with 0 when both were measured, 1 when one failed, 2 when it is missing or for bad usage.
  */
@@ -48,9 +48,9 @@ interface Store {
   readonly server: Server
   readonly dataDirectory: string
   readonly ingest: { readonly path: string; readonly headers: OutgoingHttpHeaders }
-  /** What was sent is on disk, found, and in the form in which it stays. */
+  /** Resolves when what was sent is on disk, can be found, and has the form in which it stays. */
   settle(): Promise<void>
-  /** The number that the answer says, or of its lines. */
+  /** @returns the number in the answer, or the number of its lines */
   ask(question: Question): Promise<number>
   send(method: string, path: string, body: string | Buffer, headers: OutgoingHttpHeaders): Promise<Buffer>
 }

@@ -130,7 +130,7 @@ async function measureReplication(): Promise<object[]> {
   await fetch(`${source.url}/v1/streams/${STREAM}`, { method: 'PUT' })
   const records = Array.from({ length: batch }, (_, i) => ({ message_id: `m-${i}`, payload: 'x'.repeat(payloadBytes) }))
   const body = JSON.stringify({ records })
-  /** When the source had acknowledged so many records, by batch. */
+  /** When the source had acknowledged each batch. */
   const ackedAtMs: number[] = []
   const lagsMs: number[] = []
   const over = new AbortController()

@@ -1,5 +1,5 @@
 /**
- * The same objects put to and read from trilog and what else there is, in turn, on this machine's loopback, each connection with one request
+ * The same objects put to and read from trilog and other servers, in turn, on this machine's loopback, each connection with one request
  * in flight. MinIO and VersityGW are object stores and check signatures, as trilog does here. nginx only reads: it sends files with sendfile and
  * checks nothing, and is the line to reach for small objects.
  *
@@ -101,7 +101,7 @@ function parse(): Asked | null {
 
 interface Measured {
   readonly perSecond: number
-  /** Of the server, for one request. */
+  /** Processor time of the server, for one request. */
   readonly cpuSeconds: number
 }
 

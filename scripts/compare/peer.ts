@@ -5,7 +5,7 @@ export interface Setup {
   readonly connections: number
   readonly payloadBytes: number
   readonly durationMs: number
-  /** Empty, of this peer alone. */
+  /** Empty, for this peer alone. */
   readonly directory: string
   /** Null: it is started here. */
   readonly trilogUrl: string | null
@@ -21,7 +21,7 @@ export interface Figures {
 }
 
 export interface Measured {
-  /** With its version. */
+  /** Name and version. */
   readonly server: string
   /** Whether a message is synced to disk before its publisher is answered. */
   readonly syncs: 'yes' | 'no'
@@ -40,7 +40,7 @@ export class MissingError extends Error {
   override readonly name = 'MissingError'
 }
 
-/** One connection. */
+/** A client with one connection. */
 export interface PeerClient {
   /** Resolves when the server has said that the message is stored. */
   publish(): Promise<void>

@@ -30,7 +30,7 @@ const SYNC_MS = 300
 const PACED_MS = 3000
 /** Both sides compile their code meanwhile. */
 const WARM_UP_ROUNDS = 2
-/** Of the records of the others: it syncs each by itself. */
+/** A server that syncs each record by itself gets only one of so many records. */
 const SLOW_SHARE = 50
 const SLOW = /^nats, sync/
 

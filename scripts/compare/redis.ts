@@ -52,7 +52,7 @@ async function openClient(port: number, connection: number, payloadBytes: number
   }
 }
 
-/** Of `[[stream, [[id, [field, value]]]]]`. */
+/** The id in `[[stream, [[id, [field, value]]]]]`. */
 function entryId(value: unknown): string {
   const [[, [[id]]]] = value as [[string, [[string, unknown]]]] // as documented, for COUNT 1 of one stream
   return id

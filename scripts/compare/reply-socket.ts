@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
-/** Takes all bytes since the request; null when the reply is not there as a whole. */
+/** Takes all bytes since the request; null when the reply is not complete. */
 export type ReadReply<T> = (bytes: Buffer) => T | null
 
 export class ReplySocket {

@@ -10,12 +10,12 @@ export type RespValue = string | number | null | readonly RespValue[]
 
 export interface RespReply {
   readonly value: RespValue
-  /** Of the reply, from the start of the bytes. */
+  /** End of the reply, from the start of the bytes. */
   readonly endBytes: number
 }
 
 /**
- * @returns null when the reply is not there as a whole
+ * @returns null when the reply is not complete
  * @throws Error what the server calls an error
  */
 export function readResp(bytes: Buffer, from = 0): RespReply | null {

@@ -1,7 +1,7 @@
 /**
  * Server processes of a comparison.
  *
- * S1  what was started here is ended here, by its process, also when the comparison ends early; nothing else is
+ * S1  every process that was started here is ended here, also when the comparison ends early, and no other process is
  */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -20,7 +20,7 @@ const LAST_WORDS_CHARACTERS = 1000
 const children = new Set<ChildProcess>()
 
 /**
- * A directory that goes, and every server with it (S1), when the process ends, however that comes about.
+ * A directory that is removed, after every server was ended (S1), when this process ends for any reason.
  *
  * @param prefix of its path
  */
@@ -110,7 +110,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Waits until somebody listens there. */
+/** Waits until the server listens there. */
 export async function untilListening(server: Server, port: number): Promise<void> {
   await until(server, async () => {
     const socket = connect(port, '127.0.0.1')

@@ -5,11 +5,11 @@ export interface Target {
   readonly name: string
   readonly auth: 'local' | 'sigv4'
   readonly endpoint: string
-  /** Of the one key that the server knows; in `local` mode it takes any. */
+  /** The one key that the server knows; in `local` mode it takes any. */
   readonly keyId: string
   readonly secret: string
   readonly region: string
-  /** Empty, of this client and this target alone. */
+  /** Empty, for this client and this target alone. */
   readonly directory: string
 }
 

@@ -1,4 +1,4 @@
-/** A small shop that has been open for an hour: its logs, traces, files and jobs, and what it does while somebody looks. */
+/** A small shop that has been open for an hour: its logs, traces, files and jobs, and what it does while it is watched. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConsoleServer } from '../../test/support/console.ts'
 import { Shop } from './shop.ts'
@@ -47,7 +47,7 @@ export class Scene {
     await this.#fillObjects()
   }
 
-  /** Until it rests. */
+  /** Sends load until `rest` is called. */
   async work(): Promise<void> {
     this.#isWorking = true
     while (this.#isWorking) {

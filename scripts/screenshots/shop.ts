@@ -16,7 +16,7 @@ interface Operation {
 interface Line {
   readonly severity: number
   readonly text: string
-  /** Of its records, how many are written. */
+  /** Share of its records that are written. */
   readonly share: number
 }
 

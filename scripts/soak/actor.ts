@@ -1,4 +1,4 @@
-/** Somebody who does one thing after the other until told to stop. */
+/** An actor of the load: does one thing after the other until it is told to stop. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../../bench/load/random.ts'
 
@@ -18,7 +18,7 @@ export abstract class Actor {
 
   protected abstract act(): Promise<void>
 
-  /** Resolves when it was told to stop and is done with what it was at. */
+  /** Resolves when it was told to stop and has ended what it was doing. */
   async run(): Promise<void> {
     try {
       while (!this.#stopping) {

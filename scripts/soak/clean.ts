@@ -14,7 +14,7 @@ import type { TestBucket } from '../../test/support/objectstore.ts'
 const SEGMENT_BYTES = 8 << 20
 const SEGMENTS_SPARED = 6
 const SAMPLE_MS = 500
-/** What lived that many looks ago may not be gone yet: retention removes much at once, every five seconds. */
+/** What was live at any of so many last looks may still take room: retention removes much at once, every five seconds. */
 const LOOKS_REMEMBERED = 20
 const WRITES_PER_SECOND = 24
 const WRITE_BYTES = 512 << 10
@@ -42,7 +42,7 @@ interface Sizes {
   readonly liveBytes: number
 }
 
-/** What writes, and knows what of it lives. */
+/** Writes to a service, and knows what of it lives. */
 interface Subject {
   readonly server: BrokerServer | ObjectStoreServer
   write(number: number): Promise<void>

@@ -1,10 +1,10 @@
-/** All who work on a service at the same time. */
+/** All actors that work on a service at the same time. */
 import type { Random } from '../../bench/load/random.ts'
 import type { RunningService } from '../../test/support/process.ts'
 import { eventually } from '../../test/support/waiting.ts'
 
 export interface Member {
-  /** Resolves when it was told to stop and is done with what it was at. */
+  /** Resolves when it was told to stop and has ended what it was doing. */
   run(): Promise<unknown>
   stop(): void
 }
@@ -16,7 +16,7 @@ export class Crew {
   protected begin(members: readonly Member[]): void {
     this.#members = members
     this.#working = Promise.all(members.map((member) => member.run()))
-    this.#working.catch(() => {}) // seen by whoever waits for it next
+    this.#working.catch(() => {}) // the next caller that waits for it gets the error
   }
 
   /** Waits for something while the work goes on; fails when a member does. */
@@ -28,19 +28,19 @@ export class Crew {
     return Promise.race([wait, failed])
   }
 
-  /** Resolves when everybody is done with what they were at. */
+  /** Resolves when every member has ended what it was doing. */
   protected async stopAll(): Promise<void> {
     for (const member of this.#members) member.stop()
     await this.#working
   }
 
-  /** Nobody waits for them. */
+  /** Tells all members to stop, and does not wait for them. */
   protected abandonAll(): void {
     for (const member of this.#members) member.stop()
   }
 }
 
-/** What an answer says that tells of a failure: it must not be there, nobody knows what became of the request, or nothing came of it. */
+/** How an answer counts that reports a failure: it is not allowed, the outcome of the request is unknown, or nothing came of it. */
 export type Failures = 'forbidden' | 'unknown' | 'undone'
 
 /** What a crew that can be held shares: what is known of the service, and the way to it. */
@@ -68,7 +68,7 @@ export abstract class CheckedCrew<Scene extends HoldableScene> extends Crew {
     this.random = random
   }
 
-  /** Nobody sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
+  /** No member sends anything from here on, until `check` or `resume`. What was sent is answered, or never will be. */
   async hold(): Promise<void> {
     this.scene.gate.close()
     await this.during(eventually(() => this.scene.isQuiet))
@@ -78,13 +78,13 @@ export abstract class CheckedCrew<Scene extends HoldableScene> extends Crew {
     this.scene.gate.open()
   }
 
-  /** While everybody waits: is all as it should be? Then they go on. */
+  /** Checks the service while all members wait, and then lets them go on. */
   async check(isFinal = true): Promise<void> {
     await this.during(this.checks.run(isFinal))
     this.resume()
   }
 
-  /** The service is killed while everybody waits, and started again: is all as it should be? From then on nothing may fail. */
+  /** Kills the service while all members wait, starts it again, and checks it. From then on nothing may fail. */
   async checkAfterKill(server: RunningService): Promise<void> {
     await this.hold()
     await server.kill()
@@ -93,7 +93,7 @@ export abstract class CheckedCrew<Scene extends HoldableScene> extends Crew {
     await this.check()
   }
 
-  /** After so many of all starts, by chance; after the others they go on at once. @returns what to say of it */
+  /** Checks after so many per cent of all starts, by chance; after the others the load goes on at once. @returns what to say of it */
   async checkSometimes(percent: number): Promise<string> {
     const isChecked = this.random.between(1, 100) <= percent
     if (isChecked) await this.check()

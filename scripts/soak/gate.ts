@@ -1,4 +1,4 @@
-/** Lets everybody through, or nobody. */
+/** Lets all callers through, or none. */
 export class Gate {
   #closed: PromiseWithResolvers<void> | null = null
 

@@ -1,6 +1,6 @@
 /**
  * kill -9, again and again, on one data directory: a process is killed at a random moment, every so often once more while it is
- * still starting, and after every start somebody checks it. What loads it and what is checked is the caller's.
+ * still starting, and after every start it is checked. The load and the check are the caller's.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -22,7 +22,7 @@ const LIVES_PER_LONG_ONE = 8
 const LONG_LIFE = 3
 const LOG_CHARACTERS_SHOWN = 2000
 
-/** What whoever lets rounds run may choose. */
+/** What the caller may choose. */
 export interface RoundOptions {
   readonly rounds: number
   /** Between a start that is ready and the kill. */
@@ -36,7 +36,7 @@ export interface KillRounds {
   readonly command: Command
   readonly random: Random
   readonly rounds: number
-  /** Of a replicated log, the primary first: any of them is wiped every so often. Without replicas none is. */
+  /** Directories of a replicated log, the primary first: any of them is wiped every so often. Without replicas none is. */
   readonly directories: readonly string[]
   /** How long the process lives, once it is ready. */
   readonly liveMs: () => number

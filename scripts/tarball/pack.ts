@@ -8,12 +8,12 @@ here=$(dirname "$(readlink -f "$0")")
 exec "$here/../lib/node" --v8-pool-size=0 "$here/../lib/trilog/bin/${command}.js" "$@"
 `
 
-/** Packs `parent/name` into the file: everything below `name/`, owned by root, whoever made it. */
+/** Packs `parent/name` into the file: everything below `name/`, owned by root, whatever user made it. */
 export function pack(parent: string, name: string, file: string): void {
   run('tar', ['--create', '--gzip', '--owner=0', '--group=0', `--file=${file}`, `--directory=${parent}`, name], parent)
 }
 
-/** What it says goes where this process says it. */
+/** Its output goes to that of this process. */
 export function run(command: string, args: readonly string[], cwd: string): void {
   const { status } = spawnSync(command, args, { cwd, stdio: 'inherit' })
   assert.equal(status, 0, `${command} ${args.join(' ')} failed`)

@@ -26,7 +26,7 @@ export const inGroup = (files: readonly string[], group: Group): readonly string
 /** What runs when no file is named. */
 export const allTestFiles = (): readonly string[] => globSync('test/**/*.ts')
 
-/** They take longer than others: run last, they would be waited for alone. */
+/** These take longer than others: if they ran last, the run would wait for them alone. */
 const LONGEST = [
   'test/package/package.process.test.ts',
   'test/cluster/logstore-troubles.process.test.ts',

@@ -107,7 +107,7 @@ async function runProcess(queue: string[], options: ProcessOptions, results: Res
   return file !== undefined || code === 0
 }
 
-/** What the process and those that it started have computed, but for what ended while nobody waited for it. */
+/** What the process and those that it started have computed, apart from those that ended and were not waited for. */
 function cpuMsOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

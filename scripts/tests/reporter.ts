@@ -20,7 +20,7 @@ const STUCK = 'waits for what can no longer happen: nothing is left that could w
 /** The test file to which the code that runs belongs. */
 const ownerOf = new AsyncLocalStorage<string>()
 const strays = new Map<unknown, string>()
-/** Of any test in this process, or a stray error. */
+/** Whether any test of this process failed, or there was a stray error. */
 let hadFailure = false
 let runningFile = ''
 let runningTest = ''

@@ -15,7 +15,7 @@ export interface ClusterCommand {
   readonly ca: string | null
   /** For a hand-over, the node that is to lead; null: the first node that stands for the lead. */
   readonly to: string | null
-  /** Likewise; null: each that the node leads. */
+  /** For a hand-over, the service; null: each that the node leads. */
   readonly service: string | null
   readonly json: boolean
 }

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 
-/** Lines whose cells stand below each other; the last column is as long as it is. Colours take no room. */
+/** Lines with aligned cells; the last column is not padded. Colours take no room. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => shownLength(row[column]!))))
   return rows.map((row) =>

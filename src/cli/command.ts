@@ -27,7 +27,7 @@ export interface Command {
   readonly options: readonly CommandOption[]
   readonly places: readonly Place[]
   readonly description: string
-  /** Whole lines. */
+  /** Whole command lines. */
   readonly examples: readonly string[]
   /** @throws CliFailure */
   run(call: Call): Promise<Answer>
@@ -71,7 +71,7 @@ export interface CallParts {
   readonly where: () => Where
 }
 
-/** What a command line says, read with its types. Everything is read before anything is done: what is wrong changes nothing. */
+/** A command line, read with its types. A command reads everything before it does anything, so that a wrong command line changes nothing. */
 export class Call {
   readonly world: World
   readonly json: boolean
@@ -83,7 +83,7 @@ export class Call {
     this.#parts = parts
   }
 
-  /** @throws CliFailure when both places are named, or the target is none */
+  /** @throws CliFailure when both places are named, or the target is not valid */
   get where(): Where {
     return this.#parts.where()
   }

@@ -1,4 +1,4 @@
-/** What a shell offers behind `mq` and `trilog`: scripts made of the tables of commands, so that they know nothing that there is not. */
+/** Shell completion of `mq` and `trilog`: the scripts are made of the tables of commands, so that they offer only what exists. */
 import { brokerSettings } from '../config/broker.ts'
 import type { Command } from './command.ts'
 
@@ -16,8 +16,8 @@ export const NODE_FLAGS = [
 ]
 
 /**
- * @param optionsOf all of a command
- * @param first     what else may stand first
+ * @param optionsOf gives all options of a command
+ * @param first     other words that may stand first
  */
 export function wordsOf(
   commands: readonly Command[],

@@ -3,7 +3,7 @@
  *
  * No payload is read, and the bundle has no key, header or credential.
  *
- * B2  what could not be collected says why in its section, and among the recent errors: a bundle has all its sections even if a source is broken
+ * B2  a section that could not be collected says why, and so do the recent errors: a bundle has all its sections even if a source is broken
  */
 import { Type } from '../schema.ts'
 import type { Static } from 'typebox'

@@ -10,7 +10,7 @@ export interface FlagKinds {
 }
 
 export interface CommandLine {
-  /** The values of each flag that was given, in order; of a switch none. */
+  /** The values of each flag that was given, in order; none for a switch. */
   readonly flags: ReadonlyMap<string, readonly string[]>
   /** Operands, in their order. */
   readonly operands: readonly string[]
@@ -19,7 +19,7 @@ export interface CommandLine {
 /**
  * What is wrong goes to the problems, and is left out of the result.
  *
- * @param command what the user has called
+ * @param command name of the command, for messages
  */
 export function parseCommandLine(
   args: readonly string[],

@@ -22,7 +22,7 @@ const ASKS_FOR_A_CERTIFICATE = new Set([401, 403])
 export interface ServiceHealth {
   readonly service: string
   readonly isReady: boolean
-  /** As `/readyz` says it, or why nothing was said. */
+  /** The status in the answer of `/readyz`, or why there is none. */
   readonly status: string
 }
 

@@ -39,7 +39,7 @@ export class Target {
 
   /**
    * @param tls null: only plain http is accepted
-   * @throws CliFailure without the key, and without what a URL may hold of secrets
+   * @throws CliFailure, which has neither the key nor a secret of the URL
    */
   constructor(url: string, key: string | null, tls: TlsSettings | null) {
     this.url = originOf(url, tls !== null)
@@ -135,7 +135,7 @@ export const streamPath = (stream: string): string => wire.streamPath(nameInUrl(
 export const groupPath = (stream: string, group: string): string =>
   wire.groupPath({ stream: nameInUrl(stream), group: nameInUrl(group) })
 
-/** @throws CliFailure for names that a URL takes for steps up and down, however they are written */
+/** @throws CliFailure for names that a URL takes for steps in a path, even if they are escaped */
 function nameInUrl(name: string): string {
   if (name === '.' || name === '..') throw usageFailure(`the name ${name} cannot stand in a URL`)
   return name

@@ -76,7 +76,7 @@ function failureOf(error: unknown, path: string): unknown {
   return usageFailure(`--data-dir ${path} cannot be used: ${messageOf(error)}`, CHOOSE)
 }
 
-/** Without the settings of a node, which stand before it. */
+/** The message of the innermost error does not begin with the settings of a node. */
 const innermost = (error: StoreError): StoreError =>
   error.cause instanceof StoreError ? innermost(error.cause) : error
 

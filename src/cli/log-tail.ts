@@ -1,5 +1,5 @@
 /**
- * A tail of a log store that outlives its connections: a lost one is made again, behind the last event that came, so that no record is
+ * A tail of a log store that outlives its connections: after a loss it connects again, behind the last event that came, so that no record is
  * left out and none comes twice.
  */
 import { Type } from '../schema.ts'
@@ -28,9 +28,9 @@ export function tailPath(dataset: string | null, search: string | null): string 
 }
 
 /**
- * Ends the tail when it is aborted.
+ * Follows the tail until the command is ended.
  *
- * @param onBegun called once, when everything that is stored from now on will come
+ * @param onBegun called once, when the tail has begun: everything that is stored from then on will come
  * @throws CliFailure when the store refuses, or cannot be reached the first time
  */
 export async function* followTail(
@@ -64,7 +64,7 @@ export async function* followTail(
   }
 }
 
-/** Null: it only says where the tail is. */
+/** Null: the event only tells how far the tail is. */
 function itemOf({ event, data }: StoreEvent): TailItem | null {
   if (data === '') return null
   const content: unknown = JSON.parse(data)

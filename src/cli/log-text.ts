@@ -7,7 +7,7 @@ import { visible } from './style.ts'
 import type { Style } from './style.ts'
 import { shownDuration, shownNanoseconds } from './time-text.ts'
 
-/** As much of a record as is shown; the store sends more. */
+/** The part of a record that is shown; the store sends more. */
 export const ShownRecord = Type.Object({
   record_id: Type.String(),
   signal: Type.String(),
@@ -126,7 +126,7 @@ interface Span {
   readonly children: readonly Span[]
 }
 
-/** Null: it is not as this version knows it. */
+/** Null: the answer has a form that this version does not know. */
 export function traceLines(answer: unknown, style: Style): readonly string[] | null {
   if (!isOf(TraceAnswer, answer)) return null
   const {

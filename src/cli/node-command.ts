@@ -1,6 +1,6 @@
 /**
- * `mq` as far as it is about the node: what a command line asks for. Touches nothing but the files that settings name.
- * What belongs to a group of commands is for `run-cli.ts`.
+ * The part of `mq` that is about the node: what a command line asks for. Touches nothing but the files that settings name.
+ * Commands of a group go to `run-cli.ts`.
  */
 import { brokerSettings } from '../config/broker.ts'
 import type { BrokerFlags } from '../config/broker.ts'
@@ -46,7 +46,7 @@ const KINDS = {
 
 /**
  * @param args after the command's own name
- * @param style of what people read
+ * @param style of text for people
  * @throws BadConfiguration that names every mistake
  */
 export function nodeCommand(

@@ -24,7 +24,7 @@ import { parseCredentials } from '../objectstore/s3/auth/credentials.ts'
  * @returns one sentence each, which begins with the name of the setting
  */
 export function placeProblems(env: Environment): readonly string[] {
-  const told = new SettingProblems() // by `loadConfig`
+  const told = new SettingProblems() // `loadConfig` reports these
   const settings = readSettings(
     { ...startSettings, ...logStoreSettings, ...objectStoreSettings, ...brokerSettings },
     env,
@@ -33,7 +33,7 @@ export function placeProblems(env: Environment): readonly string[] {
   const chosen = told.check(() => settings.TRILOG_SERVICES) ?? servicesNamed(env['TRILOG_SERVICES'])
   const problems: string[] = []
   const takenBy = new Map<string, string>()
-  /** What one setting has taken, another one cannot have. */
+  /** Two settings must not name the same place. */
   const take = (setting: string, placeOf: () => string | null): void => {
     const place = told.check(placeOf)
     const other = place === null ? undefined : takenBy.get(place)
@@ -78,7 +78,7 @@ export function placeProblems(env: Environment): readonly string[] {
 const shownListener = (bind: BindAddress | null): string | null =>
   bind === null || bind.port === 0 ? null : `${bind.host}:${bind.port}`
 
-/** A start with replica directories gives a directory the FORMAT that it lost. */
+/** With replica directories, a missing FORMAT is no problem: a start writes it again. */
 function dataProblem(setting: string, directory: string, segmentsName: string, isReplicated: boolean): string | null {
   const problem = directoryProblem(setting, directory)
   if (problem !== null || isReplicated) return problem
@@ -91,7 +91,7 @@ function dataProblem(setting: string, directory: string, segmentsName: string, i
   }
 }
 
-/** One that is not there would be made by the start. */
+/** A directory that is not there is no problem: the start makes it. */
 function directoryProblem(setting: string, directory: string): string | null {
   const existing = existingOf(directory)
   if ('code' in existing) return `${setting} ${directory}: this user cannot reach ${existing.path} (${existing.code})`
@@ -109,7 +109,7 @@ type Existing =
   | { readonly path: string; readonly isDirectory: boolean }
   | { readonly path: string; readonly code: string }
 
-/** The path, or what there is of it, or what keeps it from being seen. */
+/** The path, or the longest part of it that exists, or what keeps it from being seen. */
 function existingOf(path: string): Existing {
   for (let at = path; at !== dirname(at); at = dirname(at)) {
     try {

@@ -3,7 +3,7 @@
  *
  * P1  where a command works, and how it answers, may be said before it or behind it: what stands behind it wins. The exception is
  *     `diagnostics collect`, whose own `--output` is a file
- * P2  a command line that is wrong is told before anything is done
+ * P2  a wrong command line is reported before anything is done
  */
 import { Command as Commander, CommanderError } from 'commander'
 import type { Answer, Command, Where, World } from './command.ts'
@@ -30,14 +30,14 @@ export interface Program {
   /** `mq`, `trilog`. */
   readonly name: string
   readonly commands: readonly Command[]
-  /** What is said of each group: `cli stream`. */
+  /** Description of each group, such as `cli stream`. */
   readonly groups: Readonly<Record<string, string>>
   /** Options that may also stand before a command (P1). */
   readonly groupOptions: readonly CommonName[]
   /** For the help. */
   readonly exitCodes: string
   /**
-   * @returns how to reach it, to be called when the command needs it
+   * @returns gives what the command works on; called when the command needs it
    * @throws CliFailure when the options do not go together (P2)
    */
   placeOf(command: Command, valueOf: ValueOf, world: World): () => Where

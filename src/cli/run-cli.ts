@@ -69,7 +69,7 @@ class Output {
     })
   }
 
-  /** A command that asks for it ends by itself on Ctrl-C; all others are ended by the signal. */
+  /** A command that asks for this signal ends by itself on Ctrl-C; all others are ended by the process's signal. */
   untilStopped(): AbortSignal {
     if (!this.#listens)
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => this.#stop.abort())

@@ -1,5 +1,5 @@
 /**
- * `trilog backup`, `restore` and `inspect` as a process: stdout has the answer and nothing else, stderr what keeps it from being given.
+ * `trilog backup`, `restore` and `inspect` as a process: stdout has the answer and nothing else, stderr the reason why there is none.
  *
  * Exit code 0: done, and nothing is wrong. 1: something is damaged, or was refused. 2: the command line cannot work.
  */

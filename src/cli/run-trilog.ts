@@ -12,7 +12,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     const style = styleFor(process.stdout, process.env)
     const answer = trilogCommand(args, process.env, { version: release.version, node: process.versions.node }, style)
     if (answer.kind === 'start') {
-      const { run } = await import('../run.ts') // only now: what only says something should say it soon
+      const { run } = await import('../run.ts') // only now: a command that only prints something should print it soon
       await run(answer.config)
     } else if (answer.kind === 'check') {
       const { placeProblems } = await import('./place-problems.ts')

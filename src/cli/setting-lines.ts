@@ -10,7 +10,7 @@ export function settingLines(
   return settings.flatMap(([, { description }], index) => [heads[index]!, `      ${description.replaceAll('`', '')}`])
 }
 
-/** As the documents have it. */
+/** As in the documents. */
 function shownDefault({ default: fallback }: Setting<unknown>): string {
   if (fallback === undefined) return 'unset'
   return fallback === '' ? 'empty' : fallback

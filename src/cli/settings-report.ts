@@ -17,7 +17,7 @@ interface ReportedSetting {
   readonly variable: string
   /** null: the setting has none. */
   readonly flag: string | null
-  /** As given, or as one would give it, without secrets; null: unset. */
+  /** The text that was given, or the default, without secrets; null: unset. */
   readonly value: string | null
   readonly source: SettingSource
 }
@@ -47,7 +47,7 @@ export function reportSettings(
   })
 }
 
-/** @param load throws what is wrong */
+/** @param load throws BadConfiguration for the problems */
 export function problemsOf(load: () => unknown): readonly string[] {
   try {
     load()

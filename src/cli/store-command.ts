@@ -130,7 +130,7 @@ class Reading {
     this.#problems = problems
   }
 
-  /** Throws the problems of the command line, if there are any. Call it before the command is used. */
+  /** Adds every mistake to the problems. The command is good for use only if there are none. */
   command(): StoreCommand {
     const output = this.#optional('--output') ?? 'text'
     if (!OUTPUTS.includes(output)) this.#problems.add('--output', `must be ${OUTPUTS.join(' or ')}`)

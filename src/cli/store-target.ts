@@ -29,13 +29,13 @@ const SILENCE_MS = 40_000
 /** Several pages of the largest records. */
 const ANSWER_CHARACTERS_MAX = 256 << 20
 
-/** One of a tail: server-sent events. */
+/** A server-sent event of a tail. */
 export interface StoreEvent {
   /** '': a record. */
   readonly event: string
   /** '': none. */
   readonly id: string
-  /** '': none, of an event that only says where the tail is. */
+  /** '': none, as in an event that only tells how far the tail is. */
   readonly data: string
 }
 
@@ -52,7 +52,7 @@ export class StoreTarget {
   readonly #caller: StoreCaller
   readonly #tls: TlsSettings | null
 
-  /** @throws CliFailure without the token, and without what a URL may hold of secrets */
+  /** @throws CliFailure, which has neither the token nor a secret of the URL */
   constructor(url: string, caller: StoreCaller, tls: TlsSettings | null) {
     this.#origin = originOf(url, tls !== null)
     for (const [name, value] of Object.entries(caller)) {
@@ -62,7 +62,7 @@ export class StoreTarget {
     this.#tls = tls
   }
 
-  /** @throws CliFailure when the store refuses, cannot be reached, or is none */
+  /** @throws CliFailure when the store refuses, cannot be reached, or is no log store */
   get(path: string): Promise<unknown> {
     return this.#json({ method: 'GET', path })
   }
@@ -109,7 +109,7 @@ export class StoreTarget {
     }
   }
 
-  /** The refusal that an answer or an event holds; null: it is none. */
+  /** The refusal that an answer or an event holds; null: it holds none. */
   refusalIn(text: string): CliFailure | null {
     try {
       const body: unknown = JSON.parse(text)
@@ -131,7 +131,7 @@ export class StoreTarget {
     }
   }
 
-  /** A success, whose body is still to be read. */
+  /** A successful answer, whose body is still to be read. */
   async #open(asked: Asked): Promise<IncomingMessage> {
     const response = await this.#send(asked)
     const { statusCode = 0 } = response

@@ -1,7 +1,7 @@
 /**
- * What a command speaks TLS to a node with: the files of `--tls-ca`, `--tls-cert` and `--tls-key`.
+ * The TLS settings with which a command reaches a node: the files of `--tls-ca`, `--tls-cert` and `--tls-key`.
  *
- * Without `--tls-ca` only plain http targets are accepted, as the specification has it ("Command-line tool mq", row "Remote"); TLS is asked for by name.
+ * Without `--tls-ca` only plain http targets are accepted, as the specification has it ("Command-line tool mq", row "Remote").
  */
 import type { TlsSettings } from '../client/http/node-transport.ts'
 import { readAuthorities, readTls } from '../config/tls.ts'
@@ -17,7 +17,7 @@ export interface TargetTlsFiles {
 
 /**
  * @returns null: none of the options is given
- * @throws CliFailure that names the option, and has nothing of what a file says
+ * @throws CliFailure that names the option, and quotes no file
  */
 export function readTargetTls({ ca, cert, key }: TargetTlsFiles): TlsSettings | null {
   if (ca === null && cert === null && key === null) return null

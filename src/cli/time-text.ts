@@ -4,7 +4,7 @@ import { usageFailure } from './failure.ts'
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**
- * Nanoseconds since the Unix epoch: of `15m` so long ago (s, m, h, d), of a date and time in ISO 8601, or as they are written.
+ * Nanoseconds since the Unix epoch, from an age such as `15m` (s, m, h, d), from a date and time in ISO 8601, or from nanoseconds.
  *
  * @throws CliFailure that names the option
  */

@@ -31,9 +31,9 @@ export interface Said {
 
 export type TrilogAnswer =
   | { readonly kind: 'start'; readonly config: Config }
-  /** What the settings name is to be looked at. The answer takes the problems of that, and has those of the settings before them. */
+  /** The places that the settings name are to be checked. `answer` takes their problems, and puts those of the settings before them. */
   | { readonly kind: 'check'; readonly settings: Environment; readonly answer: (problems: readonly string[]) => Said }
-  /** The settings are right: the services that they name are to be asked. */
+  /** The settings are valid: the services that they name are to be asked. */
   | { readonly kind: 'health'; readonly config: Config; readonly json: boolean }
   /** `trilog logs`: asks a log store. */
   | { readonly kind: 'logs' }
@@ -64,7 +64,7 @@ const KINDS = {
 
 /**
  * @param args behind the command's own name
- * @param style of what people read
+ * @param style of text for people
  * @throws BadConfiguration that names every mistake
  */
 export function trilogCommand(

@@ -2,8 +2,8 @@
  * The frames of a group commit as messages, and back.
  *
  * G1  a message has at most `bytesMax` bytes: a larger group is cut between frames, a larger frame into parts
- * G2  what comes back is verified like frames that are read from a disk: header, payload, log, epoch, and that each begins where the one before
- *     ended, in the same segment or as the first of the next one
+ * G2  frames from messages are verified like frames from a disk: header, payload, log, epoch, and that each begins where the one before ended, in the
+ *     same segment or as the first of the next one
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../native-free-codecs/frame.ts'

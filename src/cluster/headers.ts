@@ -1,6 +1,6 @@
 /**
- * How a message stands in the stream: its body is the payload, all else is in headers. Names and values are for ever, as the stream is read by later
- * versions.
+ * How a message is stored in the stream: its body is the payload, all else is in headers. Names and values never change, as later versions read the
+ * same stream.
  *
  *   Trilog-Message    <format>/<kind>            1/epoch, 1/frames, 1/part, 1/beat, 1/resign
  *   Trilog-Author     <epoch>/<ordinal>/<writer>
@@ -35,7 +35,7 @@ export function headersOf(message: ClusterMessage<unknown>): readonly (readonly 
 }
 
 /**
- * @param header of a name; empty: there is none
+ * @param header gives the value of a name; empty: there is none
  * @returns null when this is no message of this format
  */
 export function messageOf<Body>(header: (name: string) => string, body: Body): ClusterMessage<Body> | null {
@@ -62,7 +62,7 @@ export function messageOf<Body>(header: (name: string) => string, body: Body): C
   }
 }
 
-/** In place of what somebody else put into the stream: it has a sequence, and never counts. */
+/** Stands for a message of the stream that no node wrote: it has a sequence, and never counts. */
 export const FOREIGN: ClusterMessage<never> = {
   kind: 'beat',
   epoch: 0,
@@ -75,7 +75,7 @@ export const FOREIGN: ClusterMessage<never> = {
   body: null,
 }
 
-/** Whatever stands in the stream. @param headers undefined: it has none */
+/** Reads any message of the stream; `FOREIGN` if no node wrote it. @param headers undefined: it has none */
 export function readMessage(headers: { get(name: string): string } | undefined, body: Uint8Array): StreamMessage {
   const header = (name: string): string => headers?.get(name) ?? ''
   return messageOf(header, unpacked(header(PACKED_HEADER), body)) ?? FOREIGN

@@ -4,15 +4,15 @@
  *
  * H1  messages are taken in the order of their sequences, without a gap
  * H2  an epoch message counts when its epoch is higher than every one before. From then on only its writer's messages count
- * H3  of the writer's messages the next ordinal counts, no other. The server compares a sequence number when it stores a message, and no
- *     more: a message that was on its way when another node began to lead may be stored behind that node's epoch, and is void
- * H4  the parts of a frame count when the last one is there; a new epoch makes parts void that are not complete
+ * H3  of the writer's messages only the one with the next ordinal counts. The server compares nothing but a sequence number when it stores a message: a
+ *     message in flight when another node began to lead may be stored behind that node's epoch message, and is void
+ * H4  the parts of a frame count when the last one is there; a new epoch makes incomplete parts void
  * H5  a message that counts begins where the log ends. One that does not is a sign of damage: nothing is taken any more
  */
 import { LOG_BEGIN, isSamePlace } from './message.ts'
 import type { ClusterMessage, LogPlace } from './message.ts'
 
-/** The history up to a message behind which no frame is incomplete. What stands in a file or comes from another node. */
+/** The history after a message that leaves no frame incomplete. It is stored in a file, and copied from other nodes. */
 export interface Anchor {
   /** The message's sequence in the stream; 0: before the first message. */
   readonly sequence: number
@@ -37,14 +37,14 @@ export type Verdict<Body> =
   /** Frames that count: the bodies follow each other. */
   | { readonly kind: 'frames'; readonly bodies: readonly Body[]; readonly begin: LogPlace; readonly end: LogPlace }
   | { readonly kind: 'epoch' | 'beat' | 'resigned' | 'held' | 'void' }
-  /** It was taken before. */
+  /** The message was taken before. */
   | { readonly kind: 'repeated' }
   /** H1: the one that comes next is `sequence + 1`. */
   | { readonly kind: 'gap' }
   /** H5 */
   | { readonly kind: 'mismatch'; readonly reason: string }
 
-const COUNTS_NOT = { kind: 'void' } as const
+const VOID = { kind: 'void' } as const
 
 export class StreamHistory<Body> {
   #sequence: number
@@ -75,7 +75,7 @@ export class StreamHistory<Body> {
     return this.#epoch
   }
 
-  /** Who leads; empty: nobody has yet. */
+  /** The writer that leads; empty: none has led yet. */
   get writer(): string {
     return this.#writer
   }
@@ -106,7 +106,7 @@ export class StreamHistory<Body> {
     const { kind, epoch, writer, ordinal } = message
     if (kind === 'epoch') return this.#beginEpoch(message)
     const isOfLeader = epoch === this.#epoch && writer === this.#writer
-    if (!isOfLeader || ordinal !== this.#ordinal + 1 || this.#resigned !== null) return COUNTS_NOT // H2, H3
+    if (!isOfLeader || ordinal !== this.#ordinal + 1 || this.#resigned !== null) return VOID // H2, H3
     if (!isSamePlace(message.begin, this.#end)) return this.#mismatch(message)
     this.#ordinal = ordinal
     switch (kind) {
@@ -124,7 +124,7 @@ export class StreamHistory<Body> {
 
   /** H2 */
   #beginEpoch(message: ClusterMessage<Body>): Verdict<Body> {
-    if (message.epoch <= this.#epoch) return COUNTS_NOT
+    if (message.epoch <= this.#epoch) return VOID
     if (!isSamePlace(message.begin, this.#end)) return this.#mismatch(message)
     this.#epoch = message.epoch
     this.#writer = message.writer

@@ -1,5 +1,5 @@
 /**
- * What stands in the stream of a log: one message for each group of frames, and a few that carry none.
+ * The messages in the stream of a log: one for each group of frames, and a few that carry none.
  *
  *   epoch    its writer leads from here on
  *   frames   whole frames
@@ -7,7 +7,7 @@
  *   beat     nothing; its acknowledgement renews the lease of the leader
  *   resign   its writer has stopped answering: another node may lead at once
  *
- * Messages name places of the log, see `LogPlace`. Those of a writer are numbered within its epoch: the epoch message has ordinal 0.
+ * Messages name places of the log, see `LogPlace`. A writer's messages are numbered within its epoch: the epoch message has ordinal 0.
  */
 
 /** An end of the log: the position behind a frame, and that frame's header checksum, which stands for everything before. */
@@ -21,7 +21,7 @@ export const LOG_BEGIN: LogPlace = { position: 0, chain: 0 }
 export const isSamePlace = (one: LogPlace, other: LogPlace): boolean =>
   one.position === other.position && one.chain === other.chain
 
-/** Who wrote a message. */
+/** Who wrote a message, and which of the writer's messages it is. */
 export interface Authorship {
   readonly epoch: number
   /** The node and its process: a restarted node is another writer. */
@@ -33,13 +33,13 @@ export interface ClusterMessage<Body> extends Authorship {
   readonly kind: 'epoch' | 'frames' | 'part' | 'beat' | 'resign'
   /** Where the log ended before it. */
   readonly begin: LogPlace
-  /** Where the log ends with it; of a part: when all parts are there. */
+  /** Where the log ends with it; for a part: with all parts. */
   readonly end: LogPlace
   /** For a part of a frame: its index, and how many parts there are. */
   readonly part: { readonly index: number; readonly count: number } | null
-  /** Of `resign`: the node that may lead at once. Null: any. */
+  /** For `resign`: the node that may lead at once; null: any. */
   readonly successor: string | null
-  /** The bytes of frames or of a part. Null of the others. */
+  /** The bytes of frames or of a part; null for other kinds. */
   readonly body: Body | null
 }
 

@@ -1,19 +1,19 @@
 /**
- * One node of a cluster, for one log: follows the stream, or leads and writes to it. Pure: what happens comes in with the time, what is to be
- * done goes out through `act`. Time is the node's own monotonic clock; no two clocks are ever compared.
+ * One node of a cluster, for one log: follows the stream, or leads and writes to it. Pure: events come in with their time, actions go out through
+ * `act`. Time is the node's own monotonic clock; no two clocks are ever compared.
  *
  *   following ──► standing ──► leading ──► following
  *                 its epoch     its epoch    the lease ran out, another one leads,
  *                 message is    message is   or it resigned
  *                 on its way    confirmed
  *
- * N1  the lease lasts `leaseMs` from when a message was sent that is confirmed. Only within it anything may be answered (`mayAnswer`)
- * N2  a node stands only when it has heard of no message that counts for `followMs`, which is longer than the lease, and knows the stream to its
- *     end: the epoch message expects the last sequence. So the lease of the one before is over when it is stored: every message that renewed
- *     that lease was sent before this node heard of it
- * N3  a leader that resigns answers nothing from before its message is sent, so others need not wait
- * N4  a leader that steps down goes back to what is confirmed. Messages that were on their way may still reach the stream, and come back from there
- * N5  the log of a node that begins to lead ends where the history ends: what is behind was confirmed by nobody
+ * N1  a confirmed message renews the lease until `leaseMs` after it was sent. The node may answer only within the lease (`mayAnswer`)
+ * N2  a node stands only when it has heard of no message that counts for `followMs`, which is longer than the lease. Its epoch message expects the last
+ *     sequence, so it is stored only if the node knows the stream to its end. The lease of the previous leader is over by then: every message that
+ *     renewed it was sent before this node heard of it
+ * N3  a leader that resigns stops answering before it sends the message, so other nodes need not wait for its lease
+ * N4  a leader that steps down goes back to what is confirmed. Messages in flight may still reach the stream, and come back from there
+ * N5  the log of a node that begins to lead ends where the history ends: frames behind it were never confirmed
  */
 import assert from 'node:assert/strict'
 import { StreamHistory } from './history.ts'
@@ -46,7 +46,7 @@ export type ClusterAction<Body> =
   | { readonly kind: 'step down'; readonly end: LogPlace; readonly reason: string }
   /** The stream no longer has what comes next: another node has to be asked. */
   | { readonly kind: 'catch up' }
-  /** History H5, or the stream lost what it had: nothing goes on here without a person. */
+  /** History H5, or the stream lost messages: this node goes on only after an operator has acted. */
   | { readonly kind: 'stop'; readonly reason: string }
 
 export type ClusterRole = 'following' | 'standing' | 'leading' | 'catching up' | 'stopped'
@@ -59,7 +59,7 @@ export interface ClusterNodeParts<Body> {
   /** From 0 to below 1. */
   readonly random: () => number
   readonly act: (action: ClusterAction<Body>) => void
-  /** Absent: nobody measures. */
+  /** Absent: nothing is measured. */
   readonly measures?: PublishMeasures
 }
 
@@ -83,13 +83,13 @@ export class ClusterNode<Body> {
   #ordinal = 0
   /** N1 */
   #leaseUntilMs = -Infinity
-  /** A leader that has no lease by then is none. */
+  /** When a leader that could not renew its lease steps down. */
   #leadUntilMs = -Infinity
   #sentMs = -Infinity
   /** The time that the current call was given. */
   #nowMs: number
   #ids = 0
-  /** Where the log ends with what was offered. */
+  /** End of the log with all frames that were offered. */
   #offeredEnd: LogPlace
   #handingOver: { readonly successor: string | null; isSaid: boolean } | null = null
   /** When this node, as a follower, stands for election. */
@@ -110,12 +110,12 @@ export class ClusterNode<Body> {
     return this.#role
   }
 
-  /** The highest that is known. */
+  /** The highest epoch that is known. */
   get epoch(): number {
     return this.#role === 'leading' ? this.#epoch : this.#history.epoch
   }
 
-  /** Who leads as far as is known; empty: nobody has yet. */
+  /** The writer that leads, as far as is known; empty: none has led yet. */
   get leader(): string {
     return this.#history.writer
   }
@@ -124,12 +124,12 @@ export class ClusterNode<Body> {
     return this.#history.sequence
   }
 
-  /** What is confirmed ends here. */
+  /** End of the confirmed log. */
   get confirmed(): LogPlace {
     return this.#history.end
   }
 
-  /** From where this node can go on after a crash, once its log is synced up to its end. */
+  /** The node can go on from it after a crash, once the log is synced up to the anchor's end. */
   get anchor(): Anchor {
     return this.#history.anchor
   }
@@ -147,7 +147,7 @@ export class ClusterNode<Body> {
     return this.#role === 'leading' && this.#handingOver === null
   }
 
-  /** N1: what the log holds now may be told, if it is confirmed. */
+  /** N1. Whether confirmed content of the log may be told now. */
   mayAnswer(nowMs: number): boolean {
     return this.#role === 'leading' && nowMs < this.#leaseUntilMs && this.#handingOver?.isSaid !== true
   }
@@ -194,7 +194,7 @@ export class ClusterNode<Body> {
     this.#publish({ ...this.#next(), kind, begin, end, part, successor: null, body }, bytes, nowMs)
   }
 
-  /** N3. Nothing is taken any more; when all is confirmed, it resigns. @param successor a node; null: the first node that stands */
+  /** N3. Takes no more frames, and resigns when all are confirmed. @param successor a node; null: the first node that stands */
   handOver(successor: string | null, nowMs: number): void {
     if (!this.takesFrames) return
     this.#nowMs = nowMs
@@ -202,7 +202,7 @@ export class ClusterNode<Body> {
     this.#resignWhenIdle()
   }
 
-  /** Something else keeps this node from leading: its own disk, say. */
+  /** Something else keeps this node from leading, such as its own disk. */
   stepDown(reason: string, nowMs: number): void {
     this.#nowMs = nowMs
     if (this.#role === 'leading') this.#stepDown(reason)
@@ -224,7 +224,7 @@ export class ClusterNode<Body> {
     this.#publisher?.lookedUp(look, found, nowMs)
   }
 
-  /** A message that this node follows. */
+  /** Takes a message that the stream delivered. */
   delivered(sequence: number, message: ClusterMessage<Body>, nowMs: number): void {
     this.#nowMs = nowMs
     if (this.#role !== 'following' && this.#role !== 'standing') return
@@ -258,7 +258,7 @@ export class ClusterNode<Body> {
       case 'mismatch':
         return this.#stop(verdict.reason)
       case 'void':
-        return // says nothing of the one who leads
+        return // says nothing about the leader
       case 'resigned':
         return this.#onResigned()
       case 'frames':
@@ -300,20 +300,20 @@ export class ClusterNode<Body> {
     this.#say('epoch', nowMs)
   }
 
-  /** While this node stands, the next message of the stream came. */
+  /** The next message of the stream arrived while this node stands. */
   #heardWhileStanding(message: ClusterMessage<Body>, verdict: Verdict<Body>): void {
     const isOwn = isSameMessage(message, this.#ownEpoch)
     const isElected = this.#history.epoch === this.#epoch && this.#history.writer === this.#parts.writer
-    if (isOwn || (isElected && verdict.kind === 'void')) return // the server tells the same to the publisher
+    if (isOwn || (isElected && verdict.kind === 'void')) return // the publisher learns of it from the server
     this.#follow()
   }
 
-  /** In the order of the stream. */
+  /** Called in the order of the stream. */
   #onSettled(settled: Settled<Body>): void {
     const { sequence, message } = settled
     if (this.#role === 'standing') {
-      if (settled.kind === 'foreign') return this.#followAgain() // as one that this node follows
-      this.#history.take(sequence, message) // unless it came that way before
+      if (settled.kind === 'foreign') return this.#followAgain() // the stream delivers the message again
+      this.#history.take(sequence, message) // unless the stream delivered it before
       return this.#lead(settled.sentMs)
     }
     const verdict = this.#history.take(sequence, message)

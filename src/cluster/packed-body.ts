@@ -1,31 +1,31 @@
 /**
- * Bodies of messages in fewer bytes. Each NATS server writes a message twice and hands it on, so a byte costs more there than it costs to pack it here.
+ * Compresses the bodies of messages. Each NATS server writes a message twice and forwards it, so a byte costs more there than its compression costs here.
  *
  *   Trilog-Packed  zstd/<bytes>   the body is one frame of zstd, and has so many bytes when it is unpacked
  *
- * K1  a body without this header stands as it is. A version that does not know the header finds no frames in a packed body, and stops
- * K2  a body that cannot be unpacked comes out empty: it is damaged then, as any in which frames are missing
+ * K1  a body without this header is not packed. A version that does not know the header finds no frames in a packed body, and stops
+ * K2  a body that cannot be unpacked becomes an empty one, which then counts as damaged, as its frames are missing
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
 export const PACKED_HEADER = 'Trilog-Packed'
 
-/** Less costs a server little beside the message itself. */
+/** Packing a smaller body would save little, compared with what the message itself costs a server. */
 const LEAST_BYTES = 32 << 10
-/** More than a message may have. */
+/** Limit for an unpacked body: more than a message may have. */
 const MOST_BYTES = 2 << 20
-/** Packed, a body has at most this share of its bytes, or stays as it is. */
+/** A body that keeps more than this share of its bytes is sent as it is. */
 const SHARE_MAX = 7 / 8
-/** So many bodies stay as they are after one that could not be packed: those of one service are alike. */
+/** After a body that did not pack well, so many are sent as they are: the bodies of one service are alike. */
 const PASSED_OVER = 15
-/** Level -5 takes 40 % less time here, and leaves bytes that the servers need as long for. */
+/** Level -5 takes 40 % less time here, but leaves more bytes, which cost the servers as much time. */
 const LEVEL = 1
 const HOW = { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } }
 const NOTHING = new Uint8Array(0)
 
 export interface PackedBody {
   readonly body: Uint8Array
-  /** Of `PACKED_HEADER`. */
+  /** Value of `PACKED_HEADER`. */
   readonly header: string
 }
 
@@ -46,7 +46,7 @@ export class BodyPacker {
   }
 }
 
-/** @param header of `PACKED_HEADER`; empty: there is none */
+/** @param header value of `PACKED_HEADER`; empty: there is none */
 export function unpacked(header: string, body: Uint8Array): Uint8Array {
   if (header === '') return body // K1
   const bytes = Number(/^zstd\/([1-9]\d*)$/.exec(header)?.[1] ?? MOST_BYTES + 1)

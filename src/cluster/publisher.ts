@@ -1,5 +1,5 @@
 /**
- * How the messages of one writer come into the stream, in order: several on their way, each with the sequence that it must get.
+ * Publishes the messages of one writer to the stream in order: several are in flight, each with the sequence that it must get.
  *
  *   flowing ──► looking    the oldest message was refused, or its acknowledgement does not come
  *      ▲           │
@@ -8,9 +8,9 @@
  * A message is published with the sequence before its own as expected last sequence, so that each copy of it gets that sequence or none. Publishing
  * it again is therefore always safe.
  *
- * P2  a message is confirmed when it is acknowledged or found at its sequence, and all before it are confirmed. An acknowledgement alone says
- *     little: the messages before may be those of another leader
- * P3  what is not there yet may still come, as a server may answer from before: it is published again, and never counted as lost
+ * P2  a message is confirmed when it is acknowledged or found at its sequence, and all before it are confirmed. An acknowledgement alone is not enough:
+ *     the messages before may be those of another leader
+ * P3  a message that is not found may still arrive, as the server that answered may be behind: it is published again, and never counted as lost
  * P4  a foreign message at that sequence goes to `settled`, and the history says whether it counts (history H2, H3). If it does not, all
  *     unconfirmed messages move one sequence up. If it does, this writer is fenced: its publisher is closed
  * P5  an acknowledgement counts for the attempt it answers, and only as long as its message has that sequence
@@ -21,20 +21,20 @@ import type { ClusterMessage } from './message.ts'
 export type PublisherAction<Body> =
   | {
       readonly kind: 'publish'
-      /** Names the attempt in what comes back. */
+      /** Identifies the attempt in its answer. */
       readonly attempt: number
       readonly expectedLast: number
       readonly message: ClusterMessage<Body>
     }
   | { readonly kind: 'look up'; readonly look: number; readonly sequence: number }
 
-/** What became of the next sequence, in their order. */
+/** The message that got the next sequence. */
 export type Settled<Body> =
   | {
       readonly kind: 'confirmed'
       readonly sequence: number
       readonly message: ClusterMessage<Body>
-      /** It came into the stream after this time. */
+      /** The message came into the stream after this time. */
       readonly sentMs: number
     }
   | { readonly kind: 'foreign'; readonly sequence: number; readonly message: ClusterMessage<Body> }
@@ -48,7 +48,7 @@ export interface PublisherTimes {
   readonly pauseMs: number
 }
 
-/** Hears what metrics show. */
+/** Receives what metrics show. */
 export interface PublishMeasures {
   /** A message that was published so long ago is confirmed. */
   confirmed(tookMs: number, nowMs: number): void
@@ -63,10 +63,10 @@ export interface PublisherParts<Body> {
   /** The last sequence of the stream that the writer knows. */
   readonly lastSequence: number
   readonly times: PublisherTimes
-  /** Names attempts and look-ups: 1 or more, never the same again. */
+  /** Gives ids for attempts and look-ups: 1 or more, never the same again. */
   readonly newId: () => number
   readonly act: (action: PublisherAction<Body>) => void
-  /** Null: nobody measures. */
+  /** Null: nothing is measured. */
   readonly measures: PublishMeasures | null
   /** May close the publisher. */
   readonly settled: (settled: Settled<Body>) => void
@@ -121,7 +121,7 @@ export class Publisher<Body> {
     return (this.#waiting[0]?.sentMs ?? Infinity) + this.#times.ackMs
   }
 
-  /** Nothing goes out any more, and nobody is told of what comes back. */
+  /** Sends nothing any more, and ignores what comes back. */
   close(): void {
     this.#isClosed = true
     this.#waiting = []
@@ -142,7 +142,7 @@ export class Publisher<Body> {
     this.#nextSequence += 1
     this.#bytes += bytes
     this.#waiting.push(outgoing)
-    if (this.#looking === null) this.#send(outgoing, nowMs) // else it goes when it is known where to
+    if (this.#looking === null) this.#send(outgoing, nowMs) // else it goes when its sequence is certain
   }
 
   /** P5 */

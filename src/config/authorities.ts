@@ -1,4 +1,4 @@
-/** Authorities that certificates of others are checked against: what their file said when it was read last. */
+/** Authorities that certificates of other parties are checked against, as their file was when it was read last. */
 import { readAuthorities } from './tls.ts'
 
 export class Authorities {

@@ -1,4 +1,4 @@
-/** Bounds of the broker's streaming connections that operators set. What is bounded besides: src/broker/connection/limits.ts. */
+/** Limits of the broker's streaming connections that operators set. The fixed limits are in src/broker/connection/limits.ts. */
 import { flagged } from './flagged.ts'
 import {
   BROKER_CONNECTIONS,

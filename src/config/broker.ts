@@ -1,8 +1,8 @@
 /**
  * Settings of the broker. Each has a variable and a flag of `mq`; a flag wins over a variable.
  *
- * B1  a problem names what the operator gave: the flag, or else the variable; what nobody gave goes by its flag under `mq`, and by
- *     its variable under `npm start`, which has no flags
+ * B1  a problem names a setting as the operator gave it: by its flag, or else by its variable. A setting that was not given is named by its flag under
+ *     `mq`, and by its variable under `npm start`, which has no flags
  */
 import { isLoopback } from '../addresses.ts'
 import type { AddressBlock } from '../addresses.ts'
@@ -234,13 +234,13 @@ export interface BrokerConfig {
   /** Null: audit events are kept. */
   readonly auditRetentionDays: number | null
   readonly quotas: Quotas
-  /** Where the quotas came from; null: nowhere. */
+  /** File of the quotas; null: there is none. */
   readonly quotasFile: string | null
-  /** By which streams are replicated to other sites. Null: there is no binding. */
+  /** Policies of the replication to other sites; null: there is no binding. */
   readonly replication: readonly ReplicationPolicy[] | null
   /** Reads the binding and what it names again; null: there is none. Throws as `readReplicationBinding` does. */
   readonly readReplication: (() => readonly ReplicationPolicy[]) | null
-  /** What the operator knows each setting by, for messages (B1). */
+  /** Names of the settings as the operator knows them, for messages (B1). */
   readonly names: BrokerSettingNames
   /** Variables that begin with MQ_ and are no settings: worth a warning. */
   readonly unknownSettings: readonly string[]

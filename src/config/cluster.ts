@@ -1,7 +1,7 @@
 /**
  * Settings of the cluster: several processes that keep the same logs, by way of NATS JetStream.
  *
- * C1  without TRILOG_CLUSTER_SERVERS there is no cluster, and no other setting of it may be given: it would be passed over
+ * C1  without TRILOG_CLUSTER_SERVERS there is no cluster, and no other setting of it may be given, as it would have no effect
  * C2  no message repeats a secret
  */
 import { isLoopback } from '../addresses.ts'
@@ -134,10 +134,10 @@ export const clusterSettings = {
   TRILOG_CLUSTER_BROKER_URL: urlOf('broker'),
 }
 
-/** How a node proves to NATS servers who it is. */
+/** Credentials of a node for the NATS servers. */
 type NatsCredentials =
   | { readonly kind: 'none' }
-  /** What the credentials file says. */
+  /** Content of the credentials file. */
   | { readonly kind: 'creds'; readonly content: string }
   | { readonly kind: 'user'; readonly user: string; readonly password: string }
   | { readonly kind: 'token'; readonly token: string }
@@ -148,26 +148,26 @@ export interface ClusterSettings {
   readonly name: string
   readonly nodeId: string
   readonly credentials: NatsCredentials
-  /** Whether NATS servers are spoken to over TLS. */
+  /** Whether NATS servers are reached over TLS. */
   readonly natsTls: boolean
   readonly replicas: number
   readonly ack: 'cluster' | 'cluster-only'
   readonly keepBytes: number
-  /** Null: by bytes alone. */
+  /** Null: only `keepBytes` limits the stream. */
   readonly keepMs: number | null
   readonly leaseMs: number
-  /** For other nodes and for commands. */
+  /** The listener for other nodes and for commands. */
   readonly listener: {
     readonly bind: BindAddress
     readonly tls: TlsFiles | null
     readonly secret: string
-    /** Where others reach it, without a slash at the end. Null: at `bind`. */
+    /** URL at which other nodes reach it, without a slash at the end; null: at `bind`. */
     readonly url: string | null
     readonly bytesPerSecond: number
   }
-  /** Of NATS servers and of other nodes' listeners. Null: those that Node knows. */
+  /** For certificates of NATS servers and of other nodes' listeners; null: the authorities that Node knows. */
   readonly authorities: Authorities | null
-  /** Where clients reach the services of this node, without a slash at the end. Null: nobody is told. */
+  /** URLs at which clients reach the services of this node, without a slash at the end; null: not published. */
   readonly urls: {
     readonly logstore: string | null
     readonly objectstore: string | null
@@ -309,7 +309,7 @@ function readOr<T, Fallback>(
   }
 }
 
-/** What the listener gives is everything there is: neither that nor the secret goes through a network in plain text unasked. */
+/** The listener serves everything there is: neither that nor the secret crosses a network in plain text, unless the operator allows it. */
 function checkBind(settings: Settings, problems: SettingProblems): void {
   const { TRILOG_CLUSTER_BIND: bind, TRILOG_CLUSTER_TLS_CERT_FILE: certificate } = settings
   if (isLoopback(bind.host) || certificate !== null || settings.TRILOG_ALLOW_INSECURE_BIND) return

@@ -3,8 +3,8 @@
  * Docker (`--env-file`) and systemd (`EnvironmentFile=`) read.
  *
  * G1  a variable of the environment wins over its line in the file
- * G2  the file sets only what there is: a misspelt name is a mistake. No message repeats what the file says, as it may be a secret, but for what is written
- *     like the name of a setting, before a `=`
+ * G2  the file may set only settings that exist: a misspelt name is a mistake. As the file may hold secrets, messages repeat nothing of it, except text
+ *     before a `=` that is written like the name of a setting
  */
 import { StoreError } from '../errors.ts'
 import { allSettings } from './all-settings.ts'

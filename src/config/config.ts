@@ -1,4 +1,4 @@
-/** What the process was told: environment and flags → one frozen object. */
+/** The configuration of the process: environment and flags → one frozen object. */
 import type { LogLevel } from '../observability/logger.ts'
 import { brokerSettings, loadBrokerConfig } from './broker.ts'
 import type { BrokerConfig, BrokerFlags } from './broker.ts'
@@ -43,9 +43,9 @@ export interface Config {
 }
 
 /**
- * What `trilog start` was told.
+ * The configuration of `trilog start`.
  *
- * @param problems of the command line, told together with those of the settings
+ * @param problems of the command line, reported together with those of the settings
  * @throws BadConfiguration that names every bad setting
  */
 export function loadConfig(env: Environment, problems: SettingProblems = new SettingProblems()): Config {
@@ -63,9 +63,9 @@ export function loadConfig(env: Environment, problems: SettingProblems = new Set
 }
 
 /**
- * What `mq` was told: the broker alone.
+ * The configuration of `mq`: the broker alone.
  *
- * @param problems of the command line, told together with those of the settings
+ * @param problems of the command line, reported together with those of the settings
  * @throws as `loadConfig` does
  */
 export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: SettingProblems): Config {
@@ -77,7 +77,7 @@ export function loadNodeConfig(env: Environment, flags: BrokerFlags, problems: S
   return configOf(ofProcess, { logstore: null, objectstore: null, broker }, { console: null, cluster })
 }
 
-/** Settings that are judged beside those of other services, whether or not these have mistakes. */
+/** Settings that are checked across services, whether or not the services' own settings have mistakes. */
 const judgedBesides = {
   TRILOG_CLUSTER_SERVERS: clusterSettings.TRILOG_CLUSTER_SERVERS,
   LOGSTORE_TENANT_POLICY_FILE: logStoreSettings.LOGSTORE_TENANT_POLICY_FILE,
@@ -90,7 +90,7 @@ const judgedBesides = {
 
 type Chosen = ReadonlySet<keyof Config['services']>
 
-/** What requests to the services of this process are asked for. A mode with a mistake counts as one that asks: its mistake is told. */
+/** Which services of this process ask for credentials. A mode with a mistake counts as one that asks: the mistake is reported anyway. */
 function askedFor(chosen: Chosen, env: Environment): AskForCredentials {
   const told = new SettingProblems()
   const settings = readSettings(judgedBesides, env, told)
@@ -104,11 +104,11 @@ function askedFor(chosen: Chosen, env: Environment): AskForCredentials {
 }
 
 /**
- * A log that a node copies from another one would leave replica directories behind, and a start could prefer those. A bucket is not what the leader
- * has at the moment.
+ * Refuses settings that do not fit a cluster. A log that is copied from another node would leave replica directories behind, and a start could prefer
+ * those. A bucket does not have what the leader has at the moment.
  */
 function demandClusterable(chosen: Chosen, env: Environment, problems: SettingProblems): void {
-  const settings = readSettings(judgedBesides, env, new SettingProblems()) // whose mistakes each service tells
+  const settings = readSettings(judgedBesides, env, new SettingProblems()) // each service reports their mistakes
   const demand = (service: keyof Config['services'], setting: string, isFit: () => boolean, rule: string): void => {
     if (chosen.has(service) && problems.check(isFit) === false) problems.add(setting, rule)
   }

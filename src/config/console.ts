@@ -68,11 +68,11 @@ export interface ConsoleConfig {
   readonly unknownSettings: readonly string[]
 }
 
-/** Services of this process, by whether their requests need credentials. Null: it does not run here. */
+/** Whether requests to each service of this process need credentials; null: the service does not run here. */
 export type AskForCredentials = Readonly<Record<keyof ConsoleConfig['urls'], boolean | null>>
 
 /**
- * @param local what the services of this process ask for
+ * @param local for the services of this process
  * @returns null: there is no console
  * @throws BadConfiguration
  */

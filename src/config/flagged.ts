@@ -2,7 +2,7 @@
 import type { Setting } from './settings.ts'
 
 export interface BrokerSetting<T> extends Setting<T> {
-  /** Its name on the command line and what stands for its value, as in `--data-dir <PATH>`. */
+  /** Name on the command line, and name of its value, as in `--data-dir <PATH>`. */
   readonly flag: string
   readonly valueName: string
   /** Whether the flag may be repeated: its values become the variable's, separated by commas. */

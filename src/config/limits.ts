@@ -10,14 +10,14 @@ import { REPLICAS_MAX } from '../log/log-shared.ts'
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** LOGSTORE_MAX_BODY_BYTES: below the floor hardly a record fits; arena and rings are sized for some of the largest. */
+/** LOGSTORE_MAX_BODY_BYTES: a smaller body has hardly room for a record; arena and rings are sized for some of the largest. */
 export const LOGSTORE_BODY_BYTES = { min: 1 * KIB, default: 16 * MIB, max: 64 * MIB }
 
 export const LOGSTORE_GATEWAY_REQUESTS_DEFAULT = 64
 export const LOGSTORE_GATEWAY_RECORDS_DEFAULT = 8192
 export const LOGSTORE_GATEWAY_BYTES_DEFAULT = 32 * MIB
 
-/** LOGSTORE_SEGMENT_BYTES: a segment has one index in memory, of a fixed size, while it is written; offsets in it stay below 2 GiB. */
+/** LOGSTORE_SEGMENT_BYTES: a segment has one index in memory, of a fixed size, while it is written; positions in it stay below 2 GiB. */
 export const LOGSTORE_SEGMENT_BYTES = { min: 1 * MIB, default: 128 * MIB, max: 1024 * MIB }
 
 /** MQ_MAX_BODY_BYTES: a publish body is one frame, as long as the body at most. */
@@ -36,16 +36,16 @@ export const BROKER_MESSAGE_BYTES = { min: 1 * MIB, max: 64 * MIB }
 /** MQ_NODE_ID is repeated in answers. */
 export const NODE_ID_CHARACTERS_MAX = 128
 
-/** LOGSTORE_DECODE_LANES: one of them takes what all prepare, so more do not help. */
+/** LOGSTORE_DECODE_LANES: one lane takes what all of them prepare, so more do not help. */
 export const LOGSTORE_DECODE_LANES_MAX = 16
 
-/** MQ_SEGMENT_BYTES: offsets in a segment stay below 2 GiB. */
+/** MQ_SEGMENT_BYTES: positions in a segment stay below 2 GiB. */
 export const BROKER_SEGMENT_BYTES = { min: 1 * MIB, default: 64 * MIB, max: 1024 * MIB }
 
 /** OBJSTORE_MAX_PUT_BYTES: the ceiling is S3's own. */
 export const OBJSTORE_PUT_BYTES = { min: 1 * KIB, default: 16 * MIB, max: 5 * 1024 * MIB }
 
-/** OBJSTORE_SEGMENT_BYTES: offsets in a segment stay below 2 GiB. */
+/** OBJSTORE_SEGMENT_BYTES: positions in a segment stay below 2 GiB. */
 export const OBJSTORE_SEGMENT_BYTES = { min: 1 * MIB, default: 128 * MIB, max: 1024 * MIB }
 
 /** OBJSTORE_READ_CACHE_BYTES, OBJSTORE_OBJECT_CACHE_BYTES */
@@ -68,7 +68,7 @@ assert(2 * LOGSTORE_BODY_BYTES.max + 64 * KIB <= FRAME_PAYLOAD_BYTES_MAX)
 assert(2 * LOGSTORE_BODY_BYTES.default <= LOGSTORE_GATEWAY_BYTES_DEFAULT)
 assert(2 * RECORDS_PER_BATCH_MAX <= LOGSTORE_GATEWAY_RECORDS_DEFAULT)
 
-/** TRILOG_CLUSTER_KEEP_BYTES: a node takes from the stream what it has not synced, so the floor is above every log's ring and what follows it in a second. */
+/** TRILOG_CLUSTER_KEEP_BYTES: a node takes from the stream what it has not synced, so the floor is above every log's ring and what is written in one more second. */
 export const CLUSTER_KEEP_BYTES = { min: 1024 * MIB, default: 4 * 1024 * MIB, max: 1024 * 1024 * MIB }
 /** TRILOG_CLUSTER_KEEP_HOURS: ten years. */
 export const CLUSTER_KEEP_HOURS_MAX = 24 * 3650
@@ -76,7 +76,7 @@ export const CLUSTER_KEEP_HOURS_MAX = 24 * 3650
 export const CLUSTER_REPLICAS_MAX = 5
 /** TRILOG_CLUSTER_LEASE_MS: a lease has to outlast a few acknowledgements, and ends before clients give up. */
 export const CLUSTER_LEASE_MS = { min: 500, default: 2000, max: 60_000 }
-/** TRILOG_CLUSTER_SECRET: 16 random letters and digits are more than anybody can try. */
+/** TRILOG_CLUSTER_SECRET: 16 random letters and digits cannot be guessed. */
 export const CLUSTER_SECRET_CHARACTERS_MIN = 16
 /** TRILOG_CLUSTER_COPY_BYTES_PER_SECOND */
 export const CLUSTER_COPY_RATE = { min: 1 * MIB, default: 200 * MIB, max: 100 * 1024 * MIB }

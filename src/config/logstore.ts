@@ -34,7 +34,7 @@ import type { TlsFiles } from '../tls-files.ts'
 
 const COUNT_MAX = 1_000_000_000
 const BYTES_MAX = 2 ** 49
-/** Also old names, and those of other stores. */
+/** Accepts old names, too, and those of other stores. */
 const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/
 
 export const logStoreSettings = {

@@ -1,11 +1,11 @@
-/** Settings that are not of one service. */
+/** Settings of the process, apart from those of its services. */
 import { LOG_LEVELS } from '../observability/logger.ts'
 import { tracingSettings } from './tracing.ts'
 import { addressBlocks, flag, hosts, integer, oneOf, oneOrMoreOf, optional, path, share } from './settings.ts'
 
 const SERVICES = ['logstore', 'objectstore', 'broker'] as const
 
-/** The services among the words of a setting with a mistake: their settings are judged nevertheless. */
+/** The services that a setting with a mistake names, so that their settings are checked nevertheless. */
 export const servicesNamed = (text = ''): ReadonlySet<(typeof SERVICES)[number]> =>
   new Set(SERVICES.filter((service) => text.split(',').some((word) => word.trim() === service)))
 

@@ -1,6 +1,6 @@
 /**
- * Whether the directories of a log are apart. One that is another, by whatever name, is no second copy; one inside another stands in
- * the way of its files.
+ * Whether the directories of a log are apart. The same directory under two names holds no second copy; a directory inside another is in the way of its
+ * files.
  */
 import { realpathSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
@@ -11,7 +11,7 @@ export function areApart(directories: readonly string[]): boolean {
   return places.every((one, index) => places.every((other, at) => at === index || !isWithin(one, other)))
 }
 
-/** @param dataDirectory what its setting is called */
+/** @param dataDirectory name of its setting */
 export const apartRule = (dataDirectory: string): string =>
   `must name distinct directories, none of them ${dataDirectory}, and none inside another, with symbolic links followed`
 

@@ -15,7 +15,7 @@ import type { Environment } from './settings.ts'
 
 export interface ReplicationPolicy {
   readonly name: string
-  /** Names of streams, or how names begin, with `*` behind it. */
+  /** Names of streams, or prefixes of names, with `*` behind them. */
   readonly streams: readonly string[]
   readonly sourceSite: string
   readonly targetSite: string
@@ -23,11 +23,11 @@ export interface ReplicationPolicy {
   readonly applyUrl: string
   /** Authorities in PEM that the certificate of a https target is checked against. Null: those that Node knows. */
   readonly targetCa: string | null
-  /** What a https target is shown, in PEM. Null: nothing. */
+  /** Client certificate for a https target, in PEM; null: none. */
   readonly targetCertificate: { readonly cert: string; readonly key: string } | null
   /** Null: the target asks for none. */
   readonly apiKey: string | null
-  /** Records that retention waits for at most. Null: for all. */
+  /** Most records that retention waits for; null: it waits for all. */
   readonly maxLagRecords: number | null
   /** Whether records that came from other sites are sent on. */
   readonly forward: boolean
@@ -183,7 +183,7 @@ const isName = (text: string): boolean => text.trim() !== '' && !/[\u0000-\u001f
 const isPattern = (text: string): boolean =>
   isName(text) && text.trim() === text && !text.includes('/') && !text.slice(0, -1).includes('*')
 
-/** Null: it is none. */
+/** Null: the text is no such URL. */
 function applyUrlOf(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return null

@@ -1,7 +1,7 @@
 /**
  * A file that a setting names.
  *
- * F1  no message and no cause of an error has a part of what it says: it may be a secret, in its place or not. The path is no secret
+ * F1  no error, nor its cause, repeats a part of the file, which may hold a secret, even in the wrong place. The path is no secret
  */
 import { readFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
@@ -26,9 +26,9 @@ export function namesUnreadable(path: string, isMissing: boolean): string {
 }
 
 /**
- * What reads the text of a file of JSON.
+ * Makes a reader for the text of a JSON file.
  *
- * @param bad of the mistakes, in words that go on after the setting's name: 'names a file …'
+ * @param bad makes the error; the mistake continues the setting's name: 'names a file …'
  */
 export function jsonFile<Schema extends TSchema>(
   schema: Schema,
@@ -53,7 +53,7 @@ export class EntryMistake extends Error {}
 /**
  * Reads the entries of a file, and tells the mistakes of all of them at once.
  *
- * @param bad of the mistakes, as for `jsonFile`
+ * @param bad makes the error, as for `jsonFile`
  * @param read throws EntryMistake
  */
 export function readEntries<Entry, Result>(

@@ -12,7 +12,7 @@ import { withoutUrlSecrets } from '../url-secrets.ts'
 /** One setting. `parse` throws a BadSetting that says what is expected, without the name. */
 export interface Setting<T> {
   readonly description: string
-  /** As one would write it; undefined: unset is a value of its own. */
+  /** As an operator would write it; undefined: unset is a value of its own. */
   readonly default: string | undefined
   /** Whether an empty string is parsed instead of counting as unset. */
   readonly emptyIsValue: boolean
@@ -52,7 +52,7 @@ export class BadConfiguration extends StoreError {
 
 /** What is wrong with the settings of one service; a check of several settings together adds to it. */
 export class SettingProblems {
-  /** A set: what several services read is told once. */
+  /** A set, as several services may have the same problem. */
   readonly #problems = new Set<string>()
   readonly #shown: (name: string) => string
 
@@ -67,9 +67,9 @@ export class SettingProblems {
   }
 
   /**
-   * Judges settings together. A check that needs a value with a mistake ends there, as it cannot say more; so every check stands alone.
+   * Judges settings together. A check ends where it needs a value with a mistake, as it cannot say more; so each check has a call of its own.
    *
-   * @returns null: it ended so
+   * @returns null: it needed a value with a mistake
    */
   check<T>(judge: () => T): T | null {
     try {
@@ -140,7 +140,7 @@ export function sourceOf(
   return isGiven(setting, file[name]) ? 'file' : 'default'
 }
 
-/** What a setting has for its value: what was given, or else its default. */
+/** The text of a setting: what was given, or else its default. */
 export function textOf(setting: Setting<unknown>, given: string | undefined): string | undefined {
   return isGiven(setting, given) ? given.trim() : setting.default
 }
@@ -169,7 +169,7 @@ export function optional<T>(inner: Setting<T>): Setting<T | null> {
   return { ...inner, default: undefined }
 }
 
-/** A setting whose value nobody is shown. */
+/** A setting whose value is never shown. */
 export function secret<T>(inner: Setting<T>): Setting<T> {
   return { ...inner, isSecret: true }
 }
@@ -199,7 +199,7 @@ export function text(given: Given): Setting<string> {
   return setting(given, (value) => value)
 }
 
-/** Something that is shown to people and in answers. */
+/** A text that is shown to people and in answers. */
 export function label(given: Given & { readonly charactersMax: number }): Setting<string> {
   const { charactersMax } = given
   return readAs(given, `must be at most ${charactersMax} characters, none of them a control character`, (value) =>
@@ -376,7 +376,7 @@ export function httpUrl(given: Given): Setting<string> {
   )
 }
 
-/** Where a service is, which others are told: it holds no secret. */
+/** URL of a service, which is published: it holds no secret. */
 export function serviceUrl(given: Given): Setting<string> {
   return readAs(given, 'must be an http or https URL, without credentials and query', (value) => {
     const url = URL.parse(value)

@@ -21,7 +21,7 @@ export function subjectWritten(text: string): Subject | null {
 
 /** @param subject of an X509Certificate; null: it has none that is a name */
 export function subjectOfCertificate(subject: string): Subject | null {
-  // Within a value there is neither: a line break is escaped there, and so is the plus sign.
+  // Neither separator occurs within a value: line breaks and plus signs are escaped there.
   return subjectOf(subject.split('\n').map((part) => part.replaceAll(' + ', '+')))
 }
 
@@ -44,7 +44,7 @@ function attributeOf(text: string): Attribute | null {
   return value === null || value === '' ? null : [type.toUpperCase(), value]
 }
 
-/** At a character that is not escaped. */
+/** Splits at characters that are not escaped. */
 function split(text: string, at: ',' | '+'): readonly string[] {
   const parts: string[] = []
   let from = 0
@@ -58,7 +58,7 @@ function split(text: string, at: ',' | '+'): readonly string[] {
   return [...parts, text.slice(from)]
 }
 
-/** Null: what stands there has a meaning that is not its own, or an escape is not whole. */
+/** Null: a quote is not escaped, or an escape is incomplete. */
 function unescaped(text: string): string | null {
   if (!/^(?:[^\\"]|\\[0-9A-Fa-f]{2}|\\[^0-9A-Fa-f])*$/s.test(text)) return null
   return text.replaceAll(/((?:\\[0-9A-Fa-f]{2})+)|\\(.)/gs, (_, bytes: string | undefined, character: string) =>

@@ -1,8 +1,8 @@
 /**
  * Certificates of a service's listeners: the settings …_TLS_CERT_FILE, …_TLS_KEY_FILE and …_TLS_CLIENT_CA_FILE.
  *
- * T1  files that were found good are a certificate, the key that fits it, and authorities; a listener that takes them can work
- * T2  no message has a part of what a file says
+ * T1  files without a mistake are a certificate, the key that fits it, and authorities; a listener that takes them works
+ * T2  no error quotes a file
  */
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
@@ -33,7 +33,7 @@ export const tlsClientCaSetting: Setting<string | null> = optional(
 )
 
 /**
- * @param shown what the operator knows the settings by
+ * @param shown names of the settings as the operator knows them
  * @returns null: the listener speaks plain HTTP, or there are problems
  */
 export function tlsOf(
@@ -63,7 +63,7 @@ interface Mistake {
 }
 
 /**
- * @param names what the operator knows the settings by
+ * @param names of the settings as the operator knows them
  * @throws StoreError that names the setting
  */
 export function readTls(tls: TlsFiles, names: TlsNames): TlsMaterial {
@@ -111,7 +111,7 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 interface Certificates {
   readonly pem: string
-  /** When the first of them ends. */
+  /** When the first certificate expires. */
   readonly validTo: string
 }
 
@@ -122,7 +122,7 @@ function readCertificates(file: string): Certificates {
     const [first] = (pem.match(BLOCK) ?? []).map((each) => new X509Certificate(each))
     if (first !== undefined) return { pem, validTo: first.validTo }
   } catch {
-    // its cause quotes the file: T2
+    // T2: the cause quotes the file
   }
   throw new StoreError(
     'invalid',

@@ -1,6 +1,6 @@
 /**
- * Traces of trilog itself, as the standard variables of OpenTelemetry ask for them. Unlike an SDK, which exports to this machine when nothing is
- * said, trilog exports only when an endpoint or an exporter is named.
+ * Traces of trilog itself, as the standard variables of OpenTelemetry ask for them. Unlike an SDK, which exports to this machine by default, trilog
+ * exports only when an endpoint or an exporter is named.
  *
  * Source: OpenTelemetry specification, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
@@ -40,7 +40,7 @@ export const tracingSettings = {
 }
 
 export interface Sampler {
-  /** What the caller decided is followed. */
+  /** Whether the caller's decision is followed. */
   readonly followsParent: boolean
   /** Share of the traces that begin here, or of all. */
   readonly share: number
@@ -55,7 +55,7 @@ export interface TracingConfig {
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318'
 
-/** Null: no traces. What an SDK would warn of and pass over is passed over. */
+/** Null: no traces. Values that an SDK would ignore with a warning are ignored. */
 export function tracingOf(settings: SettingsOf<typeof tracingSettings>): TracingConfig | null {
   const { OTEL_TRACES_EXPORTER: exporter, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = settings
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: tracesEndpoint } = settings

@@ -24,7 +24,7 @@ export const OWN_HEADERS: OutgoingHttpHeaders = {
   'x-frame-options': 'DENY',
 }
 
-/** A refusal, or a service that is away. The page tells it from a service's own answer by `console`. */
+/** Answers a refusal, or that a service cannot be reached. By the member `console`, the page tells it from an answer of a service. */
 export function answerProblem(answer: ServerResponse, status: number, message: string): void {
   answerJson(answer, status, { console: { message } })
 }

@@ -3,7 +3,7 @@
  *
  *   GET  /                        the page; so does every path below that is none of the others, so that a link into the page can be reloaded
  *   GET  /assets/…                its files
- *   GET  /console.json            which services there are, and what each wants to know of a visitor
+ *   GET  /console.json            the services that there are, and the credentials that each asks for
  *   any  /logstore/…  /objectstore/…  /broker/…   forwarded, without that prefix
  *
  * C1 [no-rights]   the console has no credentials and keeps none: services judge each request by what the page sends with it
@@ -38,15 +38,15 @@ import { dataProblem, hostProblem } from './visitors.ts'
 /** C3 */
 const CONNECTIONS_MAX = 256
 const HEADER_BYTES_MAX = 48 * 1024
-/** A visitor that does not complete the handshake by then leaves its connection to others. */
+/** A handshake that takes longer ends its connection, which is then free for other visitors. */
 const HANDSHAKE_MS = 10_000
 
 export const CONSOLE_SERVICES = ['logstore', 'objectstore', 'broker'] as const
 type ServiceName = (typeof CONSOLE_SERVICES)[number]
 
 /**
- * What a visitor shows a service. `development`: the public token of the log store; `unknown`: the service is elsewhere, so the page asks it;
- * `elsewhere`: certificates or a proxy vouch for callers, and the console cannot pass for either.
+ * Credentials that a service asks of a visitor. `development`: the public token of the log store; `unknown`: the service is elsewhere, so the page
+ * asks it; `elsewhere`: certificates or a proxy identify callers, and the console can be neither.
  */
 export type Access = 'none' | 'development' | 'tenant-token' | 'access-key' | 'api-key' | 'unknown' | 'elsewhere'
 
@@ -71,9 +71,9 @@ export interface ConsoleDependencies {
 export interface OpenConsole {
   /** Null: it does not listen, as the default address is taken. */
   readonly http: string | null
-  /** It speaks TLS. */
+  /** Whether it speaks TLS. */
   readonly isSecure: boolean
-  /** Takes the certificates that the files have now. */
+  /** Reads the files of the certificates again. */
   reload(): void
   close(options: { readonly withinMs: number }): Promise<void>
 }
@@ -165,7 +165,7 @@ class Console {
     this.#about = { version, services: Object.fromEntries(about) }
   }
 
-  /** What throws here would end the process, and the services with it. */
+  /** An error that is thrown from here would end the process, and the services with it. */
   serve(visit: IncomingMessage, answer: ServerResponse): void {
     try {
       this.#serve(visit, answer)

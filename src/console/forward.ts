@@ -2,7 +2,7 @@
  * Hands requests of the page on to a service, and its answers back. It adds no right: what a request may do is what its own credentials allow.
  *
  * F1 [streamed]      bodies pass in both directions as fast as the slower side takes them; neither is gathered
- * F2 [named-headers] only headers that a service is known to read go on. So nobody can pass for a trusted proxy or bring the identity
+ * F2 [named-headers] only headers that a service is known to read go on. So no visitor can act as a trusted proxy or bring the identity
  *                    that the broker's mode `external` takes from one, and no cookie, referrer or origin of the page arrives
  * F3 [as-written]    path and query go on as they came, without the prefix of the service, and `Host` is the service's own: that is what
  *                    the page signs for
@@ -19,13 +19,13 @@ import { answerProblem } from './answers.ts'
 export interface Target {
   /** Without a slash at the end. */
   readonly url: string
-  /** It is part of this process: its certificate need not have the name that it is reached by. */
+  /** Whether it is part of this process: then its certificate need not have the name that it is reached by. */
   readonly isLocal: boolean
   /** F2: names, and beginnings of names that end with a hyphen. */
   readonly headers: readonly string[]
 }
 
-/** A service that does not take the connection by then is away. */
+/** A service that takes no connection in this time counts as away. */
 const CONNECT_MS = 10_000
 
 const COMMON: ReadonlySet<string> = new Set([

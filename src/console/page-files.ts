@@ -71,7 +71,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** The libraries of the page, by the names that its modules import. */
 const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'preact-iso/router', 'aws4fetch', '@tanstack/virtual-core']
-/** It has a minified build only as a script that makes a global variable. */
+/** uPlot has a minified build only as a script that makes a global variable. */
 const UPLOT = { name: 'uplot', script: 'uplot/dist/uPlot.iife.min.js', style: 'uplot/dist/uPlot.min.css' }
 
 /** Finds imports. Those in comments follow a brace, and are not found. */
@@ -120,7 +120,7 @@ async function withoutTypes(name: string, source: string): Promise<string> {
   return stripTypes(source)
 }
 
-/** A tenth of what browsers load. Lines keep their numbers. */
+/** Comments are a tenth of what browsers load. Lines keep their numbers. */
 const withoutComments = (source: string): string =>
   source.replaceAll(/^[ \t]*\/\*\*[^]*?\*\/[ \t]*$/gm, (comment) => comment.replaceAll(/[^\n]+/g, ''))
 

@@ -1,4 +1,4 @@
-/** Where the console finds each service, and what a service wants to know of a visitor. */
+/** Where the console finds each service, and the credentials that a service asks of a visitor. */
 import { canonicalAddress } from '../addresses.ts'
 import type { Config } from '../config/config.ts'
 import type { CONSOLE_SERVICES } from './console.ts'

@@ -23,7 +23,7 @@ const NOT_DATA = 'what services answer is data: it is no script, style sheet or 
 export interface Visit {
   readonly method: string
   readonly headers: IncomingHttpHeaders
-  /** It came over TLS of the console itself. */
+  /** Whether it came over TLS of the console itself. */
   readonly isSecure: boolean
 }
 

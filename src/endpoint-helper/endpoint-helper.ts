@@ -1,6 +1,6 @@
 /**
  * The custom endpoint helper of a service: keeps the last objects that were posted for each activation id. Its log is opened when
- * there is one from before, else with the first object: a helper nobody uses costs no directory and no thread.
+ * there is one from before, else with the first object: an unused helper costs no directory and no thread.
  */
 import { StoreError } from '../errors.ts'
 import type { LogEnvironment } from '../log/environment.ts'
@@ -63,7 +63,7 @@ export class EndpointHelper {
     return this.#log?.recent.newestFirst(activationId) ?? []
   }
 
-  /** What was taken before is synced and answered first. */
+  /** Objects that were taken before are synced and answered first. */
   async close(): Promise<void> {
     this.#closed = true
     const log = await this.#opening?.catch(() => null)

@@ -1,10 +1,10 @@
-/** Bounds of the endpoint helper, and what they promise each other. */
+/** Bounds of the endpoint helper, and how they depend on each other. */
 import assert from 'node:assert/strict'
 
-/** One stored object as it is sent. */
+/** Bytes of one object as it is sent. */
 export const BODY_BYTES_MAX = 64 * 1024
 
-/** What `recent_100` gives. */
+/** As the name of the route `recent_100` says. */
 export const RECORDS_PER_ACTIVATION = 100
 
 /** Kept in memory and on disk; beyond either bound the activations written longest ago are forgotten. */
@@ -31,7 +31,7 @@ export const SIZES: ObjectLogSizes = {
 }
 export const COMPACT_LOG_TO_LIVE = 4
 
-/** A body is stored in canonical form, which can be longer than what was sent, by little. */
+/** A body is stored in canonical form, which can be slightly longer than what was sent. */
 assert(2 * (BODY_BYTES_MAX + 4096) <= SIZES.ringBytes / 2)
 
 /** Free disk space that appends leave alone, so that a compaction, which gives space back, always has room. */

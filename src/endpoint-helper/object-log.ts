@@ -2,7 +2,7 @@
  * The objects of all activations in a log of their own; main is its producer.
  *
  * O1  an append is answered once: stored, after its frame is durable, or not known to be stored
- * O2  an object is read from the moment its append is answered, and in the order of the log
+ * O2  an object can be read from the moment its append is answered, in the order of the log
  * O3  while a compaction runs, appends are held back, no longer than it takes to write the live state
  */
 import { StoreError } from '../errors.ts'
@@ -88,7 +88,7 @@ export class ObjectLog {
     log.onStateChange(() => this.#progress())
   }
 
-  /** Null while it takes what comes. */
+  /** Null while appends are taken. */
   get problem(): string | null {
     return logProblem(this.#log)
   }
@@ -112,7 +112,7 @@ export class ObjectLog {
     })
   }
 
-  /** What was written is synced and answered first. */
+  /** Objects that were written are synced and answered first. */
   async close(): Promise<void> {
     await this.#log.close()
     const left = [...this.#inFlight.splice(0), ...this.#held.splice(0)]
@@ -187,7 +187,7 @@ function replayed(log: Log, { directory, environment, limits = RECENT_LIMITS }: 
   return replay
 }
 
-/** The code is the specification's kind of a log that cannot take what it is given. */
+/** The code is the specification's one for a log that cannot take a write. */
 const unavailable = (why: string): StoreError =>
   new StoreError('unavailable', 'wal_unavailable', `the object is not known to be stored: ${why}; send it again later`)
 

@@ -20,7 +20,7 @@ export const RECENT_LIMITS: RecentLimits = { activations: ACTIVATIONS_MAX, bytes
 
 export class RecentObjects {
   readonly #limits: RecentLimits
-  /** Objects, oldest first, by activation, the one written longest ago first. */
+  /** Objects of each activation, oldest first. The activation that was written longest ago comes first. */
   readonly #activations = new Map<string, StoredObject[]>()
   #bytes = 0
 
@@ -28,7 +28,7 @@ export class RecentObjects {
     this.#limits = limits
   }
 
-  /** As frames in the log. */
+  /** Bytes that the objects take as frames in the log. */
   get bytes(): number {
     return this.#bytes
   }

@@ -103,7 +103,7 @@ function primaryLogs(
   }
 }
 
-/** A quorum may need a replica directory that cannot be read. */
+/** Nothing when the directory cannot be read: a quorum may do without it. */
 function replicaLogs(files: Files, directory: string): ReadonlyMap<string, LogDirectory> {
   try {
     return logsIn(files, directory)

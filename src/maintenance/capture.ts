@@ -1,15 +1,15 @@
 /**
  * Copies one log into a backup while its service runs.
  *
- * C1  nothing is held back in the service: what it drops meanwhile was moved behind it first, or is needed no longer. So a copy that ends
- *     at a position that was written later than the drop has all that the state at this position needs
+ * C1  the service is not held up: before it drops a segment, the live content was written again behind it, or is not needed any more. So a copy whose
+ *     end was written after the drop has all that the state at this end needs
  * C2  segments are copied from the newest to the oldest, as the service drops the oldest first. The checkpoints follow, and then what was
  *     written meanwhile. So a checkpoint that is copied stands for every segment that was dropped
- * C3  a file that the snapshot before has is not copied again
+ * C3  a file that the previous snapshot has is not copied again
  * C4  of several directories, the one that the log would be recovered from is copied (replicas R1). A segment that is damaged there comes
  *     from a directory where it is whole
- * C5  a segment that has moved into a merged file (src/log/merged.ts) is copied with that file. What has moved into one that begins before the copy is
- *     left out: the service drops such segments together, the first one first
+ * C5  a segment that has moved into a merged file (src/log/merged.ts) is copied with that file. Segments that have moved into one that begins before the
+ *     copy are left out: the service drops such segments together, the first one first
  * C6  a stand-in that opens in no directory is copied as it is: the merged file over it may have its records (recovery V10)
  */
 import { createHash } from 'node:crypto'
@@ -36,9 +36,9 @@ import { filesOf, logPrefix, withoutPartsOfMerged } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
 
-/** Times that the copy begins again because the log was written all over while it was copied. */
+/** Times that the copy begins again because files that it needs were dropped or replaced meanwhile. */
 const ATTEMPTS_MAX = 5
-/** Looks at a segment that takes another form meanwhile. */
+/** Times that a segment is looked at, as it may take another form meanwhile. */
 const LOOKS_MAX = 3
 /** Times that a set of small files is listed again because one of them was replaced. */
 const LISTINGS_MAX = 20
@@ -59,7 +59,7 @@ export interface CaptureParts {
   readonly target: BackupTarget
   /** What the target has, by key. */
   readonly present: ReadonlyMap<string, number>
-  /** The log in the snapshot before. */
+  /** The log in the previous snapshot. */
   readonly previous: StoredLog | null
   readonly counts: CaptureCounts
   /** Called before so many bytes are handed to the target; it may wait. */
@@ -86,16 +86,16 @@ interface StandInCopy {
   readonly isWhole: boolean
   readonly identity: string
   readonly bytes: number
-  /** What the segment has moved into. */
+  /** The merged file that the segment has moved into. */
   readonly merged: StandIn | null
-  /** What of the segment does not read; null: all does. */
+  /** Why a part of the segment cannot be read; null: all of it can. */
   readonly problem: string | null
 }
 
 class Capture {
   readonly #parts: CaptureParts
   readonly #source: LogSource
-  /** The highest of all frames. */
+  /** The highest epoch of all frames. */
   #epoch = 0
   readonly #prefix: string
   readonly #previous: ReadonlyMap<string, StoredFile>
@@ -128,7 +128,7 @@ class Capture {
     }
     const newestCheckpoints = await this.#copyCheckpoints()
     const others = await this.#copyOthers()
-    const mark = readMark(source.files, source.directory, source.logId) // before the end is looked for: it is not behind it
+    const mark = readMark(source.files, source.directory, source.logId) // read before the end is looked for, so that it is not behind the end
     const before = newestFirst.reverse()
     const segments = withoutPartsOfMerged([...before, ...(await this.#copyRest(before.at(-1)?.base ?? -1))])
     this.#demandNoGap(segments)
@@ -163,7 +163,7 @@ class Capture {
     }
   }
 
-  /** What stands behind a segment, the one that is written included. */
+  /** Copies the segments behind a base, including the one that is being written. */
   async #copyRest(after: number): Promise<StoredSegment[]> {
     const bases = this.#source.bases().filter((base) => base > after)
     const segments: StoredSegment[] = []
@@ -321,7 +321,7 @@ class Capture {
     return { base, end, sealed: true, chain: 0, records: null, sidecars: [], damage }
   }
 
-  /** What the manifest names. Derived: what changes all the time is left out, and the service makes it again. */
+  /** Copies the files that the manifest names. They are derived: a set that changes all the time is left out, and the service makes it again. */
   async #copySidecars(base: number): Promise<readonly StoredFile[]> {
     const { files } = this.#source
     const directory = this.#source.pathOf(base)
@@ -336,7 +336,7 @@ class Capture {
     return []
   }
 
-  /** The files that the manifest of a folder names, and the manifest; nothing when there is none that holds. @throws Vanished */
+  /** Copies the files that the manifest of a folder names, and the manifest; nothing without a valid manifest. @throws Vanished */
   async #copyManifest(place: string): Promise<readonly StoredFile[]> {
     const { files, directory } = this.#source
     const folder = `${directory}/${place}`
@@ -392,7 +392,7 @@ class Capture {
     return null
   }
 
-  /** Small files of the directory, and folders that have a manifest. */
+  /** Copies small files of the directory, and folders that have a manifest. */
   async #copyOthers(): Promise<readonly StoredFile[]> {
     for (let listing = 1; listing <= LISTINGS_MAX; listing += 1) {
       try {

@@ -60,7 +60,7 @@ export interface InspectedLog {
   readonly epoch: number
   readonly begin: number
   readonly end: number
-  /** Everything before it was durable when it was written down. */
+  /** The durable mark: everything before this position was durable when the mark was written. */
   readonly durable: number
   /** Length of its segments' files, and their frames. */
   readonly bytes: number
@@ -105,7 +105,7 @@ const unreadable = (place: string, reason: string): InspectedLog => ({
   problems: [{ where: place === '' ? 'FORMAT' : `${place}/FORMAT`, reason }],
 })
 
-/** Frame types that only the broker has, and the one that the object store's log begins with: JSON in it. */
+/** Frame types that only the broker has, and the first byte of the JSON that the object store's log begins with. */
 const BROKER_TYPES = [6, 7]
 const JSON_BEGIN = 0x7b
 
@@ -138,7 +138,7 @@ class Inspection {
   run(): InspectedLog {
     const { files, directory, logId, segmentsName } = this.#source
     const bases = this.#source.bases()
-    const mark = readMark(files, directory, logId) // behind the list of segments, before they are read: so both hold
+    const mark = readMark(files, directory, logId) // after the segments were listed and before they are read, so that it fits both
     const scanned: Looked[] = []
     for (const [index, base] of bases.entries()) {
       const looked = this.#lookAt(base, bases[index + 1] ?? null)
@@ -198,7 +198,7 @@ class Inspection {
       if (!(error instanceof Vanished)) throw error
       if (this.#source.isDropped(base)) {
         if (files.exists(path)) this.#leftovers.push(place)
-      } else if (this.#source.standInOf(base) !== null) return this.#lookAt(base, nextBase) // it took the place of what was looked at
+      } else if (this.#source.standInOf(base) !== null) return this.#lookAt(base, nextBase) // it has replaced what was read
       else if (files.exists(path) && nextBase !== null) return this.#lookAtLost(base, nextBase)
       return null
     }
@@ -265,7 +265,7 @@ class Inspection {
     return isWhole ? merged : null
   }
 
-  /** What the manifest of a folder names; null when there is none. A set that is replaced meanwhile is looked at again. */
+  /** Files that the manifest of a folder names; null when there is none. A set that is replaced meanwhile is read again. */
   #manifest(place: string, path: string): readonly string[] | null {
     const { files } = this.#source
     for (;;) {
@@ -312,7 +312,7 @@ class Inspection {
     const { files, directory, logId, segmentsName } = this.#source
     const first = segments[0]?.base
     const isThere = (base: number): boolean => this.#source.hasSegment(base)
-    const isMissing = (before: number): boolean => (readMark(files, directory, logId).begin ?? before) < before // I1: a drop moves it first
+    const isMissing = (before: number): boolean => (readMark(files, directory, logId).begin ?? before) < before // I1: a drop moves the mark first
     if (begin !== null && first !== undefined && begin < first && isThere(first) && isMissing(first)) {
       this.#problem(segmentsName, `positions ${begin} to ${first}: the segments of this range are missing`)
     }

@@ -1,11 +1,11 @@
 /**
  * Which files make a log as it was at a position.
  *
- * P1  inside the range of a snapshot its own files do (S3 of snapshot.ts)
+ * P1  inside the range of a snapshot its own files suffice (S3 of snapshot.ts)
  * P2  between two snapshots, the older one has what the state needs of the past, and the newer ones have what was written since, if they follow
- *     without a gap and none of them is of a log that went another way
+ *     without a gap and their logs have the same history
  * P3  a segment that has a stand-in is restored as a whole: a position in the middle of it needs a snapshot that has its frames. So are all segments
- *     that a merged file is over
+ *     that have moved into one merged file
  */
 import { StoreError } from '../errors.ts'
 import { SEGMENT_FOOTER_BYTES } from '../log/segment-format.ts'
@@ -19,11 +19,11 @@ export interface RestorePlan {
   readonly others: readonly StoredFile[]
   /** Frames behind it are cut off; at most the end of the segments. */
   readonly position: number
-  /** P2. What the restored log must hold to be the one that the snapshot is of; null: nothing to compare. */
+  /** P2. The chain that the restored log must have at this position, so that its history is that of the snapshot; null: nothing to compare. */
   readonly passes: { readonly position: number; readonly chain: number } | null
 }
 
-/** The newest snapshot as it is. */
+/** The log as its snapshot has it. */
 export const planOfWhole = (log: StoredLog): RestorePlan => ({
   log,
   segments: log.segments,
@@ -54,7 +54,7 @@ export function planTo(snapshots: readonly Snapshot[], place: string, position: 
   )
 }
 
-/** P1. Null: P3. */
+/** P1. Null: the position is in the middle of a stand-in or a merged file (P3). */
 function planInside(log: StoredLog, position: number): RestorePlan | null {
   const segments = log.segments.filter(({ base }) => base < position)
   if (cutsStandIn(segments, position)) return null
@@ -74,7 +74,7 @@ function cutsStandIn(segments: readonly StoredSegment[], position: number): bool
   return (position < last.end && isStandIn(last)) || segments.some(isCut)
 }
 
-/** P2. Null: nothing leads there without a gap, or P3. */
+/** P2. Null: nothing leads there without a gap, or the position is in the middle of a stand-in or a merged file (P3). */
 function planBetween(log: StoredLog, later: readonly StoredLog[], position: number): RestorePlan | null {
   const last = log.segments.at(-1)
   const segments = [...log.segments]
@@ -98,7 +98,7 @@ function planBetween(log: StoredLog, later: readonly StoredLog[], position: numb
   return null
 }
 
-/** What both have of the past is the same. A chain of 0 is not known: the stand-in that said it was damaged. */
+/** Whether sealed segments that both have are the same. A chain of 0 is not known, as the stand-in that had it was damaged. */
 function followsOn(log: StoredLog, newer: StoredLog): boolean {
   const known = new Map(log.segments.map((segment) => [segment.base, segment]))
   return newer.segments.every(({ base, end, chain }) => {

@@ -3,7 +3,7 @@
  *
  * W1  only into a directory that is empty or not there
  * W2  every byte is compared with the checksum of the snapshot before it counts
- * W3  the FORMAT of every log is written last: no service starts on what a restore that did not end has left
+ * W3  the FORMAT of every log is written last: no service starts on what an unfinished restore has left
  */
 import { createHash } from 'node:crypto'
 import { frameBytes } from '../../native-free-codecs/frame.ts'

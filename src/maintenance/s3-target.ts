@@ -1,9 +1,9 @@
 /**
  * Backups in a bucket of an S3-compatible store, over the AWS SDK, which is loaded only here.
  *
- * The SDK repeats requests that fail for a while, as everything that is sent is in memory.
+ * The SDK repeats failed requests for a while, which it can, as everything that is sent is in memory.
  *
- * B1  what is longer than a part is an upload in parts: an upload that is not completed shows no object, and one that fails is aborted
+ * B1  a file that is longer than a part is a multipart upload: one that is not completed shows no object, and one that fails is aborted
  * B3  nothing locks a bucket. A snapshot is put only where none is, so of two backups that run at once one fails at its end
  */
 import type * as Sdk from '@aws-sdk/client-s3'
@@ -22,7 +22,7 @@ export interface S3Place {
   readonly prefix: string
 }
 
-/** `s3://bucket/prefix`; null: it is none. */
+/** `s3://bucket/prefix`; null: the text is no such place. */
 export function s3PlaceOf(text: string): S3Place | null {
   const [, bucket, rest = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/s.exec(text) ?? []
   if (bucket === undefined) return null

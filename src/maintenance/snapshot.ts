@@ -32,7 +32,7 @@ export const MARKER = Buffer.from('{"format":"trilog-backup","version":1}\n')
 
 /** A file of a data directory, and where the backup has it. */
 export interface StoredFile {
-  /** In the directory of the log. */
+  /** Within the directory of the log. */
   readonly path: string
   readonly key: string
   readonly bytes: number
@@ -40,7 +40,7 @@ export interface StoredFile {
   readonly sha256: string
 }
 
-/** A range of positions that does not read. */
+/** A range of positions that cannot be read. */
 export interface Damage {
   readonly from: number
   readonly to: number
@@ -56,7 +56,7 @@ export interface StoredSegment {
   readonly chain: number
   /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null
-  /** The merged file of a segment that has moved, which the others that are in it name as well. */
+  /** Of a segment that has moved: its merged file, which all segments in that file name. */
   readonly sidecars: readonly StoredFile[]
   /** Damage that the backup found in every directory of the log. */
   readonly damage: readonly Damage[]
@@ -74,12 +74,12 @@ export interface StoredLog {
   readonly segmentsName: string
   readonly logId: number
   readonly epoch: number
-  /** Where the log begins, what is missing of its beginning included. */
+  /** Where the log begins, also if the store lacks its first segments. */
   readonly begin: number
   /** S3 */
   readonly from: number
   readonly position: number
-  /** Everything before it was durable in the store: behind `position`, that much is missing there. */
+  /** Everything before it was durable in the store. If it is behind `position`, the store has lost what is between them. */
   readonly durable: number
   readonly segments: readonly StoredSegment[]
   /** Newest first. */
@@ -123,10 +123,10 @@ export const logIdText = (logId: number): string => logId.toString(16).padStart(
 
 export const logPrefix = (logId: number): string => `${LOGS_PREFIX}${logIdText(logId)}/`
 
-/** What a stand-in holds cannot be cut. */
+/** Whether the segment is a stand-in, which cannot be cut. */
 export const isStandIn = ({ records }: StoredSegment): boolean => records?.path.endsWith(`/${STAND_IN_NAME}`) === true
 
-/** Over which segments the merged file is that a segment has moved into; null: it has not. */
+/** The range of the merged file that a segment has moved into; null: it has not moved. */
 export function movedInto({ sidecars }: StoredSegment): MergedRange | null {
   for (const { path } of sidecars) {
     const [name, segment] = path.split('/').reverse()
@@ -143,7 +143,7 @@ export function withoutPartsOfMerged(segments: readonly StoredSegment[]): readon
   return segments.slice(segments.findLastIndex(isPart) + 1)
 }
 
-/** Each once. */
+/** All files of the log, each once. */
 export function filesOf(log: StoredLog): readonly StoredFile[] {
   const ofSegments = log.segments.flatMap(({ records, sidecars }) => [...(records ? [records] : []), ...sidecars])
   const all = [...ofSegments, ...log.checkpoints.map(({ file }) => file), ...log.others]

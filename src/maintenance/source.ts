@@ -2,9 +2,9 @@
  * The directory of a log, read while its service may be writing, cleaning and dropping.
  *
  * R1  nothing is written and no lock is taken: the service never notices
- * R2  a segment goes by a rename of its directory, before its file is emptied or becomes another segment's. So what was read of a file is
- *     the segment's as long as the file still stands at its place afterwards
- * R3  the end of a segment that is written is where the first frame is missing that was there at no later look either
+ * R2  a segment is dropped by a rename of its directory, before its file is emptied or used for another segment. So bytes that were read belong to the
+ *     segment if the file still has its path afterwards
+ * R3  a segment that is being written ends before the first frame that no repeated look finds
  */
 import { createHash } from 'node:crypto'
 import { frameBytes } from '../../native-free-codecs/frame.ts'
@@ -34,11 +34,11 @@ const SEGMENT_FOLDERS = [...new Set(Object.values(SEGMENTS_NAME_OF))]
 const FOLDERS_DEPTH = 2
 
 const PIECE_BYTES = 1 << 20
-/** R3. Looks at a place behind which frames stand: it is damaged only if it never reads. */
+/** R3. Looks at a place that cannot be read: it is damaged only if no look reads it. */
 const LOOKS_MAX = 5
 const IDENTITY_DIGITS = 16
 
-/** What was to be read is gone: the service dropped it meanwhile. */
+/** The file to read is gone: the service dropped it meanwhile. */
 export class Vanished extends Error {}
 
 export interface LogDirectory {
@@ -60,7 +60,7 @@ function logIn(files: Files, directory: string): LogDirectory | null {
 
 /**
  * The logs of a data directory: its own, those of its folders, and those inside of a log's directory (the endpoint helper has one in that of its
- * service); of one that cannot be told, why. By place, which is the folder or empty; outer ones first.
+ * service); or why a log cannot be identified. By place, which is the folder or empty; outer ones first.
  *
  * @throws StoreError notFound data_directory_empty
  */
@@ -93,7 +93,7 @@ export function namesIn(files: Files, path: string): readonly string[] | null {
   }
 }
 
-/** As `logFolders`. @throws StoreError for the first that cannot be told */
+/** As `logFolders`. @throws StoreError for the first log that cannot be identified */
 export function logsIn(files: Files, dataDirectory: string): ReadonlyMap<string, LogDirectory> {
   const folders = Array.from(logFolders(files, dataDirectory), ([place, log]) => {
     if (log instanceof StoreError) throw log
@@ -113,7 +113,7 @@ function logOrReason(files: Files, directory: string): LogDirectory | StoreError
 
 /** What a segment's file holds. */
 export interface SegmentScan {
-  /** Position behind the last frame; of a file with a footer, as it says. */
+  /** Position behind the last frame; of a file with a footer, the one in the footer. */
   readonly end: number
   readonly sealed: boolean
   readonly frameCount: number
@@ -167,7 +167,7 @@ export class LogSource {
   /**
    * Reads every frame (R3).
    *
-   * @param nextBase of the segment behind it; without one it may be the one that is written
+   * @param nextBase of the segment behind it; null: the segment may be the one that is being written
    * @throws Vanished, and what the file system throws
    */
   scan(base: number, nextBase: number | null): SegmentScan {
@@ -185,13 +185,13 @@ export class LogSource {
     }
   }
 
-  /** What stands in for the file of the segment; null: nothing does. */
+  /** The stand-in of the segment; null: there is none. */
   standInOf(base: number): StandIn | null {
     return unlessGone('stand-in', () => readStandIn(this.files, this.pathOf(base), this.logId, base))
   }
 
   /**
-   * What a segment that has moved is read from (src/log/merged.ts). Null: it is missing.
+   * The merged file that a segment has moved into (src/log/merged.ts). Null: it is missing.
    *
    * @throws Vanished also when the service is dropping the segment, as the merged file goes before it; or when it has moved back
    */
@@ -211,7 +211,7 @@ export class LogSource {
     return begin !== null && base < begin
   }
 
-  /** Whether a stand-in has all its bytes, and the name of its content: its header has a checksum of it. @throws Vanished */
+  /** Whether the content of a stand-in is whole, and the name of that content, from its checksum in the header. @throws Vanished */
   judgeStandIn(
     base: number,
     standIn: StandIn,
@@ -231,7 +231,7 @@ export class LogSource {
     return { isWhole, identity }
   }
 
-  /** The directory comes into being before its file, and only a crash or damage leaves it without. */
+  /** A directory is made before its file, so only a crash or damage leaves it without one. */
   isWithoutFile(base: number): boolean {
     const path = this.pathOf(base)
     const hasNone = this.files.exists(path) && !this.files.exists(`${path}/${RECORDS_NAME}`)
@@ -253,7 +253,7 @@ export class LogSource {
     return 0
   }
 
-  /** Names what a sealed segment holds: the checksums in its header and footer stand for all frames. Null: it has no footer. */
+  /** Names the content of a sealed segment: the checksums in its header and footer stand for all frames. Null: it has no footer. */
   identityOf(
     base: number,
   ): { readonly identity: string; readonly bytes: number; readonly footer: SegmentFooter } | null {
@@ -292,7 +292,7 @@ export function unlessGone<Result>(what: string, look: () => Result): Result {
   }
 }
 
-/** Names the first bytes of a file. */
+/** A digest of the first bytes of a file. */
 export function digestOf(files: Files, path: string, bytes: number): string {
   const hash = createHash('sha256')
   for (const piece of piecesOf(files, path, bytes)) hash.update(piece)
@@ -305,7 +305,7 @@ export const identityOfBytes = (bytes: Uint8Array): string =>
 /**
  * The first bytes of a file, one piece after the other.
  *
- * @param isAll of a file that is replaced as a whole: it has to have so many
+ * @param isAll for a file that is replaced as a whole: it must have exactly `bytes`
  * @throws Vanished when the file is gone or another one, before the first piece or by the time the last one was read (R2)
  */
 export function* piecesOf(

@@ -15,7 +15,7 @@ export interface BackupTarget {
   /** For messages. */
   readonly name: string
   list(prefix: string): Promise<readonly ListedFile[]>
-  /** T1. What `pieces` throws is thrown on, and nothing is kept. */
+  /** T1. Passes on what `pieces` throws, and keeps nothing then. */
   put(key: string, bytes: number, pieces: Iterable<Uint8Array>): Promise<void>
   /** One piece after the other, each good until the next is asked for. @throws StoreError backup_file_missing when there is no such file */
   read(key: string): AsyncIterable<Uint8Array>

@@ -1,10 +1,10 @@
 /**
- * The access log: one line a request, or of some of them. What it says of a request is who asked, for what and how that ended; queries, which may
- * hold signatures, bodies and headers are never in it.
+ * The access log: one line for each request, or for a share of them. It says who asked for what, and how that ended; queries, which may hold signatures,
+ * bodies and headers are never in it.
  */
 import type { Logger } from './logger.ts'
 
-/** Longest part of a path that is logged: keys of objects are no longer. */
+/** Longest part of a path that is logged: no key of an object is longer. */
 const PATH_CHARACTERS_MAX = 1024
 
 interface Begun {

@@ -8,7 +8,7 @@ export type AuditLog = Pick<Logger, 'info'>
 
 export const NO_AUDIT_LOG: AuditLog = { info: () => {} }
 
-/** What every line of it says. */
+/** Message of each of its lines. */
 export const AUDIT = 'audit'
 
 export interface Changes {
@@ -17,7 +17,7 @@ export interface Changes {
   readonly changed: readonly string[]
 }
 
-/** Between what there was and what there is, by name. Null: nothing. */
+/** Changes from one map to another, by name; null: there are none. */
 export function changesBetween<Value>(
   before: ReadonlyMap<string, Value>,
   after: ReadonlyMap<string, Value>,

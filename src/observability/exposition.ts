@@ -13,7 +13,7 @@ export type Labels = Readonly<Record<string, string>>
 
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 
-/** What of one or several histograms a scrape shows. */
+/** What a scrape shows of one histogram, or of several together. */
 export interface HistogramView {
   readonly bounds: readonly number[]
   readonly sum: number
@@ -23,7 +23,7 @@ export interface HistogramView {
 
 export const METRIC_NAME = /^[a-z][a-z0-9_]*$/
 
-/** @param alias its OpenTelemetry name; null: it stands nowhere */
+/** @param alias its OpenTelemetry name; null: it is not shown */
 export function headOf(name: string, help: string, type: MetricType, alias: string | null): string {
   const helpText = help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
   const comment = alias === null ? '' : `# OTEL ${name} ${alias}\n`
@@ -47,7 +47,7 @@ export function histogramText(name: string, labels: string, histogram: Histogram
   return text + sampleOf(`${name}_sum`, labels, sum) + sampleOf(`${name}_count`, labels, count)
 }
 
-/** What stands between the braces. */
+/** The text between the braces. */
 export function labelText(labels: Labels): string {
   let text = ''
   for (const name in labels) text += `${text === '' ? '' : ','}${name}="${escaped(labels[name]!)}"`

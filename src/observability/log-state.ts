@@ -1,4 +1,4 @@
-/** The state of a log, and of its disk, for operators: each change is a line in the log of its service, and why it takes nothing shows in health. */
+/** The state of a log, and of its disk, for operators: each change is a line in the log of its service, and health shows why the log takes nothing. */
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '../errors.ts'
 import type { Log, LogState } from '../log/log.ts'
@@ -11,7 +11,7 @@ import type { Logger } from './logger.ts'
 const NAMED_MAX = 3
 
 /**
- * Also the state that it opened in, unless all is well.
+ * Logs each change of the state, and the state that the log opened in, unless all is well.
  *
  * @param name  of the log: a service may have two
  */
@@ -35,7 +35,7 @@ export function reportLogState(
   })
 }
 
-/** Null while it takes what comes. In a cluster a restart in place is a part of following. */
+/** Null while the log takes writes. In a cluster, a restart in place is a part of following, and no problem. */
 export function logProblem({ state, cluster }: Pick<Log, 'state' | 'cluster'>): string | null {
   const isProblem = state.kind === 'read-only' || (state.kind === 'restarting' && cluster === null)
   return isProblem ? `${state.kind}: ${state.message}` : null

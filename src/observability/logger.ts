@@ -12,7 +12,7 @@ const { pino } = requirePackage('pino') as typeof Pino
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** What services need of it. */
+/** The methods that services need. */
 export interface Logger {
   debug(details: object, message: string): void
   info(details: object, message: string): void
@@ -36,7 +36,7 @@ export function createLogger(level: LogLevel, destination: DestinationStream = s
   )
 }
 
-/** A line that cannot be written, as on a full disk, is lost. One destination would keep it, and all that follow, in memory. */
+/** A line that cannot be written, as on a full disk, is lost. Without a new destination, the old one would keep it and all later lines in memory. */
 function stderr(): DestinationStream {
   let destination: ReturnType<typeof pino.destination>
   const begin = (): void => {

@@ -1,9 +1,9 @@
-/** What the process takes of the machine, and how busy main is: one for all services, in the metrics of each. */
+/** Metrics of the process: what it takes of the machine, and how busy main is. One set for all services, in the metrics of each. */
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { Histogram } from '../pipeline/histogram.ts'
 import type { Metrics } from './metrics.ts'
 
-/** A timer that comes late by so much kept everything else on main waiting for as long. */
+/** Interval of a timer: when it comes late, everything else on main had to wait for as long. */
 const TICK_MS = 20
 const DELAY_BOUNDS: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
@@ -57,7 +57,7 @@ export class ProcessMetrics {
 
 const OPEN_FILES = '/proc/self/fd'
 
-/** Linux says it in the size of the directory, from 6.2 on: listing 10 000 of them takes milliseconds. */
+/** From 6.2 on, Linux tells their number as the size of the directory: listing 10 000 of them takes milliseconds. */
 const openFiles = (): number => statSync(OPEN_FILES).size || readdirSync(OPEN_FILES).length
 
 function openFilesMax(): number {

@@ -1,5 +1,5 @@
 /**
- * How requests ended, by route and class of status: what the HTTP and gRPC fronts of one service tell. All of it is on main.
+ * How requests ended, by route and class of status, as the HTTP and gRPC fronts of one service report it. All of it is on main.
  *
  * A route is a pattern or an operation, never a path. So there are as many series as the service has routes, times the classes.
  */
@@ -60,7 +60,7 @@ export class RequestMetrics {
   }
 }
 
-/** Made as they are needed: most routes never see most classes. */
+/** Histograms are made when they are needed: most routes never see most classes. */
 class RouteMetrics {
   readonly durations: (Histogram | null)[] = CLASSES.map(() => null)
   received: Histogram | null = null

@@ -17,7 +17,7 @@ const WARN_EVERY_MS = 60_000
 const SCOPE = 'trilog'
 const STATUS_ERROR = 2
 
-/** A span, and of which service of this process it is. */
+/** A span, and its service of this process. */
 interface Queued {
   readonly service: string
   readonly span: Span

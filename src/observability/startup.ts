@@ -1,5 +1,5 @@
 /**
- * The start and the end of a service, as those who ask whether it is ready see them.
+ * The start and the end of a service, as readiness checks see them.
  *
  * While it reads what is stored, the work is done in slices: in between, the event loop has its turn, so that the port answers. After
  * SIGTERM the service may serve on for a while and say that it is not ready, so that load balancers send no new requests.
@@ -9,13 +9,13 @@ import type { Logger } from './logger.ts'
 
 /** What one slice takes at most, besides its last step. */
 const SLICE_MS = 10
-/** A recovery that takes longer is logged, so often. */
+/** How often a recovery that takes longer is logged. */
 const LOG_EVERY_MS = 5000
 
 export type Phase =
   | { readonly kind: 'recovering'; readonly step: Step }
   | { readonly kind: 'open' }
-  /** It was asked to stop, and serves on for a while. */
+  /** The service was asked to stop, and serves on for a while. */
   | { readonly kind: 'draining' }
 
 export interface StartupParts {
@@ -60,7 +60,7 @@ export class Startup {
     }
   }
 
-  /** For steps that run elsewhere. */
+  /** Reports a step that ran elsewhere. */
   at(step: Step): void {
     if (this.#phase.kind !== 'recovering') return
     this.#phase = { kind: 'recovering', step }

@@ -1,10 +1,10 @@
 /**
- * Traces of a service: a span for each request, in the trace that its `traceparent` names, and below it spans of what it waits for. Which request
- * work is done for is found by the asynchronous context: there is a tracer only when spans are exported.
+ * Traces of a service: a span for each request, in the trace that its `traceparent` names, and below it spans of what it waits for. The asynchronous
+ * context tells for which request work is done; there is a tracer only when spans are exported.
  *
- * A span has nothing of a request but what the access log says of it.
+ * A span says no more of a request than the access log.
  *
- * T1  a request whose caller decided that it is not recorded is not, when the sampler follows its parent; what is below it is not either
+ * T1  when the sampler follows the parent, a request that its caller does not record is not recorded here, nor is anything below it
  *
  * Sources: W3C Trace Context (traceparent), OpenTelemetry semantic conventions for HTTP.
  */
@@ -106,7 +106,7 @@ export class Tracer {
     }
   }
 
-  /** As BeginSpan says. */
+  /** @see BeginSpan */
   readonly beginSpan = (name: string): (() => void) => {
     const parent = this.#present.getStore()
     if (parent === undefined) return NOTHING
@@ -136,7 +136,7 @@ export class Tracer {
     return id.toString('hex')
   }
 
-  /** T1. A share of traces is decided by their ids, so that all who take part decide alike. */
+  /** T1. A share of traces is decided by their ids, so that all processes of a trace decide alike. */
   #isSampled(ofParent: boolean | null, traceId: string): boolean {
     const { followsParent, share } = this.#parts.sampler
     if (followsParent && ofParent !== null) return ofParent

@@ -43,7 +43,7 @@ function numberAt(body: Buffer, memberAt: number, member: Buffer): number {
   return value
 }
 
-/** All of them, in order. */
+/** The numbers of all members of that name, in order. */
 export function allNumbers(body: Buffer, member: Buffer): number[] {
   const numbers: number[] = []
   for (let at = body.indexOf(member); at >= 0; at = body.indexOf(member, at + member.byteLength)) {
@@ -57,7 +57,7 @@ export function firstText(body: Buffer, member: Buffer): string | null {
   return textAt(body, body.indexOf(member), member)
 }
 
-/** All of them, in order. */
+/** The texts of all members of that name, in order. */
 export function allTexts(body: Buffer, member: Buffer): string[] {
   const texts: string[] = []
   let at = body.indexOf(member)

@@ -1,4 +1,4 @@
-/** The workload cycle: workers of one consumer group, who claim and acknowledge. */
+/** The workload cycle: workers of one consumer group, which claim and acknowledge. */
 import { UsageError } from '../options.ts'
 import type { OptionValues } from '../options.ts'
 import type { RunOptions } from '../run.ts'

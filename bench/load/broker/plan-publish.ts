@@ -49,7 +49,7 @@ export function planPublish(load: BrokerLoad, options: OptionValues): Workload {
   }
 }
 
-/** Null: nobody asks for them. */
+/** Null: they are not needed. */
 function openAcknowledged(options: OptionValues, messageIdPrefix: string): AcknowledgedRecords | null {
   const path = options.has('acked-file') ? options.text('acked-file') : null
   if (path === null && !options.flag('verify')) return null

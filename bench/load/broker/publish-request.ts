@@ -24,7 +24,7 @@ export interface PublishRequestOptions extends RecordShape {
 export class PublishRequest implements LoadRequest {
   readonly head: Buffer
   readonly body = null
-  /** Of the JSON. */
+  /** Length of the JSON. */
   readonly bodyBytes: number
   readonly #records: number
   readonly #view: DataView

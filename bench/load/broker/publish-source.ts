@@ -12,7 +12,7 @@ const PUBLISHED_COUNT = numberMember('published_count')
 
 /** Hands out the numbers of the records, to all connections: none is sent twice. */
 export class RecordNumbers {
-  /** Those below were sent. */
+  /** The numbers below it were sent. */
   taken = 0
   readonly #streams: number
   readonly #recordsPerRequest: number
@@ -39,7 +39,7 @@ export class PublishSource implements RequestSource {
   readonly #request: PublishRequest
   readonly #options: PublishRequestOptions
   readonly #numbers: RecordNumbers
-  /** Null: nobody asks later. */
+  /** Null: they are not needed later. */
   readonly #acknowledged: AcknowledgedRecords | null
   readonly #allPublished: TaskResult
   #firstRecord = 0

@@ -7,7 +7,7 @@
  * V3  offsets have no gaps
  *
  * cycle: the group's own count of what is finished grew by what was acknowledged. A record given to two workers that both
- * could acknowledge it would be counted once, so that the sum is too small. Holds when nobody else uses the group.
+ * could acknowledge it would be counted once, so that the sum is too small. Holds when no other client uses the group.
  */
 import { Problems } from '../verification.ts'
 import { UnreadableAnswerError } from '../workload.ts'
@@ -86,7 +86,7 @@ class PublishedCheck {
     this.#expectedOffset = offset + 1
 
     const record = recordOfMessageId(messageIdPrefix, id)
-    if (record === null) return // somebody else's
+    if (record === null) return // of another run
     if (record >= count || streamOf(record) !== this.#stream) {
       this.#surplus.add(`${place()} was never sent there`)
       return

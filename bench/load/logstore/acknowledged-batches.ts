@@ -27,7 +27,7 @@ export type SampledBatch = Batch & { readonly recordIds: readonly string[] }
 
 export interface DatasetCount {
   acknowledged: number
-  /** Sent without a clear answer: stored or not, both are right. */
+  /** Batches without a clear answer: they may be stored or not. */
   unresolved: number
 }
 

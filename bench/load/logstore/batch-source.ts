@@ -80,7 +80,7 @@ export interface BatchSourceOptions {
   readonly ids: Ids
   readonly numbers: BatchNumbers
   readonly acknowledged: AcknowledgedBatches
-  /** Of a request whose body has this length. */
+  /** The head of a request whose body has this length. */
   readonly headFor: (bodyBytes: number) => Buffer
 }
 

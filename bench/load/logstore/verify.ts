@@ -6,7 +6,7 @@
  * V3  in the time range of the run, a dataset has at least what was acknowledged, and at most that plus what was sent
  *     without a clear answer
  *
- * V3 holds only when nobody else writes records of that time into the dataset.
+ * V3 holds only when no other client writes records of that time into the dataset.
  */
 import type { Verification } from '../workload.ts'
 import type { DatasetCount, SampledBatch } from './acknowledged-batches.ts'

@@ -19,7 +19,7 @@ export function demandElement(body: Buffer, name: string): string {
   return text
 }
 
-/** Of all elements of a name, in order. */
+/** Texts of all elements of a name, in order. */
 export const elementTexts = (body: Buffer, name: string): string[] =>
   Array.from(body.toString().matchAll(new RegExp(`<${name}>([^<]*)<`, 'g')), ([, text]) => unescaped(text!))
 

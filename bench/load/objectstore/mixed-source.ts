@@ -76,7 +76,7 @@ export class DeleteSource implements RequestSource {
     this.#waiting.push(object)
   }
 
-  /** Only when it has more. */
+  /** Call it only when it has more. */
   next(): LoadRequest {
     this.#object = this.#waiting.shift()!
     return this.#requests.delete(this.#objects.key(this.#object))

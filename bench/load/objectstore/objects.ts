@@ -36,7 +36,7 @@ export class LoadObjects implements NumberedObjects {
     return this.prefix + String(object).padStart(KEY_DIGITS, '0')
   }
 
-  /** Null: the key is no object's of these. */
+  /** Null: the key is not that of one of these objects. */
   numberOf(key: string): number | null {
     const digits = key.slice(this.prefix.length)
     return key.startsWith(this.prefix) && digits.length === KEY_DIGITS && /^\d+$/.test(digits) ? Number(digits) : null
@@ -92,7 +92,7 @@ const windowOf = (object: number, part: number): number => (object + part) % PAR
 
 /** Hands out numbers, to all connections: none twice. */
 export class ObjectNumbers {
-  /** Those below were given. */
+  /** The numbers below it were given. */
   taken = 0
 
   take(): number {

@@ -14,7 +14,7 @@ import { parseBytes } from './sizes.ts'
 import { verifyObjects } from './verify.ts'
 
 const PARTS_MAX = 10_000
-/** Of every part but the last, and here all have the same size. */
+/** S3's least size of every part but the last; here all have the same size. */
 const PART_BYTES_MIN = 5 << 20
 
 export function planMultipart(load: ObjectStoreLoad, options: OptionValues): Workload {

@@ -9,7 +9,7 @@ export class PutSource implements RequestSource {
   readonly #objects: LoadObjects
   readonly #ledger: Ledger
   readonly #numbers: ObjectNumbers
-  /** Of the last request. */
+  /** Number of the object of the last request. */
   object = 0
 
   constructor(requests: Requests, objects: LoadObjects, ledger: Ledger, numbers: ObjectNumbers) {

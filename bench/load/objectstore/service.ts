@@ -24,7 +24,7 @@ export interface ObjectStoreLoad {
   /** As written. */
   readonly sizesText: string
   readonly sizes: Sizes
-  /** Of the keys of what this run stores. */
+  /** Prefix of the keys of what this run stores. */
   readonly keyPrefix: string
   /** Rows of the configuration that all workloads have. */
   readonly configuration: readonly (readonly [name: string, value: string])[]

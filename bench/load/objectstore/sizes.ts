@@ -52,7 +52,7 @@ export function parseSizes(option: string, text: string): Sizes {
 
 const randomOf = (object: number): Random => new Random(mix32(object))
 
-/** In [0, 1). */
+/** A number in [0, 1). */
 const uniform = (random: Random): number => random.uint32() / 2 ** 32
 
 /** Source: the Box-Muller transform. */

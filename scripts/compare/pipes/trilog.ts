@@ -40,7 +40,7 @@ export interface HttpOptions {
   readonly payloadBytes: number
   readonly flags?: readonly string[]
   readonly apiKey?: string
-  /** Of the authority of its certificate: it speaks TLS. */
+  /** The authority of its certificate, when it speaks TLS. */
   readonly ca?: Buffer
 }
 
@@ -172,7 +172,7 @@ function countStored(frames: Buffer): number {
   return stored
 }
 
-/** Of a client: masked, as it must be, with zeros, which change nothing. */
+/** A message of the client: masked, as it must be, with zeros, which change nothing. */
 function message(opcode: number, payload: Buffer): Buffer {
   const length = payload.byteLength
   const head = Buffer.alloc(length < 126 ? 6 : length < 65_536 ? 8 : 14)
@@ -188,7 +188,7 @@ function message(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([head, payload])
 }
 
-/** Of the server: whole and not masked. Null: not all of it is there. */
+/** A message of the server, which is not masked. Null: it is not complete. */
 function messageAt(bytes: Buffer, at: number): { opcode: number; payload: Buffer; end: number } | null {
   if (bytes.byteLength < at + 10 && bytes.byteLength < at + 2 + (bytes[at + 1] ?? 127)) return null
   const short = bytes[at + 1]!

@@ -1,4 +1,4 @@
-/** Somebody who works on the broker. */
+/** An actor that works on the broker. */
 import { Actor as AnyActor } from '../actor.ts'
 import type { Client } from './client.ts'
 import type { Scene } from './scene.ts'

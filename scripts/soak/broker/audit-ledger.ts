@@ -1,5 +1,5 @@
 /**
- * What the audit stream must say, and what it says: one event for each act, none for what nobody did.
+ * What the audit stream must say, and what it says: one event for each act, and no other.
  *
  * E1  events stand at offsets without gaps, keep their ids, and ids rise with offsets
  * E2  what was answered has its event from then on; what was not answered has one or none, and none later than the next start
@@ -21,7 +21,7 @@ export interface ExpectedCopy {
   readonly reason: string
 }
 
-/** As both its frames and its audit event tell of it. */
+/** A dead letter, as its frames and its audit event describe it. */
 interface DeadLetterDetail {
   readonly consumer_group: string
   readonly offset: number
@@ -32,7 +32,7 @@ interface DeadLetterDetail {
   readonly dead_letter_offset: number
 }
 
-/** Of acts of one kind and key: how many have no answer, and how many have one, whose events were not seen. */
+/** Acts of one kind and key whose events were not seen: how many have no answer, and how many have one. */
 interface Awaited {
   asked: number
   answered: number
@@ -54,7 +54,7 @@ export type LifeKind = (typeof LIFE_KINDS)[number]
 type ActKind = LifeKind | 'cursor_rewound'
 
 export class AuditLedger {
-  /** Of the next event. */
+  /** Offset of the next event. */
   nextOffset = 0
   readonly counts: Record<string, number> = {}
   /** By target stream, in the order of their offsets; taken out once they were seen. */
@@ -68,7 +68,7 @@ export class AuditLedger {
 
   readonly #isLife: (stream: string) => boolean
 
-  /** @param isLife whether the stream has a keeper, who does all that is done to it */
+  /** @param isLife whether the stream has a keeper, which does all that is done to it */
   constructor(groupOf: (stream: string, group: string) => GroupLedger, isLife: (stream: string) => boolean) {
     this.#groupOf = groupOf
     this.#isLife = isLife
@@ -132,7 +132,7 @@ export class AuditLedger {
     }
   }
 
-  /** E2, when all events were read and nobody is at work. @param isFinal what was not answered until now did not happen */
+  /** E2, when all events were read and no actor works. @param isFinal what was not answered until now did not happen */
   assertComplete(isFinal: boolean): void {
     const missing = [...this.#acts].filter(([, { answered }]) => answered > 0).map(([act]) => act)
     assert.deepEqual(missing, [], 'these were answered and have no audit event')

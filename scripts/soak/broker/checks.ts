@@ -1,5 +1,5 @@
 /**
- * Is everything as the answers said? Asked while nobody works, through the broker's own routes only.
+ * Checks that everything is as the answers said, while no actor works, through the broker's own routes only.
  *
  * A1  no stream is gone, none is shorter than what was acknowledged, retention took nothing back (stream-ledger.ts)
  * A2  what came since the last check is read record by record; of what is older a block is read again, and is the same
@@ -42,7 +42,7 @@ export class Checks {
   readonly #createdAtMs = new Map<string, number>()
   readonly #owners: readonly Owner[]
 
-  /** @param owners who work on streams that nobody else knows, and check them */
+  /** @param owners actors that check streams which only they use */
   constructor(scene: Scene, random: Random, owners: readonly Owner[]) {
     this.#owners = owners
     this.#scene = scene
@@ -71,7 +71,7 @@ export class Checks {
     this.#forget()
   }
 
-  /** A6. Works off everything that is left; nobody else works any more. */
+  /** A6. Works off everything that is left, after all actors have stopped. */
   async drain(): Promise<void> {
     const { groups, workStreams } = this.#scene
     for (const group of groups) await this.#untilIdle(group)
@@ -195,7 +195,7 @@ export class Checks {
         'x-dead-letter-source-stream': source.name,
         'x-dead-letter-source-offset': String(sourceOffset),
         'x-dead-letter-reason': reason,
-        'x-dead-letter-origin-stream': source.name, // nobody claims from the streams of dead letters
+        'x-dead-letter-origin-stream': source.name, // no worker claims from the streams of dead letters
         'x-dead-letter-origin-offset': String(sourceOffset),
         'x-dead-letter-count': '1',
       })
@@ -234,7 +234,7 @@ export class Checks {
 
   // A6
 
-  /** Until no lease and no delay runs, and what expired was dealt with. */
+  /** Resolves when no lease and no delay runs, and expired deliveries were dealt with. */
   async #untilIdle(group: GroupLedger): Promise<void> {
     for (let before = -1; ;) {
       const { in_flight_count, delayed_count, lag_messages: lag } = await this.#client.get(GroupReply, group.path)

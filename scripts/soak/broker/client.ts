@@ -1,9 +1,9 @@
 /**
  * One connection to the broker, whichever process that is at the moment.
  *
- * C1  a request is sent once. Without an answer nobody knows what became of it, and the caller is told so: null
+ * C1  a request is sent once. Without an answer its outcome is unknown, and the caller gets null
  * C2  an answer is a success, or one of the refusals that the caller expects; anything else fails the run
- * C3  where disks and threads are made to fail, a change may fail too: then nobody knows what became of it, or it is known not to have
+ * C3  where disks and threads are made to fail, a change may fail too: then its outcome is unknown, or it is known not to have
  *     happened
  */
 import assert from 'node:assert/strict'
@@ -30,10 +30,10 @@ export interface RequestOptions {
   readonly onUndone?: () => void
 }
 
-/** C3. What an answer says that tells of a change that failed. */
+/** C3. Codes of answers to a change that failed. */
 const FAILURES: ReadonlySet<RefusalCode> = new Set(['internal_error', 'queue_state_persistence_failed'])
 
-/** Of all clients together. */
+/** Counts of all clients together. */
 export class Traffic {
   operations = 0
   unanswered = 0

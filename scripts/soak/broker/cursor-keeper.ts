@@ -1,4 +1,4 @@
-/** Commits and rewinds the cursors of one group, which nobody else sets, and creates a stream now and then. */
+/** Commits and rewinds the cursors of one group, which no other actor sets, and creates a stream now and then. */
 import assert from 'node:assert/strict'
 import { CursorCommitReply, CursorRewindReply } from '../../../src/broker/wire/group-answers.ts'
 import { CreateStreamReply, StreamReply } from '../../../src/broker/wire/record-answers.ts'

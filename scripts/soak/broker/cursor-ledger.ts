@@ -9,7 +9,7 @@ import type { GroupLedger } from './group-ledger.ts'
 export class CursorLedger {
   readonly group: GroupLedger
   readonly name: string
-  /** Where it can be; -1: nowhere yet. */
+  /** Offsets that the cursor may have; -1: none yet. */
   #possible: readonly number[] = [-1]
 
   constructor(group: GroupLedger, name: string) {

@@ -2,7 +2,7 @@
  * What a client knows of one consumer group: for each offset the last attempt it heard of, when another lease may begin at the
  * earliest, and how it ended. Times are the broker's own, as its answers say them; answers may overtake each other.
  *
- * G1  attempts only grow: the one that is given out later has the higher number. An attempt that was only listed is given out to who repeats its claim
+ * G1  attempts only grow: the one that is given out later has the higher number. An attempt that was only listed is given out to a worker that repeats its claim
  * G2  a lease begins when the one before is over: expired, or released, as the answers say
  * G3  what is finished stays finished, with its outcome and attempt, and is not given out again
  * G4  a request without an answer may have done all, or nothing: `asked` says what is possible, what is shown later decides
@@ -27,7 +27,7 @@ export interface Leased {
   readonly lease_expires_at_ms: number
 }
 
-/** What was known before a request. */
+/** What was known of a delivery before a request. */
 export interface Before {
   readonly possible: number
   readonly freeFrom: number
@@ -130,7 +130,7 @@ export class GroupLedger {
     return before
   }
 
-  /** What was asked did not happen. */
+  /** The request did nothing. */
   undone(offset: number, attempt: number, before: Before): void {
     if (attempt !== this.#attempts.get(offset) || this.outcome(offset) !== null) return
     this.#possible.set(offset, before.possible)
@@ -179,9 +179,9 @@ export class GroupLedger {
   }
 
   /**
-   * The request did nothing, as the lease had expired: nor did any before that had no answer.
+   * The request did nothing, as the lease had expired. Earlier requests that had no answer did nothing either.
    *
-   * @param isFinal false: unless a restart brings that one
+   * @param isFinal false: a restart may still bring the effect of an earlier one
    */
   expired(offset: number, attempt: number, isFinal: boolean): void {
     if (offset < this.stream.base || this.#attempts.get(offset) !== attempt) return
@@ -204,7 +204,7 @@ export class GroupLedger {
 
   // Audit
 
-  /** An event says that it was dead-lettered or stopped: once, and as whoever asked for it was told. */
+  /** An event says that it was dead-lettered or stopped: once, and as the answer to the request said. */
   auditedEnd(offset: number, attempt: number, outcome: Outcome, byExpiry: boolean): void {
     const where = this.#where(offset)
     assert(offset >= this.stream.base, `${where}: an audit event about what was finished long ago`)
@@ -233,7 +233,7 @@ export class GroupLedger {
     return missing
   }
 
-  // Inspection, while nobody works
+  // Inspection, while no actor works
 
   /**
    * Compares with what the broker lists, and learns what became of requests without an answer.
@@ -296,7 +296,7 @@ export class GroupLedger {
     this.#freeFrom.set(offset, expiresAt)
   }
 
-  /** Of [from, to): how many are finished for certain, and how many more may be. */
+  /** How many offsets of [from, to) are finished for certain, and how many more may be. */
   countFinished(from: number, to: number): { readonly certain: number; readonly possible: number } {
     let certain = Math.max(0, this.stream.base - from)
     let possible = 0

@@ -1,7 +1,7 @@
 /**
  * kill -9 of the broker under load: publishers, workers, readers and keepers of cursors do everything that can be done, on small
  * segments, so that sealing, checkpoints, retention and the cleaning of the log go on all the time. Most starts are followed by a check while
- * everybody waits; after the others they go on at once.
+ * all actors wait; after the others the load goes on at once.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
 const SEGMENT_BYTES = 1 << 20
-/** Of all starts that are not killed. */
+/** Share of the starts, without those that are killed. */
 const CHECKED_PERCENT = 75
 export type BrokerKillOptions = LoadOptions & RoundOptions
 

@@ -23,7 +23,7 @@ import type { Scene } from './scene.ts'
 const GROUP = 'g'
 const CURSOR = 'c'
 const LEASE_MS = 1500
-/** After a claim without an answer: records may be leased to nobody for so long, on a machine that is slow besides. */
+/** How long records may be leased to no worker after a claim without an answer, also on a slow machine. */
 const UNSURE_MS = 10_000
 const IDS_MAX = 300
 const LETTERS_MAX = 60
@@ -35,9 +35,9 @@ interface Act<Schema extends TSchema = TSchema> {
   readonly path: string
   readonly body?: object
   readonly schema?: Schema
-  /** What it makes. */
+  /** The life after the act. */
   readonly next: Life
-  /** The audit event of it, and of which stream. */
+  /** The audit event of the act, and its stream. */
   readonly audit?: readonly [kind: LifeKind, stream: string]
   readonly expected?: readonly RefusalCode[]
 }
@@ -62,7 +62,7 @@ export class LifeKeeper extends Actor {
     return `/v1/streams/${this.name}`
   }
 
-  /** L1. By whoever looks on while nobody works, or by the keeper before it goes on. */
+  /** L1. Called by the checks while no actor works, or by the keeper before it goes on. */
   async check(client: Client): Promise<void> {
     const seen = await this.#look(client)
     const asked = this.#asked

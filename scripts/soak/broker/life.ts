@@ -1,5 +1,5 @@
 /**
- * What the keeper of one stream knows of it, of its one group and cursor, and of its stream of dead letters. Nobody else touches them, so each
+ * What the keeper of one stream knows of it, of its one group and cursor, and of its stream of dead letters. No other actor touches them, so each
  * act has one outcome: a life is replaced by the next one, which is known before the act is asked.
  *
  * V1  an act that was answered has happened; one that was not has happened as a whole or not at all, and `viewOf` tells which

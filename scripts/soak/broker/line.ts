@@ -1,7 +1,7 @@
 /**
  * One streaming connection to the broker, whichever process that is at the moment, in its JSON form.
  *
- * N1  an operation is sent once. Without an answer nobody knows what became of it, and the caller is told so: null
+ * N1  an operation is sent once. Without an answer its outcome is unknown, and the caller gets null
  * N2  what is pushed may come at any time; it is told in the order in which it came, and answers likewise
  */
 import assert from 'node:assert/strict'
@@ -29,7 +29,7 @@ export class Line {
   /** N2. Of the subscription with this id. */
   onDeliveries: (claim: object, subscription: number) => void = () => {}
 
-  /** Null: nobody is there. */
+  /** Null: no server is there. */
   static open(authority: string): Promise<Line | null> {
     const socket = new WebSocket(`ws://${authority}${CONNECTION_PATH}`, [PROTOCOL])
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Everybody who works on the broker, and who looks after them. */
+/** All actors that work on the broker, and the checks of their work. */
 import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
 import { CreateStreamReply } from '../../../src/broker/wire/record-answers.ts'
@@ -17,7 +17,7 @@ import { Worker } from './worker.ts'
 
 const PUBLISHERS_PER_STREAM = 2
 const LIFE_KEEPERS = 3
-/** Whose groups are worked on over the streaming connection as well. */
+/** Streams whose groups are worked on over the streaming connection as well. */
 const STREAMED: ReadonlySet<string> = new Set(['plain', 'kept'])
 
 export interface LoadOptions {
@@ -25,10 +25,10 @@ export interface LoadOptions {
   readonly replicated?: boolean
   /** See SceneOptions. Default: as `replicated`, as any of the directories may be lost. */
   readonly onlyDurable?: boolean
-  /** Of everybody, between two requests, about. */
+  /** About how long each actor pauses between two requests. */
   readonly pauseMs?: number
   readonly workersPerGroup?: number
-  /** Nobody changes and deletes streams, ships from elsewhere, or comes over the streaming connection: where failures leave it open what happened. */
+  /** No actor changes and deletes streams, ships from elsewhere, or uses the streaming connection: where failures leave it open what happened. */
   readonly onlyWorkers?: boolean
 }
 
@@ -36,7 +36,7 @@ export class Load extends CheckedCrew<Scene> {
   protected readonly checks: Checks
   readonly #actors: readonly Actor[]
 
-  /** Creates the streams, then everybody begins. */
+  /** Creates the streams, then starts all actors. */
   static async start(authority: () => string, options: LoadOptions): Promise<Load> {
     const load = new Load(authority, options)
     await load.#createStreams()
@@ -96,7 +96,7 @@ export class Load extends CheckedCrew<Scene> {
     await this.during(eventually(() => this.deliveries >= due))
   }
 
-  /** Everybody stops, everything left is worked off, and accounted for. */
+  /** Stops all actors; then everything left is worked off and accounted for. */
   async finish(): Promise<void> {
     await this.stopAll()
     await this.checks.drain()

@@ -20,7 +20,7 @@ const DEAD: Pick<StreamPlan, 'body' | 'payloadBytes' | 'backlogMax' | 'groups'> 
   backlogMax: 0,
 }
 
-/** Streams that dead letters are copied to, and nobody publishes to. */
+/** Streams that dead letters are copied to, and no actor publishes to. */
 export const DEAD_STREAMS: readonly StreamPlan[] = ['plain.dead', 'policy.dead', 'expiring.dead'].map((name) => ({
   ...DEAD,
   name,
@@ -70,7 +70,7 @@ export const WORK_STREAMS: readonly StreamPlan[] = [
   },
 ]
 
-/** Of streams whose default is a quorum of directories. */
+/** The plan of a stream whose default is a quorum of directories. */
 export const inQuorum = (plan: StreamPlan): StreamPlan => ({
   ...plan,
   body: { ...plan.body, default_durability: 'local-quorum' },

@@ -92,7 +92,7 @@ export class Publisher extends Actor {
   }
 }
 
-/** Of the slowest group: records that are not finished. */
+/** Records that the slowest group has not finished. */
 export function backlogOf(scene: Scene, stream: StreamLedger): number {
   const { storedEnd } = stream
   const open = scene.groupsOf(stream).map((group) => {

@@ -1,4 +1,4 @@
-/** Replays any stream from anywhere, reads the audit stream, and looks at retention, while everybody else is at work. */
+/** Replays any stream from anywhere, reads the audit stream, and looks at retention, while all other actors work. */
 import assert from 'node:assert/strict'
 import type { Static } from 'typebox'
 import type { AuditEvent } from '../../../src/broker/records/audit-event.ts'

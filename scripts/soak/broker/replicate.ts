@@ -33,7 +33,7 @@ export interface ReplicateSummary {
 const SEGMENT_BYTES = 1 << 20
 const BATCH_MAX = 40
 const PAUSE_MS = 10
-/** Of requests between the sites, per cent. */
+/** Share of the requests between the sites, per cent. */
 const FAULT_PERCENT = 15
 const FAULTS = ['lost', 'unanswered', 'twice', 'late'] as const satisfies readonly Fault[]
 const NAMES = ['a', 'b'] as const
@@ -79,7 +79,7 @@ class Publisher {
     this.#isOver = true
   }
 
-  /** R1. What of a stream is its, in order. */
+  /** R1. The publisher's own records in a stream, in order. */
   assertIn(ids: readonly string[], where: string): readonly string[] {
     const own = ids.filter((id) => id.startsWith(this.#prefix))
     assert.equal(new Set(own).size, own.length, `${where} has a record twice`)

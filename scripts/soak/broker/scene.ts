@@ -1,4 +1,4 @@
-/** What everybody who works on the broker shares: what is known of it, and the way to it. */
+/** What all actors that work on the broker share: the ledgers, and the way to the broker. */
 import assert from 'node:assert/strict'
 import { AuditLedger } from './audit-ledger.ts'
 import { Client, Traffic } from './client.ts'
@@ -13,11 +13,11 @@ import { StreamLedger } from './stream-ledger.ts'
 const CURSORS_PER_GROUP = 2
 const LIFE_PREFIX = 'life.'
 
-/** Of a stream that has a keeper: it comes and goes. */
+/** Name of a stream that has a keeper: it comes and goes. */
 export const lifeName = (n: number): string => `${LIFE_PREFIX}${n}`
 export const isLifeName = (stream: string): boolean => stream.startsWith(LIFE_PREFIX)
 
-/** Of whom is known whether an answer is awaited. */
+/** A client that knows whether it waits for an answer. */
 interface Asking {
   readonly isBusy: boolean
   abandon(): void
@@ -41,7 +41,7 @@ export class Scene {
   readonly groups: readonly GroupLedger[]
   readonly cursors: readonly CursorLedger[]
   readonly audit = new AuditLedger((stream, group) => this.group(stream, group), isLifeName)
-  /** Names of streams that were created while the load was on, and nobody publishes to. */
+  /** Names of streams that were created while the load was on, and no actor publishes to. */
   readonly extraStreams = new Set<string>()
   readonly #clients: Asking[] = []
   readonly #authority: () => string
@@ -80,14 +80,14 @@ export class Scene {
     return this.groups.filter((group) => group.stream === stream)
   }
 
-  /** Of somebody who waits while the gate is closed. */
+  /** A client that waits while the gate is closed. */
   newClient(): Client {
     const client = new Client({ ...this.#clientOptions, gate: this.gate })
     this.#clients.push(client)
     return client
   }
 
-  /** Somebody who asks over a connection of another kind, and waits while the gate is closed. */
+  /** Adds a client that asks over a connection of another kind, and waits while the gate is closed. */
   watch(client: Asking): void {
     this.#clients.push(client)
   }
@@ -97,12 +97,12 @@ export class Scene {
     return this.#authority()
   }
 
-  /** Of somebody who looks on while the others wait. */
+  /** A client for checks, which work while the actors wait. */
   newInspector(): Client {
     return new Client({ ...this.#clientOptions, gate: new Gate() })
   }
 
-  /** Nobody waits for an answer, but for inspectors. */
+  /** Whether no client waits for an answer, apart from inspectors. */
   get isQuiet(): boolean {
     return this.#clients.every(({ isBusy }) => !isBusy)
   }

@@ -25,10 +25,10 @@ export class Shipper extends Actor {
   /** Origin offsets of what is here, in its order; what the source lost is not. */
   readonly #applied: number[] = []
   #next = 0
-  /** Sent and not answered. */
+  /** The batch that was sent and not answered. */
   #asked: Batch | null = null
 
-  /** S1, while nobody works. */
+  /** S1, while no actor works. */
   async check(client: Client): Promise<void> {
     if (this.#next === 0 && this.#asked === null) return
     const ids: string[] = []

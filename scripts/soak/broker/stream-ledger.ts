@@ -27,7 +27,7 @@ export class StreamLedger {
   storedEnd = 0
   /** Every record below it was read, one after the other. */
   verifiedEnd = 0
-  /** Sent to the broker, whatever became of them. */
+  /** Records that were sent to the broker, stored or not. */
   sent = 0
   /** Below it only digests are left. */
   #base = 0

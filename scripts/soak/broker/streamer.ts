@@ -40,7 +40,7 @@ export class Streamer extends Actor {
     scene.watch(this)
   }
 
-  /** An operation is not answered. What is pushed meanwhile is nobody's question. */
+  /** Whether an operation is not answered. What is pushed meanwhile does not count. */
   get isBusy(): boolean {
     return this.#line?.isBusy ?? false
   }
@@ -49,7 +49,7 @@ export class Streamer extends Actor {
     void this.#line?.close()
   }
 
-  /** As an actor; and at its end everything is given back. */
+  /** As any actor; closing the connection at the end gives its leases back. */
   override async run(): Promise<void> {
     await super.run()
     await this.#line?.close()
@@ -175,7 +175,7 @@ export class Streamer extends Actor {
     return answer.body
   }
 
-  /** Or the connection is gone, or the work is held. */
+  /** Resolves when deliveries have arrived, the connection is gone, or none came for 100 ms. */
   #untilArrived(line: Line): Promise<void> {
     const sinceMs = Date.now()
     return eventually(() => this.#arrived.length > 0 || !line.isOpen || Date.now() - sinceMs > 100)

@@ -33,7 +33,7 @@ type Claimed = Static<typeof ClaimReply>
 type Delivery = Claimed['deliveries'][number]
 type ClaimAsked = ClaimBody & { readonly lease_timeout_millis: number }
 
-/** How a delivery ended, for the refusal that it must meet for ever. */
+/** A delivery that has ended, and the refusal that it must get from then on. */
 interface Over {
   readonly delivery: Delivery
   readonly code: 'lease_expired' | 'lease_not_active'
@@ -104,7 +104,7 @@ export class Worker extends Actor {
     return isRepeat
   }
 
-  /** @param claimed null: nobody knows */
+  /** @param claimed null: it is unknown */
   #given(claimed: Claimed | null, body: ClaimAsked): readonly Delivery[] {
     if (claimed === null) return []
     const { stream } = this.#group
@@ -304,7 +304,7 @@ export class Worker extends Actor {
     }
   }
 
-  /** Only what retention removed is unknown. */
+  /** Only a delivery whose record retention has removed may be unknown. */
   async #assertRemoved({ offset }: Delivery): Promise<void> {
     const { stream } = this.#group
     const { first_offset: floor } = await this.client.get(StreamReply, `/v1/streams/${stream.name}`)

@@ -34,7 +34,7 @@ export const ROUTES: readonly Route[] = [
 export interface SentBatch extends Batch {
   readonly route: Route
   acknowledged: boolean
-  /** Of the JSON routes; empty on the protobuf routes, whose answer has none. */
+  /** From answers of the JSON routes; empty for the protobuf routes, whose answers have none. */
   recordIds: readonly string[]
 }
 

@@ -100,7 +100,7 @@ export async function checkCount(ask: Ask, batches: Batches): Promise<number> {
   return matched
 }
 
-/** Some at a time. */
+/** Runs a few at a time. */
 async function each<Item>(items: readonly Item[], run: (item: Item) => Promise<void>): Promise<void> {
   let next = 0
   const lane = async (): Promise<void> => {

@@ -24,7 +24,7 @@ export function compactionsIn(directory: string): Compactions {
   return { underWay, done }
 }
 
-/** As `Compactions`, of merged files: under way while one is written, or a segment in it has not moved. */
+/** `Compactions` of merged files: one is under way while it is written, or while a segment in it has not moved. */
 export function mergesIn(directory: string): Compactions {
   const segments = namesIn(`${directory}/bundles`)
   let underWay = 0

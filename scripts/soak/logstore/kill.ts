@@ -26,7 +26,7 @@ export interface KillOptions extends LoadOptions, RoundOptions {
   readonly replicated?: boolean
   /** Each kill waits until a bundle is being compacted; in the end every directory has compacted bundles. What can be merged is. */
   readonly compacting?: boolean
-  /** Likewise, of bundles that are being merged. */
+  /** Each kill waits until bundles are being merged; in the end every directory has merged bundles. */
   readonly merging?: boolean
 }
 
@@ -37,9 +37,9 @@ export interface KillSummary extends KillCounts {
   /** Requests whose answer the kill took away. */
   readonly unanswered: number
   readonly bundles: number
-  /** That left a compaction half done in some directory. */
+  /** Kills that left a compaction half done in some directory. */
   readonly killsInCompaction: number
-  /** That left a merge half done in some directory. */
+  /** Kills that left a merge half done in some directory. */
   readonly killsInMerge: number
 }
 

@@ -9,7 +9,7 @@ import { checkAll, checkCount, checkSample } from './checks.ts'
 import type { Ask, QueryReply } from './checks.ts'
 import { Sender } from './sender.ts'
 
-/** Nothing is refused for being too much. */
+/** A tenant without limits, so that no load is refused. */
 export const UNLIMITED: PolicyTenant = policyTenant('local', 'local-dev-token', {
   records: null,
   bytes: null,
@@ -20,13 +20,13 @@ const SAMPLED_BATCHES = 12
 
 export interface LoadOptions {
   readonly seed: number
-  /** Of its own: two loads on one store must not share it. */
+  /** Two loads on one store must not share it. */
   readonly dataset?: string
   readonly connections?: number
   readonly recordsPerBatch?: number
   /** Mean, in protobuf. */
   readonly recordBytes?: number
-  /** Of each connection, between an acknowledgement and its next batch. */
+  /** Pause of each connection between an acknowledgement and its next batch. */
   readonly pauseMs?: number
   readonly obeyRetryAfter?: boolean
 }

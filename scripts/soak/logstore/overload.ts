@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LogStoreServer, policyTenant } from '../../../test/support/logstore.ts'
 import { Load } from './load.ts'
 
-/** Of the contract's default policy; also what the warm-up sends with. */
+/** The limit of the contract's default policy; also the connections of the warm-up. */
 const CONCURRENT_REQUESTS = 16
 const OVERLOAD = 4
 /** Wide enough for the disk and not for four times the connections. */

@@ -1,4 +1,4 @@
-/** Somebody who works on the object store. */
+/** An actor that works on the object store. */
 import type { OutgoingHttpHeaders } from 'node:http'
 import { Actor } from '../actor.ts'
 import type { Client } from './client.ts'
@@ -18,7 +18,7 @@ export abstract class StoreActor extends Actor {
     this.client = scene.newClient()
   }
 
-  /** That no other object has. */
+  /** Attributes that no other object has. */
   protected newAttributes(): Attributes {
     const id = this.random.uint32().toString(16)
     return {

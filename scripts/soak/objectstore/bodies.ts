@@ -5,7 +5,7 @@ import { Random } from '../../../bench/load/random.ts'
 const BLOCK_BYTES = 8 << 20
 
 export class Body {
-  /** More than one: it came in parts. */
+  /** More than one if it came in parts. */
   readonly pieces: readonly Buffer[]
   readonly size: number
   #md5: string | null = null
@@ -15,12 +15,12 @@ export class Body {
     this.size = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }
 
-  /** In hexadecimal, of the bytes: the ETag of what is put in one piece. */
+  /** Of all bytes, in hexadecimal digits: the ETag of an object that is put in one piece. */
   get md5(): string {
     return (this.#md5 ??= hexOf(this.pieces))
   }
 
-  /** As S3 makes it of a multipart upload. */
+  /** The ETag that S3 gives a multipart upload. */
   get partsEtag(): string {
     const digests = this.pieces.map((piece) => createHash('md5').update(piece).digest())
     return `${hexOf(digests)}-${digests.length}`
@@ -56,7 +56,7 @@ export class Bodies {
     this.#block = Buffer.from(Uint32Array.from({ length: BLOCK_BYTES / 4 }, () => random.uint32()).buffer)
   }
 
-  /** Some bytes, so many of them. */
+  /** Random bytes, so many of them. */
   piece(random: Random, bytes: number): Buffer {
     const from = random.between(0, BLOCK_BYTES - bytes)
     return this.#block.subarray(from, from + bytes)

@@ -1,5 +1,5 @@
 /**
- * Is everything as the answers said? Asked while nobody works, through the service's own routes only.
+ * Checks that everything is as the answers said, while no actor works, through the service's own routes only.
  *
  * A1  a listing has exactly the keys that there are, once, in order; what it says of each is what a read says
  * A2  what changed since the last check is read whole, and some of what did not; the rest is looked at by its headers

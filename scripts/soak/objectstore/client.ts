@@ -1,9 +1,9 @@
 /**
  * Requests to the object store, whichever process that is at the moment.
  *
- * C1  a request is sent once. Without an answer nobody knows what became of it, and the caller is told so: null
+ * C1  a request is sent once. Without an answer its outcome is unknown, and the caller gets null
  * C2  an answer is a success, or one of the refusals that the caller expects; anything else fails the run
- * C3  where disks and threads are made to fail, a request may fail too, retryably: then nobody knows what became of it, or it is known not to
+ * C3  where disks and threads are made to fail, a request may fail too, retryably: then its outcome is unknown, or it is known not to
  *     have happened
  */
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import type { Gate } from '../gate.ts'
 import type { Failures } from '../crew.ts'
 
 const AGAIN_MS = 20
-/** Of sockets whose other end is gone. */
+/** Error codes of sockets whose other end is gone. */
 const LOST: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE'])
 
 export interface AskOptions extends RequestOptions {
@@ -27,10 +27,10 @@ export interface AskOptions extends RequestOptions {
   readonly onUndone?: () => void
 }
 
-/** C3. What an answer says that tells of a failure. */
+/** C3. Codes of answers that report a failure. */
 const FAILURES: ReadonlySet<string | null> = new Set(['InternalError', 'ServiceUnavailable'])
 
-/** Of all clients together. */
+/** Counts of all clients together. */
 export class Traffic {
   operations = 0
   unanswered = 0

@@ -1,18 +1,18 @@
 /**
- * What may stand under one key. Whoever changes it makes one change after the other, so its versions have an order.
+ * What may be stored under one key. The actor that owns it makes one change after the other, so its versions have an order.
  *
  *   ask ──► answered   it is there, and nothing before it ever again
  *    │ └──► undone     it never was there
- *    └────► …          nobody knows: it or what was before, until somebody sees one of them after the process has died
+ *    └────► …          unknown: it or what was before, until a look after the death of the process shows one of them
  *
  * K1  what was shown is durable: nothing before it is ever shown again
- * K2  who looks may see whatever could be there at some moment between question and answer
- * K3  the oldest version that may be there is never ruled out: others may have seen more, meanwhile, than one who waited for its answer
+ * K2  a look may show any version that could be there at some moment between question and answer
+ * K3  the oldest version that may be there is never ruled out: other looks may have shown more, meanwhile, than one that waited for its answer
  */
 import assert from 'node:assert/strict'
 import type { Body } from './bodies.ts'
 
-/** What is kept for the message. */
+/** Most events that are kept for the message. */
 const HEARD_MAX = 30
 const HEARD_CHARACTERS_MAX = 300
 
@@ -29,7 +29,7 @@ export class Version {
   /** Null: there is nothing. */
   readonly object: ExpectedObject | null
   readonly number: number
-  /** As answered; null: nobody knows. */
+  /** As answered; null: it is unknown. */
   commitSequence: number | null = null
   isVoid = false
   next: Version | null = null
@@ -40,7 +40,7 @@ export class Version {
   }
 }
 
-/** K2. Where somebody began to look. */
+/** K2. The oldest version that could be there when the look began. */
 export type Look = Version
 
 export class KeyLedger {
@@ -48,9 +48,9 @@ export class KeyLedger {
   readonly key: string
   #oldest = new Version(null, 0)
   #newest = this.#oldest
-  /** What was read whole when everybody waited. */
+  /** The version that was read whole when all actors waited. */
   verified: Version | null = null
-  /** What was last heard of it, for the message. */
+  /** The last events of the key, for the message. */
   readonly #heard: string[] = []
 
   constructor(bucket: string, key: string) {
@@ -85,7 +85,7 @@ export class KeyLedger {
     this.#note(`${version.number} was refused`)
   }
 
-  /** Of several changes of which one at most could happen, one did or may have: there is something. */
+  /** One of several changes, of which at most one could happen, did happen or may have: there is an object. */
   isThere(): void {
     this.#note('there is something')
     while (this.#oldest.object === null && this.#oldest.next !== null) this.#oldest = this.#oldest.next
@@ -95,7 +95,7 @@ export class KeyLedger {
     return this.#oldest
   }
 
-  /** What may be there. */
+  /** Versions that may be there. */
   candidates(from: Look = this.#oldest): Version[] {
     const candidates: Version[] = []
     for (let version: Version | null = from; version !== null; version = version.next) {
@@ -104,14 +104,14 @@ export class KeyLedger {
     return candidates
   }
 
-  /** The only thing that may be there; undefined: nobody knows what is. */
+  /** The only version that may be there; undefined: there are several. */
   get known(): Version | undefined {
     const candidates = this.candidates()
     return candidates.length === 1 ? candidates[0] : undefined
   }
 
   /**
-   * Somebody saw what is there, K1.
+   * K1. A look has shown what is there.
    *
    * @param what for the message
    * @returns what it may be, the oldest first: a look may not tell versions apart, as that at tags does not tell bodies
@@ -136,7 +136,7 @@ export class KeyLedger {
   }
 
   /**
-   * K3. What is there is one of these: whoever asked for something else asked a process that is dead.
+   * K3. What is there is one of these versions: all others were asked of a process that is dead.
    *
    * @param seen by looks that together see everything of an object
    */

@@ -1,6 +1,6 @@
 /**
  * kill -9 of the object store under load: everything that can be done with objects, on small segments, so that sealing, checkpoints and cleaning go on
- * all the time. Most starts are followed by a check while everybody waits; after the others they go on at once.
+ * all the time. Most starts are followed by a check while all actors wait; after the others the load goes on at once.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { Load } from './load.ts'
 import type { LoadOptions } from './load.ts'
 
 const SEGMENT_BYTES = 1 << 20
-/** Of all starts that are not killed. */
+/** Share of the starts, without those that are killed. */
 const CHECKED_PERCENT = 80
 export type ObjectKillOptions = LoadOptions & RoundOptions
 
@@ -24,7 +24,7 @@ export interface ObjectKillSummary extends KillCounts {
   readonly unanswered: number
   readonly refusals: Readonly<Record<string, number>>
   readonly keys: number
-  /** Of the log: what was written ever, what is left, what of it is needed. */
+  /** Bytes of the log: all that were ever written, those that are left, and those of them that are needed. */
   readonly writtenBytes: number
   readonly logBytes: number
   readonly liveBytes: number

@@ -1,4 +1,4 @@
-/** Everybody who works on the object store, and who looks after them. */
+/** All actors that work on the object store, and the checks of their work. */
 import assert from 'node:assert/strict'
 import { mix32, Random } from '../../../bench/load/random.ts'
 import type { ObjectStoreServer } from '../../../test/support/objectstore.ts'
@@ -13,7 +13,7 @@ import { Reader } from './reader.ts'
 import { BUCKETS, Scene } from './scene.ts'
 import { Uploader } from './uploader.ts'
 
-/** Bodies that stand in the frame that commits them, and such that just do or do not; bodies of many extents; what soon is garbage. */
+/** Bodies within the frame that commits them, and about as long as fit there; bodies of many extents; bodies that soon are garbage. */
 const OWNERS: readonly (Omit<OwnerOptions, 'seed' | 'pauseMs'> & { readonly pauses: number })[] = [
   {
     prefix: 'small-0',
@@ -53,7 +53,7 @@ const OWNERS: readonly (Omit<OwnerOptions, 'seed' | 'pauseMs'> & { readonly paus
 
 export interface LoadOptions {
   readonly seed: number
-  /** Of everybody, between two requests, about. */
+  /** About how long each actor pauses between two requests. */
   readonly pauseMs?: number
 }
 
@@ -61,7 +61,7 @@ export class Load extends CheckedCrew<Scene> {
   protected readonly checks: Checks
   readonly #actors: readonly Actor[]
 
-  /** Creates the buckets, then everybody begins. */
+  /** Creates the buckets, then starts all actors. */
   static async start(server: ObjectStoreServer, options: LoadOptions): Promise<Load> {
     const load = new Load(server, options)
     for (const bucket of BUCKETS) (await server.request('PUT', `/${bucket}`)).succeeded(200)
@@ -101,14 +101,14 @@ export class Load extends CheckedCrew<Scene> {
     await this.during(eventually(() => this.scene.traffic.operations >= due))
   }
 
-  /** Everybody stops, and all is looked at again. */
+  /** Stops all actors, and checks everything again. */
   async finish(): Promise<void> {
     this.resume()
     await this.stopAll()
     await this.checks.run(true)
   }
 
-  /** Nobody works any more: the large objects go, and the space of everything that is garbage comes back. Nothing else changes. */
+  /** After all actors have stopped: the large objects go, and the space of everything that is garbage comes back. Nothing else changes. */
   async giveBackSpace(segmentBytes: number): Promise<void> {
     const client = this.scene.newInspector()
     for (const ledger of this.scene.keys) {
@@ -140,7 +140,7 @@ export class Load extends CheckedCrew<Scene> {
     await this.checks.run(true)
   }
 
-  /** Of the service's metrics. */
+  /** Values of the service's gauges. */
   async gauges(...names: readonly string[]): Promise<number[]> {
     const { text } = (await this.scene.server.request('GET', '/v1/metrics')).succeeded(200)
     return names.map((name) => Number(new RegExp(`^objstore_${name} (\\S+)$`, 'm').exec(text)![1]))

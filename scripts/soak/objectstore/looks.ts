@@ -17,7 +17,7 @@ export async function lookWhole(client: Client, ledger: KeyLedger): Promise<Seen
   return reply && sawWhole(ledger, from, reply)
 }
 
-/** Everything of it, and the tags: then what was asked for is told apart, while nobody changes it. Null: no answer. */
+/** The whole object and its tags, which tell versions apart as long as no actor changes the key. Null: no answer. */
 export async function lookWholeWithTags(client: Client, ledger: KeyLedger): Promise<Seen | null> {
   const seen = await lookWhole(client, ledger)
   if (seen === null || seen[0]!.object === null) return seen
@@ -47,7 +47,7 @@ export async function lookHead(client: Client, ledger: KeyLedger): Promise<void>
   })
 }
 
-/** Some of its bytes, of an object that has a length of about so many. */
+/** Reads a range of the object, chosen by the length that it may have. */
 export async function lookRange(client: Client, ledger: KeyLedger, random: Random): Promise<void> {
   const from = ledger.look()
   const size = ledger.candidates(from).at(-1)!.object?.body.size ?? 0
@@ -86,7 +86,7 @@ function tagsOf(reply: ObjectReply): Record<string, string> {
   return Object.fromEntries(tags.map((tag) => [tag.text('Key')!, tag.text('Value')!]))
 }
 
-/** By everything that its headers say. */
+/** Whether the headers of a reply are those of this version. */
 function isShown(reply: ObjectReply, object: ExpectedObject | null, { commitSequence }: Version): boolean {
   if (reply.status === 404 || object === null) return reply.status === 404 && object === null
   const { etag, contentType, metadata, tags } = object

@@ -12,13 +12,13 @@ import { StoreActor, sequenceOf } from './actor.ts'
 export interface OwnerOptions {
   readonly seed: number
   readonly pauseMs: number
-  /** Of its keys. */
+  /** Prefix of its keys. */
   readonly prefix: string
   readonly keys: number
   readonly buckets: readonly string[]
-  /** Of a body: one of these ranges. */
+  /** Sizes of a body: one of these ranges. */
   readonly sizes: readonly (readonly [min: number, max: number])[]
-  /** Of its acts, so many in a hundred are plain puts. */
+  /** Share of plain puts among its acts. */
   readonly putPercent: number
 }
 
@@ -53,7 +53,7 @@ export class Owner extends StoreActor {
     await lookTags(this.client, key)
   }
 
-  /** What was asked for without an answer was asked of a process that is dead, unless changes may fail. */
+  /** Rules out changes that were not answered: they were asked of a dead process. Where changes may fail, the process may be alive. */
   async #settle(key: KeyLedger): Promise<void> {
     const seen = await lookWholeWithTags(this.client, key)
     if (seen !== null && this.scene.failures !== 'unknown') key.settle(seen)

@@ -1,4 +1,4 @@
-/** Looks at any key and lists, while everybody else is at work. */
+/** Looks at any key and lists, while all other actors work. */
 import assert from 'node:assert/strict'
 import { listedPage, lookHead, lookRange, lookTags, lookWhole, sawListed } from './looks.ts'
 import { BUCKETS } from './scene.ts'

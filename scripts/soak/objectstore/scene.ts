@@ -1,4 +1,4 @@
-/** What everybody who works on the object store shares: what is known of it, and the way to it. */
+/** What all actors that work on the object store share: the ledgers, and the way to the store. */
 import type { ObjectStoreServer } from '../../../test/support/objectstore.ts'
 import { Gate } from '../gate.ts'
 import { Bodies } from './bodies.ts'
@@ -17,7 +17,7 @@ export class Scene {
   readonly traffic = new Traffic()
   failures: Failures = 'forbidden'
   readonly #keys = new Map<string, KeyLedger>()
-  /** That were begun, by upload id; those that ended long ago are not there. */
+  /** Uploads that were begun, by upload id; those that ended long ago are not there. */
   readonly uploads = new Map<string, UploadLedger>()
   readonly #clients: Client[] = []
 
@@ -26,7 +26,7 @@ export class Scene {
     this.bodies = new Bodies(seed)
   }
 
-  /** A key that nobody knows yet. */
+  /** A key that no actor knows yet. */
   newKey(bucket: string, key: string): KeyLedger {
     const ledger = new KeyLedger(bucket, key)
     this.#keys.set(ledger.name, ledger)
@@ -45,19 +45,19 @@ export class Scene {
     return this.#keys.get(`${bucket}/${key}`)
   }
 
-  /** Of somebody who waits while the gate is closed. */
+  /** A client that waits while the gate is closed. */
   newClient(): Client {
     const client = new Client(this.#clientOptions(this.gate))
     this.#clients.push(client)
     return client
   }
 
-  /** Of somebody who looks on while the others wait. */
+  /** A client for checks, which work while the actors wait. */
   newInspector(): Client {
     return new Client(this.#clientOptions(new Gate()))
   }
 
-  /** Nobody waits for an answer, but for inspectors. */
+  /** Whether no client waits for an answer, apart from inspectors. */
   get isQuiet(): boolean {
     return this.#clients.every(({ busy }) => busy === 0)
   }

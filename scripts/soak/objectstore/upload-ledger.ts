@@ -6,21 +6,21 @@ export interface LedgerPart {
   readonly md5: string
 }
 
-/** What was asked for last; of `completing` and `aborting` nobody knows whether it happened. */
+/** What was asked for last; for `completing` and `aborting` it is unknown whether it happened. */
 export type UploadFate = 'open' | 'completing' | 'completed' | 'aborting' | 'aborted'
 
 export class UploadLedger {
   readonly ledger: KeyLedger
   readonly id: string
-  /** Of the object that it becomes. */
+  /** Attributes of the object that it becomes. */
   readonly attributes: Omit<ExpectedObject, 'body' | 'etag'>
   readonly partsPlanned: number
   fate: UploadFate = 'open'
-  /** That were answered. A part that was asked for in vain is not there until it is put again. */
+  /** Parts that were answered. A part that was asked for in vain is not there until it is put again. */
   readonly parts = new Map<number, LedgerPart>()
-  /** Numbers of which nobody knows what is there. */
+  /** Numbers of parts of which it is unknown what is there. */
   readonly unsure = new Set<number>()
-  /** What it becomes, once that was asked for. */
+  /** The version of the object that the upload becomes; null: completion was not asked for. */
   completion: Version | null = null
 
   constructor(ledger: KeyLedger, id: string, attributes: Omit<ExpectedObject, 'body' | 'etag'>, partsPlanned: number) {

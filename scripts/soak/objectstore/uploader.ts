@@ -10,7 +10,7 @@ import type { Scene } from './scene.ts'
 import { StoreActor, sequenceOf } from './actor.ts'
 import { UploadLedger } from './upload-ledger.ts'
 
-/** S3's, of every part but the last. */
+/** S3's least size of every part but the last. */
 const PART_BYTES_MIN = 5 << 20
 const LAST_BYTES_MAX = 600_000
 const KEYS = 6
@@ -94,7 +94,7 @@ export class Uploader extends StoreActor {
     await this.#putPiece(upload, number, piece, () => ({ body: piece }))
   }
 
-  /** Of a range of one of its objects. */
+  /** Copies a range of one of its objects. */
   async #copy(upload: UploadLedger, number: number): Promise<void> {
     const source = this.#keys.find((key) => key !== upload.ledger && (key.known?.object?.body.size ?? 0) > 0)
     const object = source?.known?.object
@@ -180,7 +180,7 @@ export class Uploader extends StoreActor {
     this.scene.uploads.delete(forgotten!.id)
   }
 
-  /** To an upload that is over: completing gives the answer of then and changes nothing, everything else finds no upload. */
+  /** Asks about an upload that is over: completing gives the answer of then and changes nothing, everything else finds no upload. */
   async #comeBack(): Promise<void> {
     const upload = this.#over[this.random.between(0, this.#over.length - 1)]!
     const { completion, fate } = upload

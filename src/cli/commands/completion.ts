@@ -3,7 +3,10 @@ import type { Command } from '../command.ts'
 import { NODE_FLAGS, SHELLS, completionScript, wordsOf } from '../completion.ts'
 import { usageFailure } from '../failure.ts'
 
-/** @param all the other commands, `optionsOf` with what is common to them */
+/**
+ * @param all       the other commands
+ * @param optionsOf gives the options of a command, with those that all commands have
+ */
 export const completionCommand = (
   all: readonly Command[],
   optionsOf: (command: Command) => readonly { readonly flags: string }[],

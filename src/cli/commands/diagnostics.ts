@@ -83,7 +83,7 @@ const collectAt = (name: string, target: string): Command => ({
   },
 })
 
-/** B2 of diagnostics-bundle.ts, but for a directory that a node holds: the node is to be asked. */
+/** B2 of diagnostics-bundle.ts. @throws CliFailure when a node holds the directory: the node has to be asked then */
 async function collectLocally({ world }: Call, directory: string): Promise<BundleFacts> {
   const { LOCAL_TENANT, reading } = await import('../local-data.ts')
   const configuration = {
@@ -134,7 +134,7 @@ async function collectLocally({ world }: Call, directory: string): Promise<Bundl
   }
 }
 
-/** The answers to all calls. A node that cannot be reached, or that takes no credential for any of them, gives no bundle. */
+/** The answers to all calls. @throws CliFailure when the node cannot be reached, gives no health, or does not accept the credentials */
 async function collectRemotely(target: Target): Promise<BundleFacts> {
   const names = Object.keys(CALLS) as CallName[] // of this object
   const answers = new Map<CallName, TargetAnswer>()
@@ -194,7 +194,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
   }
 }
 
-/** Without the key. Null: it is no JSON. */
+/** The content of an answer, without the key; null: it is no JSON. */
 function bodyOf(target: Target, { text }: TargetAnswer): unknown {
   try {
     return JSON.parse(text, (_, value: unknown) => (typeof value === 'string' ? target.scrub(value) : value))

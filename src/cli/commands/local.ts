@@ -7,7 +7,7 @@ import type { Style } from '../style.ts'
 
 const LIMIT_DEFAULT = 100
 
-/** What only local commands need takes a while to load. */
+/** Loaded only for local commands, as it takes a while. */
 const localData = () => import('../local-data.ts')
 
 function directoryOf({ where }: Call): string {
@@ -165,7 +165,7 @@ const cursorCommit: Command = {
   },
 }
 
-/** Locally: leases are of a broker that runs. */
+/** A data directory has no leases: only a running broker has. */
 export async function localLeases(call: Call, stream: string, group: string): Promise<Answer> {
   const { LOCAL_TENANT, reading } = await localData()
   await reading(directoryOf(call), async (data) => data.describe(LOCAL_TENANT, stream))

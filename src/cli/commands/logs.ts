@@ -16,7 +16,7 @@ import { shownNanoseconds, timeOf } from '../time-text.ts'
 const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 100_000
 const PAGE_MAX = 500
-/** In the place of a dataset. */
+/** Stands for all datasets, in the place of one. */
 const EVERY_DATASET = '-'
 
 const RANGE = [
@@ -30,7 +30,7 @@ const Page = Type.Object({
   page: Type.Object({ next_cursor: Type.Union([Type.String(), Type.Null()]) }),
 })
 
-/** @throws CliFailure when it is not as its schema says */
+/** @throws CliFailure when the reply does not match its schema */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
   if (isOf(schema, reply)) return reply
   throw refusal('unknown_answer', 'the log store answered in a form that this version does not know', {
@@ -44,7 +44,7 @@ function datasetOf(call: Call): string {
   return dataset
 }
 
-/** What a command line asks for, as the body of a query has it. */
+/** The question of a command line, as in the body of a query. */
 function questionOf(call: Call) {
   const search = call.argument('search')
   const bound = (flag: string): string | null => {

@@ -25,7 +25,7 @@ const PEEK_DEFAULT = 10
 const PAGE_MAX = 1000
 const TAIL_WAIT_MS = 20_000
 
-/** Shown as it is meant; what is not as its schema says, as of a node of another version, is shown as it came. */
+/** A reply in rows. One that does not match its schema, as of a node of another version, is shown as it came. */
 const shownAs = <Schema extends TSchema>(
   json: unknown,
   schema: Schema,
@@ -35,7 +35,7 @@ const shownAs = <Schema extends TSchema>(
   text: (style) => (isOf(schema, json) ? rows(json, style) : JSON.stringify(json, null, 2).split('\n').map(visible)),
 })
 
-/** An answer that more depends on. @throws CliFailure when it is not as its schema says */
+/** A reply that the command needs to go on. @throws CliFailure when it does not match its schema */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
   if (isOf(schema, reply)) return reply
   throw refusal('unknown_answer', 'the node answered in a form that this version does not know', {

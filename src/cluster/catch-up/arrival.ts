@@ -1,5 +1,5 @@
 /**
- * What a copy sees of a file while its pieces arrive (C1 of copy.ts), so that the file is not read again from the disk that it was just written to.
+ * Checks a file of a copy while its pieces arrive (C1 of copy.ts), so that the file need not be read again from the disk it was just written to.
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { crcOf } from '../../log/crc-of.ts'
@@ -11,9 +11,9 @@ import type { LogSource } from '../../maintenance/source.ts'
 import type { ListedSegment } from './listing.ts'
 
 export interface Arrival {
-  /** The next bytes of the file, from its first one on. They are not kept. */
+  /** Takes the next piece of the file; pieces come in order, from the file's first byte. The piece is not kept. */
   add(piece: Buffer): void
-  /** Once all are there, durable in the copy. */
+  /** Whether the file is what it has to be. Called once all pieces are durable in the copy. */
   isWhole(): boolean
 }
 
@@ -22,9 +22,9 @@ export class ArrivingSegment implements Arrival {
   readonly #copy: LogSource
   readonly #segment: ListedSegment
   readonly #scan: Generator<number, void, undefined>
-  /** Bytes of the last piece that the scan has still to read. */
+  /** Bytes of the last piece that the scan has not read yet. */
   #unread: Buffer = EMPTY
-  /** Offset in the segment of the next piece. */
+  /** Bytes of the file that have arrived. */
   #at = 0
   #isScanned = false
   #frameCount = 0
@@ -79,7 +79,7 @@ export class ArrivingSegment implements Arrival {
   }
 }
 
-/** A stand-in, or a file like it. */
+/** A stand-in, or a merged file, which has the same format. */
 export class ArrivingStandIn implements Arrival {
   readonly #copy: LogSource
   readonly #base: number

@@ -1,12 +1,12 @@
 /**
- * Puts a copy in the place of the log that a data directory has. Nobody has the log open.
+ * Replaces the log of a data directory by a copy. No thread has the log open meanwhile.
  *
  *   catch-up/plan.json   ──► FORMAT goes ──► catch-up/applying.json ──► files move ──► FORMAT is written ──► catch-up/ goes
  *   the old log, whole       no service starts on the directory                       the new log, whole
  *
- * P1  until plan.json has its name, the old log is whole. From then on every start ends with the new one: `finishCopy` goes on where it was
- * P2  every step may be done again: what was moved already is no longer in `catch-up/`
- * P3  a plan is for the log that it was made for. One that was written to since, as by a start outside of the cluster, stays as it is
+ * P1  until plan.json has its name, the old log is whole. From then on every start ends with the new log: `finishCopy` continues where the last one stopped
+ * P2  every step may be repeated: a file that was moved is no longer in `catch-up/`
+ * P3  a plan applies only to the log that it was made for. If that log was written to since, as by a start outside of the cluster, it stays as it is
  */
 import { checkpointName, checkpointPositions } from '../../log/checkpoint.ts'
 import { decodeCheckedJson, encodeCheckedJson } from '../../log/checked-json.ts'
@@ -23,7 +23,7 @@ import type { GivenLog, Listing } from './listing.ts'
 
 export interface CommitParts extends GivenLog {
   readonly files: Files
-  /** Directories with the same log: they are emptied, and a start fills them. */
+  /** Directories that mirror the log: they are emptied, and the next start fills them. */
   readonly replicas: readonly string[]
   readonly writeAnchor: (files: Files, directory: string, anchor: Anchor) => void
 }
@@ -37,7 +37,7 @@ interface Plan {
 const PLAN_NAME = 'plan.json'
 const APPLYING_NAME = 'applying.json'
 
-/** P1. @param listing what `copyLog` gave. @throws StoreError when the copy is not whole; what files throw */
+/** P1. @param listing that `copyLog` returned. @throws StoreError when the copy is not whole; what files throw */
 export function commitCopy(parts: CommitParts, listing: Listing): void {
   const { files, directory, segmentsName } = parts
   const staging = `${directory}/${STAGING_NAME}`
@@ -54,7 +54,7 @@ export function commitCopy(parts: CommitParts, listing: Listing): void {
   finishCopy(parts)
 }
 
-/** What a process before has copied may have names that are not durable yet. */
+/** An earlier process may have copied files whose names are not durable yet. */
 function syncNames({ files, directory, segmentsName }: CommitParts, { segments }: Listing): void {
   const staging = `${directory}/${STAGING_NAME}`
   for (const { file } of segments) {
@@ -64,15 +64,15 @@ function syncNames({ files, directory, segmentsName }: CommitParts, { segments }
   for (const folder of [`${staging}/${segmentsName}`, staging, directory]) files.syncDirectory(folder)
 }
 
-/** P1. Before a log is opened: ends what a start before has begun. Nothing when there is nothing. @throws what files throw */
+/** P1. Called before a log is opened: completes the replacement that an earlier start began, if there is one. @throws what files throw */
 export function finishCopy(parts: CommitParts): void {
   const { files, directory } = parts
   const staging = `${directory}/${STAGING_NAME}`
   const planned = planIn(files, `${staging}/${PLAN_NAME}`)
   const format = `${directory}/${FORMAT_NAME}`
   if (planned !== null) {
-    const isOfAnother = planned.replaces !== nameOf(parts)
-    if (isOfAnother && files.exists(format)) return removeStaging(files, directory) // P3
+    const isForAnotherLog = planned.replaces !== nameOf(parts)
+    if (isForAnotherLog && files.exists(format)) return removeStaging(files, directory) // P3
     if (files.exists(format)) {
       files.removeFile(format)
       files.syncDirectory(directory)
@@ -136,7 +136,7 @@ function planIn(files: Files, path: string): Plan | null {
   return decoded ? (decoded.content as Plan) : null // the checksum says we wrote it
 }
 
-/** P3. Names the log that is there, as far as a start changes it: its segments, and how long the newest is. */
+/** P3. Identifies the state of the log by what a start changes: its segments, and the length of the newest one. */
 function nameOf({ files, directory, segmentsName }: CommitParts): string {
   const bases = (files.list(`${directory}/${segmentsName}`) ?? []).filter((name) => segmentBaseOf(name) !== null)
   const newest = bases.at(-1)

@@ -1,13 +1,13 @@
 /**
- * Copies the log of another node into `catch-up/` of a data directory. The log that is there may be open meanwhile: nothing of it is touched.
+ * Copies the log of another node into `catch-up/` of a data directory. The directory's own log may be open meanwhile, as the copy does not touch it.
  *
- * C1  a file counts when the log's own reader has read it through: frames, their chain, and where they end; a checksum of the whole in checkpoints,
- *     stand-ins and sidecars. Frames and stand-ins are read while they arrive (arrival.ts). What a crash left behind is read from the disk in the same
- *     way, so a copy goes on where it was
+ * C1  a file counts once the log's own reader has verified all of it: frames by their checksums, their chain and their end; checkpoints, stand-ins and
+ *     sidecars by a checksum of the whole file. Frames and stand-ins are verified while they arrive (arrival.ts). Files that a crash left behind are
+ *     verified from the disk, so that a copy continues where it stopped
  * C2  segments are copied from the newest to the oldest, as the other node drops the oldest first
- * C3  the other node goes on writing, so the copy is listed again until little was missing. What the last listing names is one state of one moment
- * C4  a merged file (src/log/merged.ts) is copied before the segments that have moved into it, and the segment in whose directory it stands is always
- *     copied, too. Segments that have moved here are always copied anew. So nothing that is kept needs a directory that is replaced
+ * C3  the other node keeps writing, so the copy lists its log again until a round copied little. The last listing is the log at one moment
+ * C4  a merged file (src/log/merged.ts) is copied before the segments that have moved into it, and the segment whose directory holds it is always
+ *     copied, too. Segments that have moved on this node are always copied anew. So no segment that is kept depends on a directory that is replaced
  */
 import { StoreError } from '../../errors.ts'
 import { isWholeCheckpoint } from '../../log/checkpoint.ts'
@@ -29,20 +29,20 @@ import type { GivenLog, ListedCheckpoint, ListedFile, ListedSegment, Listing } f
 export interface RemoteLog {
   /** @throws StoreError */
   list(): Promise<Listing>
-  /** Verified bytes in the memory that is given, which they fill or not. Null: the file is gone. @throws StoreError */
+  /** Reads into the given memory. @returns the verified bytes, which may be fewer than fit; null: the file is gone. @throws StoreError */
   read(path: string, from: number, into: Buffer): Promise<Buffer | null>
 }
 
 export interface CopyParts extends GivenLog {
   readonly files: Files
-  /** The same files, for what C1 reads from the disk. Default: `files`. */
+  /** The same files, for the reads of C1 from the disk. Default: `files`. */
   readonly checked?: Files
   readonly remote: RemoteLog
-  /** Hears how much of this round is copied. */
+  /** Called after each piece with the bytes of this round that are done, and all bytes of the round. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void
 }
 
-/** In a data directory: what is copied, laid out as in a data directory of its own. */
+/** Folder of a data directory that holds the copy, laid out like a data directory. */
 export const STAGING_NAME = 'catch-up'
 
 /** C3. A round that copied less is the last one. */
@@ -50,9 +50,9 @@ const LITTLE_BYTES = 64 << 20
 const ROUNDS_MAX = 20
 /** As much as is written past the page cache at once (src/log/direct-writes.ts). */
 const PIECE_BYTES = 1 << 20
-/** Pieces that are asked for at once. */
+/** Pieces that are requested at once. */
 const AHEAD = 2
-/** A file that is not what it has to be is copied once more. */
+/** A file that fails its check is copied once more. */
 const TRIES = 2
 
 /** @returns what the copy holds, for `commitCopy`. @throws StoreError; what files throw */
@@ -71,9 +71,9 @@ class Copy {
   readonly #staging: string
   /** @see CopyParts.checked */
   readonly #checked: Files
-  /** C1: by path and length. */
+  /** C1. Verified files, by path and length. */
   readonly #whole = new Set<string>()
-  /** C4. Of this round, by path. */
+  /** C4. Paths of this round's merged files. */
   #merged: ReadonlySet<string> = new Set()
   #done = 0
   #total = 0
@@ -84,7 +84,7 @@ class Copy {
     this.#checked = parts.checked ?? parts.files
   }
 
-  /** @returns bytes that were copied; null: something was dropped meanwhile, and the listing is no longer good */
+  /** @returns bytes that were copied; null: the other node dropped a file meanwhile, and the listing is out of date */
   async round(listing: Listing): Promise<number | null> {
     const { files, directory, segmentsName } = this.#parts
     demandSameLog(files, this.#parts, listing)
@@ -120,13 +120,13 @@ class Copy {
     const copied = await this.#file(segment.file, () => arrivingSegment(staged, segment))
     if (copied === null || copied === 0) return copied === null ? null : mergedBytes
     for (const sidecar of segment.sidecars) {
-      if ((await this.#fetch(sidecar)) === null) break // it was made anew: this node makes it itself
+      if ((await this.#fetch(sidecar)) === null) break // the other node has replaced it: this node derives its own
     }
     this.#dropBadSidecars(segment)
     return copied + mergedBytes
   }
 
-  /** A round before may have found the segment in another form. */
+  /** Removes the files of another form that the segment had in an earlier round. */
   #dropOthers({ file, sidecars }: ListedSegment): void {
     const { files } = this.#parts
     const folder = parentOf(`${this.#staging}/${file.path}`)
@@ -137,7 +137,7 @@ class Copy {
     }
   }
 
-  /** A set of sidecars that is not whole is none: it is derived. */
+  /** Removes all sidecars unless all are whole: they are derived, and can be made again. */
   #dropBadSidecars({ file, sidecars }: ListedSegment): void {
     const { files } = this.#parts
     const folder = parentOf(`${this.#staging}/${file.path}`)
@@ -157,7 +157,7 @@ class Copy {
     return this.#file(checkpoint, () => ({ add() {}, isWhole }))
   }
 
-  /** C1. @returns bytes that were copied: none if it is there already; null: the other node dropped it */
+  /** C1. @returns bytes that were copied, 0 if the file was verified before; null: the other node dropped the file */
   async #file(file: ListedFile, begin: () => Arrival): Promise<number | null> {
     const { path, bytes } = file
     const key = `${path} ${bytes}`
@@ -181,7 +181,7 @@ class Copy {
     )
   }
 
-  /** Goes on behind what is there. @returns bytes that were fetched; null: the file is gone */
+  /** Continues behind the bytes that are there already. @returns bytes that were fetched; null: the file is gone */
   async #fetch({ path, bytes }: ListedFile, arrival?: Arrival): Promise<number | null> {
     const { files, remote, onProgress } = this.#parts
     const place = `${this.#staging}/${path}`
@@ -221,9 +221,9 @@ class PiecesAhead {
   readonly #remote: RemoteLog
   readonly #path: string
   readonly #bytes: number
-  /** For the pieces that are asked for at once, in turns. */
+  /** Memory of the pieces under way, used in turns. */
   #memory: Buffer[] = []
-  /** By where they begin, in that order. */
+  /** Requests under way, by the byte of the file where the piece begins, in that order. */
   readonly #asked = new Map<number, Promise<Buffer | null>>()
   #askedEnd: number
 
@@ -234,11 +234,11 @@ class PiecesAhead {
     this.#askedEnd = from
   }
 
-  /** @see RemoteLog.read. What it gives is good until the next piece is asked for. */
+  /** @see RemoteLog.read. The bytes are valid until the next call. */
   next(at: number): Promise<Buffer | null> {
     if (!this.#asked.has(at)) {
       this.#asked.clear() // a piece was shorter than asked for
-      this.#memory = [] // the others may still come
+      this.#memory = [] // requests under way may still fill the old one
       this.#askedEnd = at
     }
     while (this.#asked.size < AHEAD && this.#askedEnd < this.#bytes) this.#ask()
@@ -270,7 +270,7 @@ function demandSameLog(files: Files, { directory, segmentsName }: GivenLog, { lo
 export const hostsOf = ({ segments }: Listing): ReadonlySet<number> =>
   new Set(segments.flatMap(({ merged }) => merged?.base ?? []))
 
-/** In whichever form but a moved one (C4): the same end by the same chain is the same content. */
+/** Whether the log has the segment in any form but a moved one (C4). The same end by the same chain is the same content. */
 export function hasSegment(source: LogSource, { base, end, chain, file }: ListedSegment): boolean {
   try {
     const names = source.files.list(source.pathOf(base)) ?? []

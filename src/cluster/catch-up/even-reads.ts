@@ -1,17 +1,17 @@
 /**
- * How a node reads what it gives to others, while its own clients wait for syncs of the same disk: in small steps, evenly. A sync that meets a read waits
- * for all of it: beside reads of 4 MiB, one took 13 ms on average instead of 4; beside as many bytes in reads of 256 KiB, 3.
+ * Reads files for other nodes in small, evenly paced steps, as this node's own clients wait for syncs of the same disk. A sync waits for the whole read
+ * that is under way: beside reads of 4 MiB a sync took 13 ms on average instead of 4; beside as many bytes in reads of 256 KiB, it took 3.
  *
- * E1  one step is under way at a time, whatever is asked for at once
- * E2  steps begin no faster than allowed. Only a little time that went unused is made up for, so that timers which fire late cost nothing
- * E3  what the page cache has not got is read past it: through it, the kernel would read megabytes ahead at once, and drop what clients need
+ * E1  one step is under way at a time, however many reads are requested
+ * E2  steps begin no faster than `bytesPerSecond` allows. At most MADE_UP_MS of unused time is made up for, so that timers which fire late cost nothing
+ * E3  bytes that are not in the page cache are read past it: otherwise the kernel would read megabytes ahead at once, and evict what clients need
  */
 import type { DirectReads } from '../../log/direct-reads.ts'
 import type { OpenFile } from '../../log/files.ts'
 
 interface EvenReadsParts {
   readonly bytesPerSecond: number
-  /** E3. By a file's number, which `pathOf` knows. */
+  /** E3. Reads past the page cache; `pathOf` gives the path of a file's number. */
   readonly direct: (pathOf: (file: number) => string) => Pick<DirectReads, 'load' | 'close'>
   readonly nowMs: () => number
   readonly after: (delayMs: number, run: () => void) => void
@@ -24,7 +24,7 @@ const MADE_UP_MS = 5
 export class EvenReads {
   readonly #parts: EvenReadsParts
   readonly #direct: Pick<DirectReads, 'load' | 'close'>
-  /** Of the step under way. */
+  /** File of the step under way. */
   #path = ''
   #step: Promise<unknown> = Promise.resolve()
   #dueMs: number

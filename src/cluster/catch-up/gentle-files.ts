@@ -1,6 +1,6 @@
 /**
- * The files of a copy, as it reads them to check them: past the page cache, in short steps. After each step it rests for as long as the step took, so what
- * answers clients on this machine finds a core and the disk free.
+ * The files of a copy, for reading them back to verify them: past the page cache, in short steps. After each full step the thread waits as long as the
+ * step took, so that threads which answer clients find a core and the disk free.
  */
 import type { Files } from '../../log/files.ts'
 

@@ -34,7 +34,7 @@ export type ToListener = Answered | { readonly renewed: NonNullable<ListenerTask
 export interface ListeningNode {
   /** What it knows of its clusters, by service. */
   nodes(): Readonly<Record<string, unknown>>
-  /** @param service null: each. @returns the services whose lead goes. @throws StoreError */
+  /** @param service null: every service. @param to null: the first node that stands. @returns the services that are handed over. @throws StoreError */
   handOver(service: string | null, to: string | null): readonly string[]
 }
 

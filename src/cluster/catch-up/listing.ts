@@ -1,9 +1,9 @@
 /**
- * What a node gives of one log to a node that copies it, while its own service goes on: which files there are, and pieces of them.
+ * Serves one log to a node that copies it, while the service of this node goes on: a listing of its files, and pieces of them.
  *
- * L1  a listing ends at the anchor, which is confirmed and synced here. What is before it never changes but by being dropped
+ * L1  a listing ends at the anchor, which is confirmed and synced here. Content before the anchor never changes, it can only be dropped
  * L2  segments are listed before checkpoints: so the checkpoints stand for every segment that was dropped before it was listed
- * L3  a piece is what the file held as long as the file still stands at its place afterwards (source R2)
+ * L3  a piece is valid only if the file still has its path after the read (source R2)
  */
 import { StoreError } from '../../errors.ts'
 import {
@@ -24,22 +24,22 @@ import { LogSource, Vanished, unlessGone, withFile } from '../../maintenance/sou
 import type { Anchor } from '../history.ts'
 
 export interface ListedFile {
-  /** In the directory of the log. */
+  /** Within the directory of the log. */
   readonly path: string
   readonly bytes: number
 }
 
 export interface ListedSegment {
   readonly base: number
-  /** Behind the last frame; of the newest one, where the anchor ends. */
+  /** Position behind the last frame; for the newest segment, the position of the anchor. */
   readonly end: number
   /** Header checksum of the last frame, which stands for all before it. */
   readonly chain: number
-  /** Its file, or what stands in for that. Of the newest one the part up to `end`. */
+  /** The segment's file or its stand-in; for the newest segment, only its bytes up to `end`. */
   readonly file: ListedFile
-  /** The manifest last. */
+  /** The manifest is the last one. */
   readonly sidecars: readonly ListedFile[]
-  /** Over a segment that has moved (src/log/merged.ts): it stands in the directory of the segment with this base. */
+  /** The merged file of a segment that has moved (src/log/merged.ts). It is in the directory of the segment with this base. */
   readonly merged?: ListedFile & { readonly base: number }
 }
 
@@ -50,7 +50,7 @@ export interface ListedCheckpoint extends ListedFile {
 export interface Listing {
   readonly logId: number
   readonly epoch: number
-  /** Where the log begins, what is missing of its beginning included. */
+  /** Base of the oldest segment by the durable mark, also if that segment was lost; null: not known. */
   readonly begin: number | null
   readonly anchor: Anchor
   /** Oldest first. */
@@ -114,7 +114,7 @@ function segmentOf(source: LogSource, base: number, anchor: Anchor): ListedSegme
   }
 }
 
-/** Whether another stand-in took the place of the one that was looked at. */
+/** Whether another stand-in has replaced the one that was read. */
 const isReplaced = (source: LogSource, base: number): boolean =>
   !source.isDropped(base) && source.standInOf(base) !== null
 
@@ -151,7 +151,7 @@ function checkpointsOf(files: Files, directory: string, atMost: number): readonl
   })
 }
 
-/** What was dropped while it was listed makes a gap, and so does damage: neither is given as a log. */
+/** Refuses a listing with a gap: a segment was dropped while the log was listed, or it is damaged. */
 function demandWhole(segments: readonly ListedSegment[], { end }: Anchor): void {
   for (const [index, segment] of segments.entries()) {
     const next = segments[index + 1]
@@ -163,7 +163,7 @@ function demandWhole(segments: readonly ListedSegment[], { end }: Anchor): void 
   if (!isAtEnd) throw unavailable(`this node lacks what is before ${end.position}`)
 }
 
-/** A service that writes checkpoints needs one for the segments that are gone. It may be newer than the anchor, for a moment. */
+/** A service that writes checkpoints needs one that stands for the segments that are gone. For a moment, that one may be newer than the anchor. */
 function demandCheckpoint(
   segments: readonly ListedSegment[],
   checkpoints: readonly ListedCheckpoint[],
@@ -178,13 +178,13 @@ function demandCheckpoint(
 const SEGMENT_FOLDERS = Object.values(SEGMENTS_NAME_OF).join('|')
 const PLACE_IN_SEGMENT = new RegExp(`^(?:${SEGMENT_FOLDERS})/[0-9a-f]{16}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-/** Whether a copy may have a file there: nothing else of a directory is given, and nothing else is written. */
+/** Whether a copy may contain a file at this path. No other file of a directory is served. */
 export const isPlace = (path: string): boolean => PLACE_IN_SEGMENT.test(path) || isCheckpointName(path)
 
-/** Reads from a place of a file on. @param path of the file. @returns the bytes read: fewer where the file ends */
+/** Reads a file from byte `at` on. @param path of the file. @returns the number of bytes read, fewer where the file ends */
 export type ReadPart = (file: OpenFile, path: string, into: Buffer, at: number) => Promise<number>
 
-/** L3. @param memoryFor of `PIECE_BYTES_MAX` at most. @returns null: the file is gone */
+/** L3. @param memoryFor gives memory for `PIECE_BYTES_MAX` bytes at most. @returns null: the file is gone */
 export async function readPiece(
   { files, directory }: { readonly files: Files; readonly directory: string },
   { path, from, bytes }: { readonly path: string; readonly from: number; readonly bytes: number },

@@ -1,5 +1,5 @@
 /**
- * How a node gets the log of another one before it opens its own: on a thread, from the first node that gives it, again and again until one does.
+ * Copies the log of another node before this node opens its own. A thread asks the known nodes one after the other, again and again, until one serves it.
  */
 import type { ClusterSettings } from '../../config/cluster.ts'
 import { StoreError, messageOf } from '../../errors.ts'
@@ -18,9 +18,9 @@ export interface CopyTask extends GivenLog {
   readonly ca: string | null
 }
 
-/** What the task came to: a failure is a value, so that its kind is known. */
+/** Result of a task. A failure is a value, so that its kind reaches main. */
 export type CopyOutcome = {
-  /** That came from the other node, also when something failed then. */
+  /** Bytes that came from the other node, also of a task that failed. */
   readonly bytes: number
 } & (
   | { readonly listing: Listing }

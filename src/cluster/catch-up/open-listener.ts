@@ -1,4 +1,4 @@
-/** The listener of a process, as its settings want it. */
+/** Opens the listener of a process by its settings. */
 import type { Authorities } from '../../config/authorities.ts'
 import type { Config } from '../../config/config.ts'
 import type { ClusterSettings } from '../../config/cluster.ts'
@@ -19,11 +19,11 @@ const TLS_NAMES = {
 interface OpenedListener {
   readonly listener: NodeListener
   readonly settings: ClusterSettings
-  /** Takes the certificate that the files have now; likewise the authorities, for the whole process. */
+  /** Reads the certificate's files again, and the authorities of the whole process. */
   reload(): void
 }
 
-/** @returns settings with where other nodes reach the listener. @throws StoreError that names the setting */
+/** @returns also the settings, completed with the URL at which other nodes reach the listener. @throws StoreError that names the setting */
 export async function openListener(
   settings: ClusterSettings,
   services: Config['services'],

@@ -23,7 +23,7 @@ interface Line {
   readonly answers: PieceAnswers
 }
 
-/** What is read before the connection is upgraded. */
+/** Memory for what is read before the connection is upgraded. */
 const GREETING_BYTES = 4096
 
 export class PieceConnection {
@@ -34,7 +34,7 @@ export class PieceConnection {
     this.#access = access
   }
 
-  /** @param into for the piece, until it is answered. Rejects with `Refused`, and with what broke the connection */
+  /** @param into memory for the piece, in use until the answer. Rejects with `Refused`, or with the error that broke the connection */
   async ask(question: string, into: Buffer): Promise<PieceAnswer> {
     const { socket, answers } = await (this.#line ??= this.#open())
     const answer = answers.next(into)
@@ -71,7 +71,7 @@ export class PieceConnection {
         socket.destroy(asError(error))
       }
     }
-    /** What was read for the greeting, as nobody knew yet that it was over. */
+    /** Takes bytes of the new protocol that were read into `greeting`, as the upgrade was not known yet. */
     const arrive = (bytes: Buffer): void => {
       for (let from = 0; from < bytes.byteLength && !socket.destroyed;) {
         const count = bytes.copy(answers.place, 0, from)
@@ -103,7 +103,7 @@ export class PieceConnection {
   }
 }
 
-/** @param onread where its bytes go: its own memory would be copied once more, and collected */
+/** @param onread gives the memory to read into: with buffers of the socket, bytes would be copied once more, and the buffers collected */
 function connectTo(
   { protocol, hostname, port }: ReturnType<typeof urlToHttpOptions>,
   { ca, idleMs }: PieceAccess,

@@ -1,12 +1,12 @@
 /**
- * How pieces of files go from one node to another: over a connection that begins as HTTP and is then this protocol's. Node's HTTP client copies what it
- * receives; here the kernel puts it into the memory that was given for it.
+ * Transfers pieces of files between nodes, over a connection that begins as HTTP and is upgraded to this protocol. Node's HTTP client copies what it
+ * receives; here the kernel writes it into the memory that the caller gives.
  *
  *   question  path=…&from=…&bytes=…\n
  *   answer    u32 kind, u32 length, so many bytes (the piece, or why there is none), u32 CRC-32 of them
  *
  * Y1  answers come in the order of the questions
- * Y2  the side that gives has one piece in memory, and reads the next one when the kernel has taken it
+ * Y2  the side that serves has one piece in memory, and reads the next one when the kernel has taken all of it
  * Y3  both sides rest after each step, so that other threads get the core
  */
 import type { Duplex } from 'node:stream'
@@ -14,7 +14,7 @@ import { crc32 } from 'node:zlib'
 import { messageOf } from '../../errors.ts'
 import { STEP_BYTES, letOthersRun, restingSteps } from '../../pipeline/niceness.ts'
 
-/** As HTTP's header `upgrade` names it. */
+/** Its name in HTTP's header `upgrade`. */
 export const PIECE_PROTOCOL = 'trilog-pieces'
 
 const KINDS = ['piece', 'gone', 'refused'] as const
@@ -23,7 +23,7 @@ export interface PieceAnswer {
   readonly kind: (typeof KINDS)[number]
   /** The piece, in the memory that was given for it, or why it is refused. */
   readonly bytes: Buffer
-  /** Its checksum says that they are what the other side has sent. */
+  /** The checksum is that of the bytes. */
   readonly isWhole: boolean
 }
 
@@ -34,9 +34,9 @@ const QUESTION_LENGTH_MAX = 1000
 const REASON_BYTES_MAX = 10_000
 
 /**
- * Answers until the other side is gone, or asks what is no question.
+ * Answers until the other side disconnects, or sends a question that is too long.
  *
- * @param give a piece, which is sent before the next one is asked for; null: the file is gone
+ * @param give reads a piece, which is sent before the next one is read; null: the file is gone
  */
 export async function givePieces(
   socket: Duplex,
@@ -51,7 +51,7 @@ export async function givePieces(
       await send(socket, kind, bytes)
     }
   } catch {
-    // The connection is broken: there is nobody to tell.
+    // The connection is broken, so no answer can be sent.
   }
   socket.destroy()
 }
@@ -95,12 +95,12 @@ interface Waiting {
 
 type Part = 'header' | 'body' | 'checksum'
 
-/** What answers arrive in. */
+/** Parses answers as they arrive. */
 export class PieceAnswers {
   readonly #waiting: Waiting[] = []
   readonly #header = Buffer.alloc(HEADER_BYTES)
   readonly #checksum = Buffer.alloc(CHECKSUM_BYTES)
-  /** What arrives of the answer to the oldest question, where, and how much of it has come. */
+  /** Part of the oldest answer that is arriving, the memory for it, and how many of its bytes have come. */
   #part: Part = 'header'
   #memory: Buffer = this.#header
   #filled = 0
@@ -108,7 +108,7 @@ export class PieceAnswers {
   #sum = 0
   #ended: Error | null = null
 
-  /** A question was asked. */
+  /** Call it when a question is sent. @param into memory for the piece */
   next(into: Buffer): Promise<PieceAnswer> {
     if (this.#ended !== null) return Promise.reject(this.#ended)
     const answered = Promise.withResolvers<PieceAnswer>()
@@ -116,12 +116,12 @@ export class PieceAnswers {
     return answered.promise
   }
 
-  /** Where the next bytes have to be. */
+  /** Memory for the next bytes. */
   get place(): Buffer {
     return this.#memory.subarray(this.#filled, this.#filled + STEP_BYTES)
   }
 
-  /** So many have come there. @throws Error for what is no answer */
+  /** Takes bytes that were read into `place`. @throws Error when they answer no question */
   came(bytes: number): void {
     const end = this.#filled + bytes
     if (this.#part === 'body') this.#sum = crc32(this.#memory.subarray(this.#filled, end), this.#sum)
@@ -153,7 +153,7 @@ export class PieceAnswers {
     }
   }
 
-  /** Nothing comes any more. */
+  /** The connection has ended: rejects all answers that are awaited. */
   fail(error: Error): void {
     this.#ended = error
     for (const { answered } of this.#waiting.splice(0)) answered.reject(error)

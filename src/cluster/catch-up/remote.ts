@@ -1,4 +1,4 @@
-/** Another node, by its listener (server.ts). */
+/** Client of another node's listener (server.ts). */
 import { Agent, request as requestHttp } from 'node:http'
 import { Agent as SecureAgent, request as requestHttps } from 'node:https'
 import { StoreError, messageOf } from '../../errors.ts'
@@ -54,7 +54,7 @@ export class RemoteNode {
     })
     this.#lines.push(line)
     return {
-      list: async () => json(await this.#ask('GET', `/v1/logs/${service}`)) as Listing, // verified with what is copied by it
+      list: async () => json(await this.#ask('GET', `/v1/logs/${service}`)) as Listing, // not checked here, but by the files that are copied by it
       read: (path, from, into) => this.#read(line, path, from, into),
     }
   }

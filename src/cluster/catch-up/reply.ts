@@ -7,7 +7,7 @@ export interface Reply {
   readonly body: Buffer
 }
 
-/** The answer is a reply, where something else was asked for. */
+/** The other node sent an HTTP reply instead of the upgrade that was asked for. */
 export class Refused extends Error {
   readonly reply: Reply
 
@@ -17,7 +17,7 @@ export class Refused extends Error {
   }
 }
 
-/** Rejects with what broke the connection. */
+/** Rejects with the error that broke the connection. */
 export function replyTo(request: ClientRequest): Promise<Reply> {
   return new Promise((resolve, reject) => {
     request.on('error', reject)

@@ -8,7 +8,7 @@
  *
  * V1  nothing is answered without the secret, which is compared in constant time
  * V2  pieces leave no faster than allowed, all of them together (even-reads.ts)
- * V3  a connection keeps the memory of its pieces: new memory for each would be collected by threads of V8 that others need, too
+ * V3  a connection reuses the memory of its pieces: V8's threads, which other work needs, too, would have to collect a new buffer for each
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
@@ -41,7 +41,7 @@ export interface ServerParts {
 
 const STATUS: Readonly<Record<string, number>> = { invalid: 400, notFound: 404, unavailable: 503, conflict: 409 }
 
-/** @returns ends the connections that give pieces */
+/** @returns a function that ends the connections that serve pieces */
 export function answerOn(server: Server, parts: ServerParts): () => void {
   const secret = digestOf(parts.secret)
   const lines = new Set<Duplex>()
@@ -106,7 +106,7 @@ function routeOf({ method, url = '/' }: IncomingMessage): {
   return { key: `${method} ${pathname}`, searchParams }
 }
 
-/** @throws StoreError when there is none */
+/** @throws StoreError when there is no such log */
 function logAt({ logs }: ServerParts, route: RegExp, key: string): GivenLog {
   const [, service = ''] = route.exec(key) ?? []
   const log = Object.hasOwn(logs, service) ? logs[service] : undefined

@@ -1,5 +1,5 @@
 /**
- * The anchor of a node on its disk: `cluster-anchor.json` beside the segments. The log holds what it says, synced; a start goes on from there.
+ * The anchor of a node on its disk: `cluster-anchor.json` beside the segments. The log is synced up to it, so a start continues from there.
  */
 import { decodeCheckedJson, encodeCheckedJson } from '../../log/checked-json.ts'
 import { publishFile, readWhole } from '../../log/files.ts'

@@ -1,15 +1,15 @@
 /**
- * Where the anchor may go to when the log has synced what stands before: the newest place, and others on the way there.
+ * The anchors that may be written once the log is synced up to them: the newest one, and some before it.
  *
- * A follower may have taken far less than it has read of the stream. If only the newest place were known, the anchor would wait for all of that. So
- * would the log, if it cannot go on before a sealed segment is behind the anchor.
+ * A follower's log may be far behind what the lane has read of the stream. With the newest anchor alone, no anchor could be written until the log has
+ * all of that. The log itself may have to wait, too, if it cannot go on before a sealed segment is behind the anchor.
  *
- * A2  an anchor that main waits for stays until it, or one behind it, was written: main takes nothing that comes after it before then
+ * A2  an anchor that main waits for is kept until it or a later one is written: until then, main takes nothing behind it
  */
 import type { Position } from '../../log/log-writer.ts'
 import type { Anchor } from '../history.ts'
 
-/** Between two places: far less than a segment. */
+/** Least distance between two anchors: far less than a segment. */
 const APART_BYTES = 64 << 10
 
 export class AnchorsAhead {
@@ -24,7 +24,7 @@ export class AnchorsAhead {
     this.#reached = reached
   }
 
-  /** Main waits until an anchor that ends there, as one of these does, was written. */
+  /** Whether main waits for an anchor that was not written yet. */
   get isAwaited(): boolean {
     return this.#reached.end.position < this.#awaitedPosition
   }
@@ -48,7 +48,7 @@ export class AnchorsAhead {
     return this.isAwaited && last.end.position === position && next.end.position > position
   }
 
-  /** The newest of which everything is synced; null: none is newer than the last that was written. */
+  /** The newest anchor up to which the log is synced; null: none is newer than the last one written. */
   newest(syncedUpTo: Position): Anchor | null {
     return this.#anchors.findLast(({ end }) => end.position <= syncedUpTo) ?? null
   }

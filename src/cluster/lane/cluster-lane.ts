@@ -1,13 +1,13 @@
 /**
- * The lane of a cluster: drives the state machine of one log on its stream, on a thread of its own. Frames of this leader come from the log's
- * ring, those of another leader go to main. It starts no thread and opens no stream: `workers/cluster.ts` does.
+ * The lane of a cluster: drives the state machine of one log on its stream, on a thread of its own. While this node leads, frames come from the log's
+ * ring; frames of another leader go to main. It starts no thread and opens no stream: `workers/cluster.ts` does.
  *
- * M1  what is confirmed, and until when this node may answer, stands in the log's shared words before main is woken
- * M2  frames are offered only when main has begun to lead, and only those of the log's generation it began in. Whatever else is in the ring was
- *     appended by a leader that was none any more
- * M3  the anchor is written when the log has synced what it says
- * M4  a leader takes no more while its anchor is far behind: should it lose what it has on its way, the stream must still have the rest
- * M5  a leader whose disk is full hands over to a follower that has room. Where none has, it goes on: it still takes what finishes something
+ * M1  the confirmed position and the end of the lease are in the log's shared words before main is woken
+ * M2  frames are offered only when main has begun to lead, and only those of the log's generation in which it began. All other frames in the ring were
+ *     appended after the lead of this node had ended
+ * M3  an anchor is written only after the log is synced up to it
+ * M4  a leader takes no more frames while its anchor is far behind: if its log loses what is behind the anchor, the stream must still have it
+ * M5  a leader whose disk is full hands over to a follower that has room. If there is none, it keeps the lead: it still takes what finishes something
  */
 import { isDeepStrictEqual } from 'node:util'
 import { FULL_BELOW_BYTES, ROOM_AGAIN_BYTES } from '../../log/caretaker.ts'
@@ -45,10 +45,10 @@ export interface LaneParts {
   readonly tell: (message: FromLane, transfer?: ArrayBuffer) => void
 }
 
-/** Messages on their way. What comes meanwhile is the next group. */
+/** Messages in flight. Frames that come meanwhile are the next group. */
 const IN_FLIGHT_MAX = 3
 const IN_FLIGHT_BYTES_MAX = 8 << 20
-/** Frames that main has not made its own yet. */
+/** Bytes of frames that main has not applied yet. */
 const WINDOW_BYTES_MAX = 32 << 20
 const ANCHOR_MS = 1000
 const STATUS_MS = 1000
@@ -76,13 +76,13 @@ export class ClusterLane {
   readonly #session: Session
   readonly #nodes: OtherNodes
   readonly #measures: LaneMeasures
-  /** M2. Null: nothing is offered. */
+  /** M2. Generation of the log whose frames are offered; null: none are. */
   #generation: number | null = null
   #offeredEnd: LogPlace = LOG_BEGIN
   #windowBytes = 0
-  /** Frames of another leader that main is told of together, when the session is done with what came at once. */
+  /** Frames of another leader, which go to main together, when the session is done with all messages that came at once. */
   #frameBytes: Uint8Array[] = []
-  /** M3. Those that may be written when their end is synced, and the one that was written last. */
+  /** M3. Anchors to write when the log is synced up to them, and the one that was written last. */
   readonly #ahead: AnchorsAhead
   #anchor: Anchor
   #anchorDueMs = 0
@@ -92,7 +92,7 @@ export class ClusterLane {
   #isRecovering = false
   #isGathering = false
   #isClosed = false
-  /** Ends the pause of a pump that has no room to offer more. */
+  /** Ends the wait of `run` for room to offer more. */
   #roomCame: (() => void) | null = null
 
   constructor(parts: LaneParts, { log, anchor }: Extract<ToLane, { readonly kind: 'join' }>) {
@@ -133,7 +133,7 @@ export class ClusterLane {
     }
   }
 
-  /** A leader whose next message is worth waiting for does so. */
+  /** Waits as long as it is worth waiting for more frames. */
   async #gather(): Promise<void> {
     for (let { pause } = this; pause !== null && !this.#isClosed; { pause } = this) {
       this.#isGathering = true
@@ -142,12 +142,12 @@ export class ClusterLane {
     }
   }
 
-  /** How long what waits is worth waiting for more; null: `step` is due. */
+  /** How long the frames in the ring wait for more; null: `step` is due. */
   get pause(): Pause | null {
     return this.#generation === null ? null : this.#gathering.pause(this.#ring.usedBytes, this.#parts.clock.nowMs())
   }
 
-  /** Offers what waits, and does what is due. @returns false: there is no room for what waits */
+  /** Offers the frames in the ring, and does what is due. @returns false: there is no room for them */
   step(): boolean {
     const isOffered = this.#offer()
     this.#tick()
@@ -162,7 +162,7 @@ export class ClusterLane {
         break
       case 'applied':
         this.#windowBytes -= message.bytes
-        this.#confirmed(this.#session.node.confirmed.position) // said before, but main may have cut its log since
+        this.#confirmed(this.#session.node.confirmed.position) // published before, but main may have cut its log since
         if (this.#windowBytes < WINDOW_BYTES_MAX / 2) this.#session.resume()
         break
       case 'caught up':
@@ -172,7 +172,7 @@ export class ClusterLane {
         this.#session.caughtUp(message.anchor)
         break
       case 'hand over':
-        // The lead may be over already: the next one is not to be given away by what was asked of this one.
+        // The lead that was meant may be over already: the request must not end the next one.
         if (this.#session.node.role === 'leading') this.#handOver = { successor: message.successor }
         break
       case 'give up the lead':
@@ -194,7 +194,7 @@ export class ClusterLane {
     this.#letOffer()
   }
 
-  /** @returns false: there is no room for what waits */
+  /** @returns false: there is no room for the frames in the ring */
   #offer(): boolean {
     const generation = this.#generation
     if (this.#session.node.role !== 'leading') {
@@ -346,7 +346,7 @@ export class ClusterLane {
     if (newest !== undefined) this.#handOver = { successor: newest.node }
   }
 
-  /** When what is in the ring was offered. */
+  /** Hands over once all frames in the ring were offered. */
   #handOverIfAsked(): void {
     if (this.#handOver === null || this.#generation === null || this.#ring.usedBytes > 0) return
     const { successor } = this.#handOver
@@ -383,7 +383,7 @@ export class ClusterLane {
       role,
       epoch,
       sequence,
-      // A follower reads on while main waits for room on its disk.
+      // A follower keeps reading the stream while main waits for room on its disk.
       position: Math.min(confirmed.position, this.#shared.syncedHere()),
       url: data.url,
       peerUrl: data.peerUrl,

@@ -1,5 +1,5 @@
 /**
- * When the next message goes to the stream. A message costs the NATS servers and this node about the same whatever its length, so frames wait a little for
+ * Decides when the next message goes to the stream. A message costs the NATS servers and this node about the same whatever its length, so frames wait a
  * others that are about to come.
  *
  * H1  frames go at once when nothing is on its way, unless many were confirmed just now
@@ -8,12 +8,12 @@
  *     RETURN_MS at most
  * H4  so many bytes that the message itself matters little go at once
  *
- * Bytes are those of the ring. Of a frame whose long part stands in the arena, they are few: then frames are still counted alike, before and after.
+ * Bytes are those in the ring, which are few for a frame with an external part in the arena. H3 compares only such bytes with each other.
  */
 export interface Pause {
-  /** It ends when so many bytes wait, */
+  /** The pause ends when so many bytes wait. */
   readonly bytes: number
-  /** or after this time. */
+  /** The pause ends after this time at the latest. */
   readonly ms: number
 }
 
@@ -27,17 +27,17 @@ const MOST = 3 / 4
 const ENOUGH_BYTES = 128 << 10
 
 export class Gathering {
-  /** Something that was offered is on its way. */
+  /** Whether an offered message is in flight. */
   isFlying = false
-  /** Offered since nothing was on its way. */
+  /** Frames and bytes that were offered since nothing was in flight. */
   #frames = 0
   #bytes = 0
   #offeredMs = -Infinity
-  /** H3. What is there when most clients are back; 0: it is not waited for. */
+  /** H3. Bytes that wait when most clients are back; 0: they are not awaited. */
   #awaitedBytes = 0
   #confirmedMs = -Infinity
 
-  /** @param bytes that it took in the ring */
+  /** @param bytes that the frames took in the ring */
   offered(frames: number, bytes: number, nowMs: number): void {
     this.isFlying = true
     this.#frames += frames
@@ -45,7 +45,7 @@ export class Gathering {
     this.#offeredMs = nowMs
   }
 
-  /** All that was offered is confirmed, or given up. @param waitingBytes what came meanwhile */
+  /** All that was offered is confirmed, or given up. @param waitingBytes bytes that came meanwhile */
   landed(waitingBytes: number, nowMs: number): void {
     this.#awaitedBytes = this.#frames < MANY_FRAMES ? 0 : Math.floor(MOST * (this.#bytes + waitingBytes))
     this.#confirmedMs = nowMs

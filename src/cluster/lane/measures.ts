@@ -62,7 +62,7 @@ export class LaneMeasures implements PublishMeasures {
     return this.#words[LOOK_UPS]!
   }
 
-  /** What is on its way now. */
+  /** Sets what is in flight now. */
   flies(messages: number, bytes: number): void {
     this.#words[IN_FLIGHT] = messages
     this.#words[IN_FLIGHT_BYTES] = bytes

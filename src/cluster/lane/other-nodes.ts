@@ -1,4 +1,4 @@
-/** What the other nodes of a cluster say of themselves, as long as it is new. */
+/** What the other nodes of a cluster say of themselves, as long as it is recent. */
 import { nodeOf } from '../message.ts'
 import type { HeardNodes, HeardStatus, NodeStatus } from './protocol.ts'
 

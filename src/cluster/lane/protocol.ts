@@ -17,17 +17,17 @@ export interface LaneTaskData {
   readonly settings: StreamSettings
   readonly node: string
   readonly leaseMs: number
-  /** Where clients reach this service of the node; null: nobody is told. */
+  /** URL at which clients reach this service of the node; null: it is not published. */
   readonly url: string | null
-  /** Where other nodes reach this one; null: nobody is told. */
+  /** URL at which other nodes reach this one; null: it is not published. */
   readonly peerUrl: string | null
   /** The log that is there already; null: there is none yet. */
   readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
   /** Where the anchor's file is. */
   readonly directory: string
-  /** External parts of frames stand in it. */
+  /** Holds the external parts of frames; null: frames have none. */
   readonly arena: SharedArrayBuffer | null
-  /** Of `LaneMeasures`. */
+  /** Memory of `LaneMeasures`. */
   readonly measures: SharedArrayBuffer
 }
 
@@ -40,7 +40,7 @@ export interface NodeStatus {
   readonly epoch: number
   /** Sequence of the last message of the stream that it took. */
   readonly sequence: number
-  /** Where the log ends that is confirmed and synced on its disk. */
+  /** End of the log that is confirmed and synced on its disk. */
   readonly position: number
   readonly url: string | null
   /** Address of the listener for other nodes. */
@@ -49,7 +49,7 @@ export interface NodeStatus {
   readonly hasRoom: boolean
 }
 
-/** One of another node. */
+/** The status of another node. */
 export interface HeardStatus extends NodeStatus {
   /** By the clock that threads share. */
   readonly atMs: number
@@ -57,7 +57,7 @@ export interface HeardStatus extends NodeStatus {
 
 export interface HeardNodes {
   readonly others: readonly HeardStatus[]
-  /** When another process said last that it is this node, by the clock that threads share. Null: none did. */
+  /** When another process last claimed to be this node, by the clock that threads share; null: none did. */
   readonly twinAtMs: number | null
 }
 
@@ -71,16 +71,16 @@ export type ToLane =
   /** After `catch up`. */
   | { readonly kind: 'caught up'; readonly anchor: Anchor }
   | { readonly kind: 'hand over'; readonly successor: string | null }
-  /** In PEM, for connections from now on. */
+  /** Authorities in PEM, for new connections. */
   | { readonly kind: 'authorities'; readonly ca: string }
   /** Something keeps this node from leading. */
   | { readonly kind: 'give up the lead'; readonly reason: string }
 
 export type FromLane =
   | { readonly kind: 'stream'; readonly logId: number; readonly begin: Anchor; readonly first: number }
-  /** A setting is wrong: nothing goes on. */
+  /** A setting is wrong: the node cannot take part. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
-  /** No server can be used, and it is tried again. */
+  /** No server can be used; the lane tries again. */
   | { readonly kind: 'away'; readonly reason: string }
   /** Whole frames of the leader, verified, back to back. */
   | { readonly kind: 'frames'; readonly bytes: Uint8Array<ArrayBuffer> }

@@ -1,7 +1,7 @@
 /**
  * The frames that the log's producer put into the ring of the cluster's lane.
  *
- * R1  a frame whose external part no longer is what the producer gave does not leave: a stream with a damaged frame would stop every follower
+ * R1  a frame whose external part has changed since the producer gave it is not sent: a damaged frame in the stream would stop every follower
  */
 import assert from 'node:assert/strict'
 import { crc32 } from '../../../native-free-codecs/crc32.ts'
@@ -31,9 +31,9 @@ export class RingFrames {
   }
 
   /**
-   * What waits, up to about so many bytes. The bytes are the ring's: `release` gives them back.
+   * The waiting frames, up to about so many bytes. Their bytes may be the ring's, and are valid until `release`.
    *
-   * @param generation of the log: frames of others were given up
+   * @param generation of the log: frames of other generations are skipped
    */
   take(generation: number, bytesMax: number): readonly WholeFrame[] {
     const frames: WholeFrame[] = []

@@ -1,4 +1,4 @@
-/** What was cut from the end of the log (`src/log/set-aside.ts`), until it is known whether the cluster has the same. */
+/** Frames that were cut from the end of the log (`src/log/set-aside.ts`), until it is known whether the cluster has the same ones. */
 import { decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Aside } from '../../log/set-aside.ts'
 import type { LogPlace } from '../message.ts'
@@ -11,12 +11,12 @@ export class Asides {
     this.#logger = logger
   }
 
-  /** One that was waiting under the same name is part of it. */
+  /** Replaces one with the same path, which is part of it. */
   add(aside: Aside): void {
     this.#waiting = [...this.#waiting.filter(({ path }) => path !== aside.path), aside]
   }
 
-  /** The cluster has these frames, which are verified and stand back to back. */
+  /** @param frames that the cluster has: verified, back to back */
   compareAll(frames: Buffer): void {
     const header = emptyFrameHeader()
     for (let at = 0; at < frames.byteLength && this.#waiting.length > 0;) {

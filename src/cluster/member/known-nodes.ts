@@ -32,7 +32,7 @@ export class KnownNodes {
     this.#heard = heard
   }
 
-  /** Another process says that it is this node. Nothing is lost, as each process writes under a name of its own, but a hand-over may go to the other. */
+  /** Whether another process claims to be this node. Nothing is lost, as each process writes under its own name, but a hand-over may go to the other one. */
   get hasTwin(): boolean {
     const { twinAtMs } = this.#heard
     return twinAtMs !== null && this.#options.nowMs() - twinAtMs <= AWAY_MS
@@ -53,7 +53,7 @@ export class KnownNodes {
     return role === 'leader' ? this.#heard.own : leaderOf(this.viewAs(role).nodes)
   }
 
-  /** Where the other nodes give their logs, the leader first. */
+  /** URLs at which other nodes serve their logs, the leader's first. */
   get peers(): readonly string[] {
     const known = this.#heard.others.filter(({ role }) => role !== 'recovering')
     const leadersFirst = known.toSorted((one, other) => Number(other.role === 'leader') - Number(one.role === 'leader'))

@@ -1,14 +1,14 @@
 /**
- * A node's membership in the cluster of one log, on main: starts the lane, makes frames of the leader the log's own, begins and ends the lead.
+ * A node's membership in the cluster of one log, on main: starts the lane, applies the leader's frames to the log, begins and ends the lead.
  *
  *   opening ──► recovering ──► follower ◄──► leader
  *                    ▲             │           │
  *                    └─────────────┴───────────┘   the lane died, or the log restarted in place
  *
- * B1  what the lane tells is done in its order, one after the other
- * B2  this node's log ends where the lane says when it begins to lead, and after it stepped down
- * B3  a log that loses its end behind the lane's back is cut to the anchor on the disk, and a new lane goes on from there: whatever was confirmed
- *     comes back from the stream
+ * B1  messages of the lane are handled in their order, one after the other
+ * B2  when this node begins to lead, and after it stepped down, its log ends where the lane says
+ * B3  a log that loses its end without the lane's knowledge is cut to the anchor on the disk, and a new lane goes on from there: the stream delivers
+ *     all confirmed frames behind it again
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import type { ClusterOptions } from '../../log/cluster-part.ts'
@@ -48,11 +48,11 @@ export interface MemberMeasures {
 }
 
 const LOOK_MS = 20
-/** Before another lane is started for one that died as it joined. */
+/** Until a lane that died while it joined is replaced. */
 const AGAIN_MS = 200
-/** Between two times that a node joins anew: what ends its lane at once, a disk that fails, may go on for long. */
+/** Least time between two joins: what ends each new lane at once, such as a failing disk, may go on for long. */
 const JOINS_APART_MS = 1000
-/** Until a node that closes no longer waits for its last message. */
+/** How long a node that closes waits for its resign message. */
 const RESIGN_MS_MAX = 1500
 
 export class ClusterMember {
@@ -121,10 +121,10 @@ export class ClusterMember {
   }
 
   /**
-   * Opens the log as the cluster needs it. Where the directory is empty, that takes the stream.
+   * Opens the log with the options that the cluster needs. For an empty directory, the id of the log comes from the stream.
    *
-   * @param open with these options
-   * @throws StoreError when a setting cannot work, or the log is none of this cluster
+   * @param open opens the log with these options
+   * @throws StoreError when a setting cannot work, or the log belongs to another cluster
    */
   async openLog(open: (options: ClusterOptions) => Promise<Log>): Promise<Log> {
     const { settings, nowMs, copy } = this.#parts
@@ -159,7 +159,7 @@ export class ClusterMember {
     return log
   }
 
-  /** The service is there: follows from here on. */
+  /** The service is ready: the node follows the stream from here on. */
   join(service: MemberService): void {
     this.#service = service
     this.#become('follower')
@@ -167,7 +167,7 @@ export class ClusterMember {
     this.#post({ kind: 'join', log: this.#log!.cluster!.handle, anchor: this.#joinAt! })
   }
 
-  /** The lead goes to that node, or to the first that stands. */
+  /** Gives the lead to that node; null: to the first one that stands. */
   handOver(successor: string | null): void {
     this.#post({ kind: 'hand over', successor })
   }
@@ -190,7 +190,7 @@ export class ClusterMember {
     while (this.#term !== 0 && this.#parts.nowMs() < untilMs) await this.#turn(LOOK_MS)
   }
 
-  /** What the directory has. */
+  /** Log id and anchor in the directory. */
   get #found(): { readonly own: number | null; readonly anchor: Anchor | null } {
     const { files, directory, segmentsName } = this.#parts
     return { own: readFormat(files, directory, segmentsName), anchor: readAnchor(files, directory) }
@@ -227,7 +227,7 @@ export class ClusterMember {
     this.#log?.cluster?.ring.wake()
   }
 
-  /** Where to join: what the anchor says, or else where the stream begins. Cuts the log there. @throws StoreError */
+  /** Cuts the log to where the node joins: the anchor, or else the place where the stream begins. @returns that place. @throws StoreError */
   async #settle(log: Log, anchor: Anchor | null): Promise<Anchor> {
     const { begin } = await this.#stream.promise
     const from = anchor ?? begin
@@ -321,7 +321,7 @@ export class ClusterMember {
       await this.#turn(1)
       if (life !== this.#life) return
     }
-    if (this.#events.some(({ kind }) => kind === 'step down')) return // it is over already
+    if (this.#events.some(({ kind }) => kind === 'step down')) return // the lead is over already
     cluster.lead(epoch)
     this.#term = epoch
     this.#post({ kind: 'begun', epoch, generation: log.generation })
@@ -370,7 +370,7 @@ export class ClusterMember {
     log.noteProgress()
   }
 
-  /** B3. What asks for it meanwhile is met by another turn: the lane may die while it joins, and the log restart. */
+  /** B3. A request that comes meanwhile gets a turn of its own: the lane may die while it joins, and the log restart. */
   async #reset(reason: string): Promise<void> {
     if (this.#isClosed || this.#service === null) return
     this.#isResetDue = true
@@ -414,7 +414,7 @@ export class ClusterMember {
     this.join(service)
   }
 
-  /** The log takes nothing any more: another node is to lead as soon as the lease is over. */
+  /** Ends this node's part in the cluster, so that another node leads as soon as the lease is over. */
   #leave(): void {
     if (this.#service === null || this.#isClosed) return
     this.#endLead()
@@ -441,7 +441,7 @@ export class ClusterMember {
   }
 }
 
-/** What the node needs next is in the stream no more. */
+/** Whether the stream no longer has what the node needs next. */
 const isBehind = ({ begin, first }: Stream, anchor: Anchor | null): boolean =>
   anchor === null ? begin.end.position > 0 || first > 1 : first > anchor.sequence + 1
 

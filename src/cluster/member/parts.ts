@@ -6,15 +6,15 @@ import type { FromLane, LaneTaskData, StreamSettings, ToLane } from '../lane/pro
 /** What a service does with its log. */
 export interface MemberService {
   /**
-   * Whole frames of the leader, back to back, have their effect here, too. Resolves when all have, or when this is wanted no more. Rejects with what
-   * keeps them from having it.
+   * Applies whole frames of the leader, back to back. Resolves when all are applied, or when `isOver` says that they are not wanted any more. Rejects
+   * with what prevents it.
    */
   follow(frames: Buffer, isOver: () => boolean): Promise<void>
   /** The log was cut where the service had taken frames: it reads its state again. */
   readAgain(): void
   /** Resolves when requests may come. Rejects when this node leads no more. */
   beganToLead(): Promise<void>
-  /** Nothing is answered any more, and what waits is to be let go. */
+  /** The service answers nothing any more, and lets waiting requests go. */
   steppedDown(): void
 }
 
@@ -23,9 +23,9 @@ export interface RunningLane {
   stop(): Promise<void>
 }
 
-/** A log that lacks more than the stream has is copied from another node. Nobody has the log open meanwhile. */
+/** Copies the log of another node, if the stream no longer has all that is missing here. The log is not open meanwhile. */
 export interface LogCopy {
-  /** Ends what a start before began. @throws what files throw */
+  /** Completes what an earlier start began. @throws what files throw */
   finish(): void
   /**
    * Resolves when the directory has the log of another node, and its anchor.

@@ -1,26 +1,26 @@
 /**
- * A connection to the NATS servers that settings name, and whether they can keep a log.
+ * Connects to the NATS servers of the settings, and checks whether they can keep a log.
  *
- * C1  what an operator has to change is `invalid` and names the setting; what time or another machine may heal is `unavailable`
- * C2  no message has a secret
+ * C1  an error that an operator has to fix is `invalid` and names the setting; one that time or another machine may heal is `unavailable`
+ * C2  no error text contains a secret
  */
 import { AuthorizationError, connect, credsAuthenticator } from '@nats-io/transport-node'
 import type { NatsConnection, NodeConnectionOptions, TlsOptions } from '@nats-io/transport-node'
 import { StoreError, messageOf } from '../../errors.ts'
 
-/** The least version, by the headers that expect a sequence and metadata of streams. */
+/** The oldest version that knows the header for an expected sequence, and metadata of streams. */
 const VERSION_MIN = [2, 10] as const
-/** Left of a message for headers. */
+/** Bytes of a message that are reserved for headers. */
 const HEADER_BYTES = 4 << 10
 const MESSAGE_BYTES_MIN = 64 << 10
 const MESSAGE_BYTES_MAX = 1 << 20
 
-/** A server that answers no ping for two or three times as long is left for another one. By default that takes the client six minutes. */
+/** A server that answers no ping for two or three such times is given up for another one. The client's default is six minutes. */
 const PING_MS = 2000
 const PINGS_OUT_MAX = 2
 
 interface NatsTls {
-  /** In PEM; null: authorities that Node knows. What it is when a connection is made counts. */
+  /** Authorities in PEM, read whenever a connection is made; null: those that Node knows. */
   ca: string | null
 }
 
@@ -30,7 +30,7 @@ export interface NatsAccess {
   readonly servers: readonly string[]
   readonly credentials:
     | { readonly kind: 'none' }
-    /** What the credentials file says. */
+    /** Content of the credentials file. */
     | { readonly kind: 'creds'; readonly content: string }
     | { readonly kind: 'user'; readonly user: string; readonly password: string }
     | { readonly kind: 'token'; readonly token: string }
@@ -43,13 +43,13 @@ export function connectionOptionsOf({ servers, credentials, natsTls }: NatsAcces
     servers: [...servers],
     pingInterval: PING_MS,
     maxPingOut: PINGS_OUT_MAX,
-    noAsyncTraces: true, // a stack for each message, which nobody reads
+    noAsyncTraces: true, // the client would record an unused stack for each message
     ...(natsTls === null ? {} : { tls: tlsOptionsOf(natsTls) }),
     ...credentialOptionsOf(credentials),
   }
 }
 
-/** The client asks them for each connection, also for those that it makes when another one is lost. */
+/** The client reads these options for each connection, also when it connects again. */
 function tlsOptionsOf(natsTls: NatsTls): TlsOptions {
   const { ca } = natsTls
   if (ca === null) return {}
@@ -73,7 +73,7 @@ function credentialOptionsOf(credentials: NatsAccess['credentials']): NodeConnec
   }
 }
 
-/** C1. A connection that finds another server by itself when its own goes. */
+/** C1. The connection finds another server by itself when its own goes. */
 export async function connectTo(options: NodeConnectionOptions): Promise<NatsConnection> {
   try {
     return await connect({ ...options, maxReconnectAttempts: -1 })
@@ -83,9 +83,9 @@ export async function connectTo(options: NodeConnectionOptions): Promise<NatsCon
 }
 
 /**
- * To the server of that name: by way of another one, a message and its acknowledgement take a step more each.
+ * Connects to the server of that name. By way of another server, a message and its acknowledgement would take one more step each.
  *
- * @returns null: none of those that settings name has that name, or it cannot be used now
+ * @returns null: no server of the settings has that name, or it cannot be used now
  */
 export async function connectToNamed(options: NodeConnectionOptions, name: string): Promise<NatsConnection | null> {
   const servers = [options.servers ?? []].flat()
@@ -97,13 +97,13 @@ export async function connectToNamed(options: NodeConnectionOptions, name: strin
   return null
 }
 
-/** It stands before the others, which take its place when it goes. */
+/** Puts it before the others, which replace it when it goes. */
 const first = (server: string, servers: readonly string[]): string[] => [
   server,
   ...servers.filter((each) => each !== server),
 ]
 
-/** Null: the server that can be reached is none that keeps a log. */
+/** Null: no server can be reached, or the one that is reached cannot keep a log. */
 async function usable(options: NodeConnectionOptions): Promise<NatsConnection | null> {
   const connection = await connectTo(options).catch(() => null)
   try {
@@ -133,7 +133,7 @@ export function checkServer({ info }: Pick<NatsConnection, 'info'>): void {
 export const bodyBytesMaxOf = ({ info }: Pick<NatsConnection, 'info'>): number =>
   Math.min(MESSAGE_BYTES_MAX, info!.max_payload - HEADER_BYTES)
 
-/** C1, C2: messages of the client have what servers say, which is no secret. */
+/** C1, C2. The client's error texts contain what servers say, which is no secret. */
 function problemOf(error: unknown, options: NodeConnectionOptions): StoreError {
   const text = messageOf(error)
   if (error instanceof AuthorizationError) {
@@ -163,7 +163,7 @@ function settingOfCredentials({ authenticator, user, token }: NodeConnectionOpti
   return token === undefined ? null : 'TRILOG_CLUSTER_TOKEN'
 }
 
-/** By the words of OpenSSL, wherever in the chain of causes they are. */
+/** Recognises OpenSSL's words, anywhere in the chain of causes. */
 function isCertificateProblem(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error ? String(error.code) : ''

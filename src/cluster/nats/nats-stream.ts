@@ -1,13 +1,13 @@
 /**
  * The stream of a log on NATS JetStream: found or made, checked, written to, read.
  *
- * J1  what a server did not answer is unknown, never refused: only its comparison of sequences refuses
- * J2  nothing of the stream is changed that is there already: where it is not as it has to be, the start says which setting is wrong
- * J3  a server that answers no message for some time is left for another one: it may be cut off from the others, and still answer pings and what it is asked
+ * J1  a publish without an answer is unknown, never refused: only the server's comparison of sequences refuses
+ * J2  a stream that exists is never changed: if it is not as it has to be, the start fails and names the setting that is wrong
+ * J3  a server that answers no message for some time is given up for another one: it may be cut off from the others, and still answer pings and questions
  *     about the stream
- * J4  it is spoken to by way of the server that leads it, when that one is among those that settings name. Who leads is asked every NEAR_MS. When it is
- *     another one, what comes is sent there as soon as the stream answers by way of it, and the connection before stays until what was asked by it is
- *     answered. Where the stream does not, nothing changes
+ * J4  the stream is reached via the server that leads it, if the settings name that server. The leader is looked up every NEAR_MS. If it is another
+ *     one, new requests go there as soon as the stream answers via it, and the old connection stays until its own requests are answered. If the stream
+ *     does not answer via it, nothing changes
  */
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -28,15 +28,15 @@ import type { Following } from './stream-reader.ts'
 
 export interface NatsStreamOptions {
   readonly connection: NodeConnectionOptions
-  /** Of all nodes that belong together; letters, digits, `-` and `_`. */
+  /** The name that all nodes of the cluster share; letters, digits, `-` and `_`. */
   readonly cluster: string
-  /** Whose log it is. */
+  /** The service whose log it is. */
   readonly service: string
   readonly replicas: number
   readonly keepBytes: number
   /** Null: age alone removes nothing. */
   readonly keepMs: number | null
-  /** The log on this machine. Null: there is none yet, and the stream's is taken. A stream that is made goes on with it. */
+  /** The log on this machine, with which a new stream goes on. Null: there is none yet, and this node takes the stream's. */
   readonly log: { readonly id: number; readonly end: LogPlace; readonly epoch: number } | null
   readonly randomUint32: () => number
   /** Monotonic. */
@@ -51,14 +51,14 @@ export type Published =
   /** J1 */
   | { readonly kind: 'unknown'; readonly reason: string }
 
-/** As the metadata of the stream say it. */
+/** Format in the metadata of the stream. */
 const FORMAT = '1'
 const REQUEST_MS = 5000
 /** J3. Longer than the servers take to choose another leader of the stream. */
 const UNANSWERED_MS = 10_000
 /** J4 */
 const NEAR_MS = 10_000
-/** After the server that leads could not be reached. */
+/** Instead of NEAR_MS, after the server that leads could not be reached. */
 const NEAR_AGAIN_MS = 120_000
 const RETIRED_LOOK_MS = 100
 const NANOSECONDS_PER_MS = 1e6
@@ -68,7 +68,7 @@ const STREAM_NOT_FOUND = 10059
 const STREAM_NAME_IN_USE = 10058
 const NOT_ENABLED_FOR_ACCOUNT = 10039
 
-/** A connection, and what goes by it. */
+/** A connection with its manager, and the requests that go by it. */
 interface Line {
   readonly connection: NatsConnection
   readonly manager: JetStreamManager
@@ -77,7 +77,7 @@ interface Line {
 
 export class NatsStream {
   readonly logId: number
-  /** What the stream goes on with: its first message begins where this ends. */
+  /** The history before the stream's first message, which begins where this ends. */
   readonly begin: Anchor
   /** The sequence of the first message that it still had when it was opened. */
   readonly first: number
@@ -89,10 +89,10 @@ export class NatsStream {
   readonly #nowMs: () => number
   readonly #after: NatsStreamOptions['after']
   #line: Line
-  /** J4. Before it, and not closed yet. */
+  /** J4. Earlier lines that are not closed yet. */
   readonly #retired = new Set<Line>()
   #cancelNear = (): void => {}
-  #told: ((text: string) => void) | null = null
+  #onNodes: ((text: string) => void) | null = null
   #isClosed = false
   readonly #packer = new BodyPacker()
   readonly #readers = new Set<StreamReader>()
@@ -154,7 +154,7 @@ export class NatsStream {
     }
   }
 
-  /** @returns null: nothing stands there as far as this server knows; undefined: none answered */
+  /** @returns null: this server knows of no message there; undefined: no server answered */
   async lookUp(sequence: number): Promise<StreamMessage | null | undefined> {
     try {
       const found = await this.#line.manager.streams.getMessage(this.name, { seq: sequence })
@@ -171,8 +171,8 @@ export class NatsStream {
   }
 
   /**
-   * Delivers the messages from a sequence on, until the returned function is called or the reader has ended. Where the stream begins later, so do
-   * they.
+   * Delivers the messages from a sequence on, until the returned function is called or the reader has ended. If the stream begins later, delivery
+   * begins there.
    *
    * @throws Error when no server answers
    */
@@ -192,7 +192,7 @@ export class NatsStream {
     }
   }
 
-  /** Another server knows nothing of what a reader has asked for. */
+  /** After a disconnect the client may be on another server, which does not know the requests of a reader. */
   async #endReadersOf(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect' && connection === this.#line.connection) this.#endReaders()
@@ -205,19 +205,19 @@ export class NatsStream {
     for (const reader of readers) reader.end()
   }
 
-  /** Tells the other nodes, beside the stream: those that hear it do. */
+  /** Sends a text to the other nodes, beside the stream and without a guarantee. */
   tellNodes(text: string): void {
     this.#line.connection.publish(`${this.#subject}.nodes`, text)
   }
 
-  /** What nodes tell, this one included, until the stream is closed. */
+  /** Receives the texts of all nodes, this one included, until the stream is closed. */
   hearNodes(told: (text: string) => void): void {
-    this.#told = told
+    this.#onNodes = told
     this.#hearNodesBy(this.#line)
   }
 
   #hearNodesBy({ connection }: Line): void {
-    const told = this.#told
+    const told = this.#onNodes
     if (told === null) return
     connection.subscribe(`${this.#subject}.nodes`, {
       callback: (error, message) => {
@@ -252,7 +252,7 @@ export class NatsStream {
     return leader !== undefined && leader !== '' && leader !== this.#line.connection.info?.server_name
   }
 
-  /** @returns whether the stream is spoken to by way of the server of that name from here on. If not, all is as before */
+  /** Reaches the stream via the server of that name from here on. @returns false: that is not possible, and nothing has changed */
   async #moveTo(name: string): Promise<boolean> {
     const line = await this.#lineTo(name)
     if (line === null) return false
@@ -264,7 +264,7 @@ export class NatsStream {
     return true
   }
 
-  /** Null: that server cannot be reached, or the stream does not answer by way of it. */
+  /** Null: that server cannot be reached, or the stream cannot be used via it. */
   async #lineTo(name: string): Promise<Line | null> {
     const connection = await connectToNamed(this.#options.connection, name)
     if (connection === null) return null
@@ -276,13 +276,13 @@ export class NatsStream {
         return line
       }
     } catch {
-      // It may be cut off from the other servers, or on its way to end.
+      // The server may be cut off from the others, or shutting down.
     }
     await connection.close()
     return null
   }
 
-  /** Those that nothing is expected of any more. */
+  /** J4. Closes earlier lines whose requests are all answered. */
   #closeRetired(): void {
     if (this.#isClosed) return
     for (const line of this.#retired) {
@@ -354,7 +354,7 @@ const configOf = (options: NatsStreamOptions): Partial<StreamConfig> & Pick<Stre
   num_replicas: options.replicas,
   max_bytes: options.keepBytes,
   max_age: (options.keepMs ?? 0) * NANOSECONDS_PER_MS,
-  // Looked up at the stream's leader alone: a server that is behind would cost a publish more.
+  // Look-ups go to the stream's leader only: the answer of a server that is behind would cost one more publish.
   allow_direct: false,
   deny_delete: true,
   deny_purge: true,
@@ -410,7 +410,7 @@ interface Answer {
   readonly error?: { readonly err_code?: number; readonly description?: string }
 }
 
-/** J1. @throws Error with what else the server says */
+/** J1. @throws Error with any other answer of the server */
 function readAnswer({ seq, error }: Answer): Published {
   if (error === undefined && seq !== undefined) return { kind: 'stored', sequence: seq }
   if (WRONG_LAST_SEQUENCE.has(error?.err_code ?? 0)) return { kind: 'refused' }

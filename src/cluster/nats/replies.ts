@@ -1,8 +1,8 @@
 /**
- * Requests whose answers come to one inbox. The client's own requests make a timer, two promises and an error with its stack for each, which is a third of
- * what a message costs its writer.
+ * Requests that share one inbox for their answers. The client's own requests make a timer, two promises and an error with its stack for each, which is a
+ * third of what a message costs its writer.
  *
- * Q1  a request is answered, or fails after ANSWER_MS at the latest, whatever becomes of the connection
+ * Q1  a request is answered, or fails after ANSWER_MS and at most LOOK_MS more, whatever becomes of the connection
  */
 import { createInbox } from '@nats-io/transport-node'
 import type { Msg, MsgHdrs, NatsConnection } from '@nats-io/transport-node'
@@ -20,14 +20,14 @@ interface Waiting extends PromiseWithResolvers<Msg> {
 }
 
 const ANSWER_MS = 5000
-/** Q1 is looked at so often. */
+/** How often Q1 is checked. */
 const LOOK_MS = 500
 const NO_RESPONDERS = 503
 
 export class Replies {
   readonly #parts: RepliesParts
   readonly #inbox = createInbox()
-  /** By the last word of where the answer goes, the oldest first. */
+  /** By the last word of the answer's subject, the oldest first. */
   readonly #waiting = new Map<string, Waiting>()
   #count = 0
   #isLooking = false

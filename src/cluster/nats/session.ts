@@ -1,9 +1,9 @@
 /**
- * A node of a cluster on a real stream: does what the state machine wants, and tells it what came of it.
+ * Connects the state machine of a node to a real stream: performs its actions, and tells it their results.
  *
- * S1  the state machine is called by one event after the other; what belongs to a consumer that was replaced is not heard
- * S2  what the stream did not answer is not told: the state machine has limits of its own
- * S3  a stream that ends before what this node has taken lost messages. It may be a server that is behind, so it is asked for some time
+ * S1  the state machine gets one event at a time; events of a consumer that was replaced are ignored
+ * S2  a request that the stream did not answer is not reported: the state machine has time limits of its own
+ * S3  a stream that ends before a message that this node has taken has lost messages. The server may just be behind, so it is asked again for some time
  */
 import type { Anchor } from '../history.ts'
 import { ClusterNode } from '../node.ts'
@@ -19,7 +19,7 @@ interface SessionClock {
   after(delayMs: number, run: () => void): () => void
 }
 
-/** What concerns the log. */
+/** The actions that concern the log. */
 export type LogAction = Exclude<ClusterAction<Uint8Array>, { readonly kind: 'publish' | 'look up' | 'follow' }>
 
 export interface SessionParts {
@@ -29,10 +29,10 @@ export interface SessionParts {
   readonly anchor: Anchor
   readonly clock: SessionClock
   readonly random: () => number
-  /** After each event: what is confirmed, or who leads, may be another. */
+  /** Called after each event, which may have changed what is confirmed, or who leads. */
   readonly onChange: () => void
   readonly act: (action: LogAction) => void
-  /** Absent: nobody measures. */
+  /** Absent: nothing is measured. */
   readonly measures?: PublishMeasures
 }
 
@@ -50,7 +50,7 @@ export class Session {
   #cancelFollow = (): void => {}
   #isClosed = false
   #isPaused = false
-  /** S3. When it was seen first; null: it is not. */
+  /** S3. When the stream was seen to be short first; null: it is not. */
   #shortSinceMs: number | null = null
 
   constructor(parts: SessionParts) {
@@ -69,7 +69,7 @@ export class Session {
     this.#setTimer()
   }
 
-  /** To be looked at; what changes it goes through the session. */
+  /** To be read only; changes go through the session. */
   get node(): Pick<
     ClusterNode<Uint8Array>,
     | 'role'
@@ -106,7 +106,7 @@ export class Session {
     this.#do((nowMs) => this.#node.caughtUp(anchor, nowMs))
   }
 
-  /** Messages come no more, as their reader has enough for now. */
+  /** Stops delivery, as main has enough frames for now. */
   pause(): void {
     this.#isPaused = true
     this.#endConsumer()

@@ -4,12 +4,12 @@
  *   waiting ──a message came──► pausing ──PAUSE_MS──► taking ──no more is there──► pausing
  *      ▲                                                └──nothing was there──► waiting
  *
- * A server that sends each message when it has it wakes itself, the reader and main for each. A node that follows answers no client, so it may hear of
- * a message some milliseconds later, together with others.
+ * If a server sent each message at once, each would wake the server, the reader and main. A node that follows answers no client, so it may get a message
+ * some milliseconds later, together with others.
  *
  * D1  one request is on its way at a time. It ends with the last message that it asked for, or with a status
- * D2  when the consumer or the server is gone, `ended` is called, once, and nothing is delivered any more. A message that is lost on its way is not
- *     missed here: the node that follows sees a gap between sequences (history H1)
+ * D2  when the consumer or the server is gone, `ended` is called, once, and nothing is delivered any more. The reader does not notice a message that is
+ *     lost on its way: the node that follows sees a gap between sequences (history H1)
  */
 import type { JetStreamManager } from '@nats-io/jetstream'
 import { createInbox } from '@nats-io/transport-node'
@@ -23,7 +23,7 @@ export interface Delivered {
 }
 
 export interface Following {
-  /** Those that came at once, in the order of the stream. */
+  /** Takes the messages that arrived together, in the order of the stream. */
   delivered(messages: readonly Delivered[]): void
   /** D2 */
   ended(): void
@@ -37,12 +37,12 @@ export interface ReaderParts {
   readonly after: (delayMs: number, run: () => void) => () => void
 }
 
-/** Little beside the lease, much beside the time between two messages. */
+/** Short compared with the lease, long compared with the time between two messages. */
 const PAUSE_MS = 50
 /** Until the server ends a request that waits. */
 const WAIT_MS = 4000
 const HEARTBEAT_MS = 1000
-/** D2. Without a heartbeat or anything else. */
+/** D2. Time without a heartbeat or anything else after which the server counts as gone. */
 const SILENT_MS = 2.5 * HEARTBEAT_MS
 /** A request takes so many messages at most. */
 const MESSAGES_MAX = 50
@@ -52,7 +52,7 @@ const NANOSECONDS_PER_MS = 1e6
 
 const HEARTBEAT = 100
 const NO_MESSAGES = 404
-/** Server 2.10 also says it where fewer messages were there than a request takes. */
+/** Server 2.10 also sends it when fewer messages are there than a request takes. */
 const TIMED_OUT = 408
 
 const WAITS = JSON.stringify({
@@ -109,7 +109,7 @@ export class StreamReader {
     this.#cancelPause()
     this.#cancelSilence()
     this.#subscription.unsubscribe()
-    this.#parts.consumers.delete(this.#parts.stream, this.#consumer).catch(() => {}) // it goes by itself in a while
+    this.#parts.consumers.delete(this.#parts.stream, this.#consumer).catch(() => {}) // else the server removes it after INACTIVE_MS
   }
 
   /** D2 */

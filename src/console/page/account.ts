@@ -42,7 +42,7 @@ interface GateProps {
   readonly children?: ComponentChildren
 }
 
-/** What is behind it is for those who have signed in to the service. */
+/** Shows its children only to visitors who have signed in to the service. */
 export function Gate({ service, children }: GateProps): VNode {
   const credentials = useCredentials(service)
   const place = session.about.services[service]
@@ -73,7 +73,7 @@ export function SignIn({ service }: { service: ServiceName }): VNode {
     try {
       await tryOut(service, credentials)
     } catch (error) {
-      // What the service refuses for another reason than the credentials says that it knows the visitor.
+      // A service that refuses for another reason than the credentials has accepted them.
       if (!(error instanceof Refusal) || error.isOfCredentials || error.isAway) throw error
     }
     session.signIn(service, credentials)

@@ -15,7 +15,7 @@ interface Destination {
   readonly title: string
   /** The service that the pages show; null: all of them. */
   readonly service: ServiceName | null
-  /** Behind `g`. */
+  /** The key that follows `g`. */
   readonly key: string
   /** Other beginnings of addresses that belong to it. */
   readonly also?: string

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { html } from './html.ts'
 
-/** What a chart that has hardly begun shows. */
+/** Least time that a chart shows, also when it has hardly begun. */
 const SECONDS_MIN = 120
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
@@ -17,7 +17,7 @@ interface Line {
 }
 
 interface ChartProps {
-  /** For those who do not see it. */
+  /** Description for screen readers. */
   readonly label: string
   readonly timesMs: readonly number[]
   readonly lines: readonly Line[]

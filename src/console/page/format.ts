@@ -45,7 +45,7 @@ export const exactTime = (nano: string): string =>
 /** To the microsecond: no number has more digits of today's nanoseconds. */
 export const msOf = (nano: string): number => Number(BigInt(nano) / 1000n) / 1000
 
-/** What younger browsers have: numbers as they were written. */
+/** What newer browsers have: numbers as they were written. */
 interface ExactJson {
   readonly rawJSON?: (text: string) => unknown
   readonly parse: (
@@ -54,7 +54,7 @@ interface ExactJson {
   ) => unknown
 }
 
-/** With indents, and every digit that numbers have. @throws what is no JSON */
+/** With indents, and every digit that numbers have. @throws SyntaxError when the text is no JSON */
 export function prettyJson(text: string): string {
   const { parse, rawJSON } = JSON as ExactJson // what the types do not know yet
   if (rawJSON === undefined) {

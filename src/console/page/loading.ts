@@ -3,15 +3,15 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { asRefusal } from './request.ts'
 import type { Refusal } from './request.ts'
 
-/** So long after it failed something that is in sight is asked for again. */
+/** Time after which a failed request for something in sight is repeated. */
 export const RETRY_MS = 2000
 
-/** Asks again for what failed for a reason that may pass, unless nobody waits for it by then. */
+/** Asks again if the reason of the failure may pass, unless the request is aborted by then. */
 export function againLater({ mayPass }: Refusal, { signal }: AbortController, ask: () => void): void {
   if (mayPass) setTimeout(() => signal.aborted || ask(), RETRY_MS)
 }
 
-/** Nobody looks at the tab now. */
+/** For a hidden tab: runs as soon as it is visible. */
 export const onceVisible = (run: () => void, signal?: AbortSignal): void =>
   document.addEventListener('visibilitychange', run, { once: true, ...(signal && { signal }) })
 
@@ -24,7 +24,7 @@ export interface Loaded<Value> {
 }
 
 /**
- * @param keys   of what is loaded: others mean something else, so the old value goes
+ * @param keys   name what is loaded: when they change, the old value is dropped
  * @param everyMs loads again so often while the tab is visible, and as soon as it is; 0: once, or until it is there
  */
 export function useLoaded<Value>(
@@ -79,11 +79,11 @@ export function useLoaded<Value>(
 export interface Action {
   readonly isRunning: boolean
   readonly problem: Refusal | null
-  /** Does nothing while it runs. */
+  /** Does nothing while a task runs. */
   readonly run: (task: () => Promise<unknown>) => void
 }
 
-/** Something that a visitor does: at most once at a time, and with its refusal. */
+/** An action of the visitor, which runs at most once at a time, and its refusal. */
 export function useAction(): Action {
   const [state, setState] = useState<{ isRunning: boolean; problem: Refusal | null }>({
     isRunning: false,

@@ -1,6 +1,6 @@
 /**
  * The pages by their addresses. Only the modules of the page that is shown are loaded first, and the server names them with the page
- * (page-files.ts). The others are loaded before anybody asks for them, as soon as the browser has nothing else to do.
+ * (page-files.ts). The others are loaded before a visitor asks for them, as soon as the browser has nothing else to do.
  */
 import type { FunctionComponent, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'

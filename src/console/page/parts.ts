@@ -45,11 +45,11 @@ export function Problem({ of, title, children }: { of: Refusal; title?: string }
 interface EmptyProps extends Children {
   readonly title: string
   readonly command?: string | undefined
-  /** There is nothing else on the page. */
+  /** Whether there is nothing else on the page. */
   readonly isPage?: boolean
 }
 
-/** Nothing there yet: what it would be, and the one command that makes some. */
+/** For a list that is still empty: what it would hold, and the one command that makes an entry. */
 export function Empty({ title, command, isPage = false, children }: EmptyProps): VNode {
   return html`<div class="empty">
     ${isPage ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`} ${children && html`<p>${children}</p>`}

@@ -19,7 +19,7 @@ export class Refusal extends Error {
     this.requestId = requestId
   }
 
-  /** The credentials are missing, or none of the service's. */
+  /** Whether the credentials are missing, or the service does not accept them. */
   get isOfCredentials(): boolean {
     return this.status === 401 || CREDENTIAL_CODES.has(this.code)
   }
@@ -63,11 +63,11 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   throw refusalOf(response.status, response.headers, await response.text())
 }
 
-/** By which the service's log knows the request. */
+/** The id of the request in the service's log. */
 export const requestIdOf = (headers: Pick<Headers, 'get'>): string =>
   headers.get('x-obj-request-id') ?? headers.get('x-request-id') ?? ''
 
-/** What a service says of a refusal, in its own form. */
+/** Reads a refusal in the service's own form. */
 export function refusalOf(status: number, headers: Pick<Headers, 'get'>, text: string): Refusal {
   const requestId = requestIdOf(headers)
   if (text.startsWith('<')) {

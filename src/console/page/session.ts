@@ -1,5 +1,5 @@
 /**
- * How the visitor is known to each service. What they typed stays in this tab's session storage: it is sent with requests, never put into an address.
+ * How each service knows the visitor. What they typed stays in this tab's session storage: it is sent with requests, never put into an address.
  *
  * A service on this machine may ask for nothing, and the log store's development token is public: then the visitor need not sign in.
  */

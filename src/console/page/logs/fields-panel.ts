@@ -1,4 +1,4 @@
-/** What the records have: keys with their most frequent values, each of which a click asks for or leaves out. */
+/** Keys of the records with their most frequent values. A click searches for a value, or leaves it out. */
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
 import { compact, exact } from '../format.ts'

@@ -19,7 +19,7 @@ interface LiveProps {
   readonly before: readonly Row[]
   readonly selected: string | null
   readonly onOpen: (id: string) => void
-  /** What was found before is to be found again: the tail has what is stored from here on. */
+  /** The tail has begun, and has all that is stored from here on: the list of older records must be loaded again. */
   readonly onConnected: () => void
 }
 

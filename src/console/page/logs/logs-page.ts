@@ -23,7 +23,7 @@ import { SearchBox } from './search-box.ts'
 import { logsLink, searchOf, viewOf, windowOf } from './view.ts'
 import type { Range, View } from './view.ts'
 
-/** A search for one means the trace. */
+/** A search for a trace id opens the trace. */
 const TRACE_ID = /^[0-9a-f]{32}$/i
 
 export const LogsPage = (): VNode => html`<${Gate} service="logstore"><${Logs} /><//>`
@@ -57,7 +57,7 @@ function Logs(): VNode {
 
 interface ExplorerProps {
   readonly view: View
-  /** What the store says of it; null: nothing. */
+  /** As the store lists it; null: it does not. */
   readonly dataset: Dataset | null
   readonly datasets: readonly Dataset[]
   readonly onReload: () => void
@@ -70,7 +70,7 @@ function Explorer({ view, dataset, datasets, onReload }: ExplorerProps): VNode {
   const name = view.dataset ?? ''
   const search = searchOf(view)
   const rangeKey = JSON.stringify(range)
-  /** What is shown stands still until it is loaded again. */
+  /** The window of time does not move until `reload` or another search. */
   const question: Question = useMemo(
     () => ({ dataset: name, search, ...windowOf(range, Date.now()) }),
     [name, search, rangeKey, turn],
@@ -152,7 +152,7 @@ const SPLIT_MAX = 5_000_000
 interface BarsProps {
   readonly question: Question
   readonly dataset: Dataset | null
-  /** What the list of records says already. */
+  /** The refusal that the list of records shows already. */
   readonly told: Refusal | null
   readonly onRange: (fromMs: number, toMs: number) => void
 }
@@ -217,7 +217,7 @@ function newestOf(datasets: readonly Dataset[]): Dataset | null {
   )
 }
 
-/** For a shell: a record of now. */
+/** A command for a shell, which sends a record of now. */
 function firstRecord(): string {
   const credentials = session.credentialsOf('logstore')
   const tenant = credentials?.kind === 'tenant' ? credentials.tenant : 'TENANT'

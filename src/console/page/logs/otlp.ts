@@ -41,7 +41,7 @@ export function levelOf({ severity_number: number, raw_payload: { record } }: St
   return LEVELS.find((level) => level === word) ?? null
 }
 
-/** What stands in a list for the record: one line. */
+/** The line that a list shows for the record. */
 export function lineOf({ signal, raw_payload: { record } }: StoredRecord): string {
   if (signal === 'trace') return record.name ?? ''
   const text = valueText(record.body)

@@ -15,7 +15,7 @@ const FILTERED_LENGTH_MAX = 500
 interface DetailProps {
   readonly dataset: string
   readonly id: string
-  /** What filters are added to. */
+  /** The view that filters are added to. */
   readonly view: Partial<View>
   /** The trace that the page shows; null: none. */
   readonly trace?: string | null

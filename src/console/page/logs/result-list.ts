@@ -10,7 +10,7 @@ import { RecordRow } from './rows.ts'
 import type { Results } from './results.ts'
 
 const ROW_PIXELS = 28
-/** So far from its end the next page is loaded. */
+/** The next page is loaded so many rows before the end. */
 const AHEAD = 200
 
 interface ListProps {
@@ -19,7 +19,7 @@ interface ListProps {
   readonly isOldestFirst: boolean
   readonly onOrder: (isOldestFirst: boolean) => void
   readonly onOpen: (id: string) => void
-  /** In place of a list without rows. */
+  /** Shown in place of a list without rows. */
   readonly nothing: ComponentChildren
 }
 

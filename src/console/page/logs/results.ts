@@ -18,7 +18,7 @@ const PAGE = 500
 const ROWS_MAX = 200_000
 
 interface Found {
-  /** It grows at its end: each page would otherwise copy all those before it. */
+  /** Grows at its end: with a new array, each page would copy all those before it. */
   readonly rows: Row[]
   readonly matched: number
   readonly cursor: string | null

@@ -13,11 +13,11 @@ const PREFIX = /^(?:resource\.|scope\.)?attributes\./
 export const shortName = (name: string): string => name.replace(PREFIX, '')
 
 interface Suggestion {
-  /** In place of the word. */
+  /** Replaces the word. */
   readonly text: string
   readonly shown: string
   readonly records: number
-  /** The search is whole with it. */
+  /** Whether the search is complete with it. */
   readonly isValue: boolean
 }
 

@@ -14,7 +14,7 @@ import type { StoredRecord } from './api.ts'
 
 /** T3 */
 const ROWS_MAX = 5000
-/** How often what came is shown. */
+/** How often records that came are shown. */
 const SHOW_MS = 150
 const COME_BACK_MS = 1000
 

@@ -61,7 +61,7 @@ export function spansOf({ roots, start_time_unix_nano: start }: Trace): readonly
   return spans
 }
 
-/** All of them, wherever they stand in the trace. */
+/** All log records of the trace, wherever they are in it. */
 export function logsOf({ roots, logs }: Trace): readonly StoredRecord[] {
   const found = logs.map(({ record }) => record)
   const add = (span: TraceSpan): void => {

@@ -106,14 +106,14 @@ export function searchOf({ text, terms, signal, levels }: View): string {
 
 const BARE_KEY = /^[\p{L}_][^\s()":]*$/u
 
-/** As searches quote what has other characters than words. */
+/** Quoted, as a search needs it for text with other characters than those of words. */
 export const quoted = (text: string): string => `"${text.replace(/["\\]/g, (character) => `\\${character}`)}"`
 
 /** A search term: the key has exactly this value, or has another one. */
 const termOf = (key: string, value: string, isNot = false): string =>
   `${isNot ? '-' : ''}${BARE_KEY.test(key) ? key : quoted(key)}:${quoted(value)}`
 
-/** With a condition more, in place of its opposite. */
+/** The view with one more condition, which replaces its opposite. */
 export function withTerm(view: Partial<View>, key: string, value: string, isNot: boolean): Partial<View> {
   const term = termOf(key, value, isNot)
   const others = (view.terms ?? []).filter((each) => each !== term && each !== termOf(key, value, !isNot))

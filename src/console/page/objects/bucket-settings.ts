@@ -37,7 +37,7 @@ interface EditorProps {
   readonly title: string
   readonly about: string
   readonly example: string
-  /** Why it cannot be stored; null: it can be tried. */
+  /** Why the document cannot be stored; null: the store may take it. */
   readonly problemOf: (text: string) => string | null
 }
 

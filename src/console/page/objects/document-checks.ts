@@ -1,6 +1,6 @@
 /**
- * What is wrong with a document of a bucket, before it is sent. The object store is the judge: these checks say the same earlier, and where. What
- * they do not know, as names of actions and conditions, the store refuses.
+ * What is wrong with a document of a bucket, before it is sent. The object store is the judge: these checks say the same earlier, and where. Mistakes
+ * that they do not know, as in names of actions and conditions, are refused by the store.
  */
 
 type Fields = Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ const isObject = (value: unknown): value is Fields =>
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value])
 
-/** Why it cannot be stored; null: it can be tried. */
+/** Why the policy cannot be stored; null: the store may take it. */
 export function policyProblem(text: string, bucket: string): string | null {
   let policy: unknown
   try {
@@ -106,7 +106,7 @@ const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD']
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const isStarred = (text: string): boolean => text.indexOf('*') !== text.lastIndexOf('*')
 
-/** By element of a rule: what is wrong with one value of it; null: nothing. */
+/** By element of a rule: what is wrong with one value of it; null: nothing is. */
 const RULE_ELEMENTS: ReadonlyMap<string, (text: string) => string | null> = new Map([
   ['ID', (text) => (text.length > ID_LENGTH_MAX ? `must have at most ${ID_LENGTH_MAX} characters` : null)],
   ['AllowedOrigin', (text) => (isStarred(text) ? 'may have one * at most' : null)],
@@ -127,7 +127,7 @@ const ONCE = ['ID', 'MaxAgeSeconds']
 /** Elements of one rule, each with its text. */
 export type CorsRule = readonly (readonly [name: string, text: string])[]
 
-/** Why they cannot be stored; null: they can be tried. */
+/** Why the rules cannot be stored; null: the store may take them. */
 export function corsRulesProblem(rules: readonly CorsRule[]): string | null {
   if (rules.length === 0) return 'It has no CORSRule.'
   if (rules.length > RULES_MAX) return `It has more than ${RULES_MAX} rules.`

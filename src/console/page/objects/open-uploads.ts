@@ -1,4 +1,4 @@
-/** Uploads in parts that nobody has ended: their parts take room until somebody aborts them, or the store does. */
+/** Multipart uploads that are neither completed nor aborted: their parts take room until a visitor, or the store, aborts them. */
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
 import { exact } from '../format.ts'

@@ -71,7 +71,7 @@ function signerOf(
   return signer
 }
 
-/** Where to send it, with which headers. */
+/** The address and the headers of the request. */
 export async function prepared(request: S3Request): Promise<{ readonly path: string; readonly headers: Headers }> {
   const path = pathOf(request)
   const query = queryOf(request.query ?? {})
@@ -197,7 +197,7 @@ export interface OpenUpload {
   readonly begunMs: number
 }
 
-/** The first thousand of a bucket, by key. */
+/** The first thousand open uploads of a bucket, by key. */
 export async function listUploads(
   bucket: string,
   signal?: AbortSignal,

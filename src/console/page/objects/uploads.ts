@@ -3,7 +3,7 @@
  *
  * U1 [whole-or-not]  an upload that is cancelled or fails leaves no object, and its parts are given up: as soon as the store answers, if it is away
  * U2 [few]           at most PARTS_AT_ONCE bodies are on their way for each file, and one file after the other
- * U3 [too-late]      what the store is putting together is not stopped any more: nobody could say whether the object is there
+ * U3 [too-late]      an upload that the store is completing is not stopped any more: it would be unknown whether the object is there
  * U4 [left]          a page that goes away has the store abort what it has begun, by requests that outlive the page
  */
 import { useEffect, useState } from 'preact/hooks'
@@ -17,7 +17,7 @@ const PART_BYTES = 8 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 /** S3 takes no more parts of one object. */
 const PARTS_MAX = 10_000
-/** Of one body; a store that goes away is back within half a minute, or a visitor tries again. */
+/** Tries of one body; a store that is away is back within half a minute, or the visitor tries again. */
 const TRIES = 15
 
 export type UploadState = 'waiting' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled'
@@ -66,7 +66,7 @@ export class Upload {
     return this.isActive && !this.#isEnding
   }
 
-  /** Closing the tab now would leave something behind. */
+  /** Whether something is left behind if the tab is closed now. */
   get isNeeded(): boolean {
     return this.isActive || this.#isGivingUp
   }
@@ -100,7 +100,7 @@ export class Upload {
     changed()
   }
 
-  /** Goes on, or begins again when it failed. */
+  /** Continues, or begins again after a failure. */
   resume(): void {
     this.state = 'waiting'
     this.problem = null
@@ -206,7 +206,7 @@ export class Upload {
 }
 
 /**
- * Tries again what may succeed in a moment.
+ * Repeats a request as long as it may succeed in a moment.
  *
  * @param told why it is tried again; null: it has succeeded
  */

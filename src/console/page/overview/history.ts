@@ -37,7 +37,7 @@ export interface Known {
   readonly problem: Refusal | null
   /** Why there are no metrics, though the service answers. */
   readonly metricsProblem: Refusal | null
-  /** Oldest first; an empty one where it did not tell. */
+  /** Oldest first; empty where the service did not answer. */
   readonly samples: readonly Sample[]
 }
 
@@ -88,7 +88,7 @@ function parsed(text: string): Readiness | null {
   }
 }
 
-/** What was told, and why not all of it was; null: all was. */
+/** A sample, and why it is not complete; null: it is. */
 interface Told {
   readonly sample: Sample
   readonly problem: Refusal | null
@@ -105,7 +105,7 @@ async function tell(service: ServiceName): Promise<Told> {
   }
 }
 
-/** What a broker that tells no metrics says by its streams. */
+/** A sample from the streams of a broker that gives no metrics. */
 function streamsSample(streams: Awaited<ReturnType<typeof listStreams>>, atMs: number): Sample {
   const sample = new Sample(atMs)
   sample.add('mq_streams', null, streams.length)

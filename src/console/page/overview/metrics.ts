@@ -16,12 +16,12 @@ export class Sample {
     this.#byLabel.set(name, labels.set(label, (labels.get(label) ?? 0) + value))
   }
 
-  /** The service did not tell anything then. */
+  /** Whether the service gave no numbers then. */
   get isEmpty(): boolean {
     return this.#sums.size === 0
   }
 
-  /** The sum over all labels; null: the service does not tell. */
+  /** The sum over all labels; null: the service does not give it. */
   value(name: string): number | null {
     return this.#sums.get(name) ?? null
   }
@@ -33,7 +33,7 @@ export class Sample {
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(?:[^"}]*="((?:[^"\\]|\\.)*)")?.*\})? (\S+)/
 
-/** @param keeps of a name, whether it is wanted: histograms have hundreds of lines */
+/** @param keeps whether the metric of a name is wanted: histograms have hundreds of lines */
 export function parseMetrics(text: string, atMs: number, keeps: (name: string) => boolean): Sample {
   const sample = new Sample(atMs)
   for (const line of text.split('\n')) {

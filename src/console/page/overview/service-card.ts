@@ -118,7 +118,7 @@ interface FactProps {
   readonly title: string
   readonly unit: Measure['unit']
   readonly value: number | null
-  /** Any but none is. */
+  /** Whether any number above zero is bad. */
   readonly isBad?: boolean
 }
 

@@ -51,7 +51,7 @@ export interface Group {
   readonly in_flight_count: number
   readonly delayed_count: number
   readonly cursor_count: number
-  /** Null: it is done with everything. */
+  /** Null: the group has finished everything. */
   readonly oldest_unfinished_age_millis: number | null
 }
 

@@ -105,7 +105,7 @@ function Audit(): VNode {
   </div>`
 }
 
-/** What is there of it, in one line: what is null says nothing. */
+/** The members of a detail in one line, without those that are null. */
 function detailText(detail: AuditEvent['detail']): string {
   const words = Object.entries(detail).map(([name, value]) => {
     if (value === null) return ''

@@ -3,7 +3,7 @@
  *
  * B1 [whole]        large payloads fill an answer before its block ends: then the rest is asked for
  * B2 [asked-again]  what could not be loaded is asked for again as long as it is in sight
- * B3 [in-sight]     requests for what has left the sight are given up: others would wait behind them
+ * B3 [in-sight]     requests for rows that are out of sight are aborted: others would wait behind them
  * B4 [bounded]      BLOCKS_KEPT blocks are kept, each with no more of its payloads than rows show
  */
 import { useEffect, useState } from 'preact/hooks'
@@ -14,7 +14,7 @@ import { replay } from './api.ts'
 import type { Stream, StreamRecord } from './api.ts'
 
 const BLOCK = 100
-/** Of one answer. */
+/** Payloads of one answer. */
 const PAYLOAD_BYTES_MAX = 1024 * 1024
 /** B4 */
 const BLOCKS_KEPT = 50
@@ -26,21 +26,21 @@ export interface ListedRecord {
   readonly offset: number
   readonly ingestMs: number
   readonly keyHex: string | null
-  /** The beginning. */
+  /** The beginning of the payload. */
   readonly payloadHex: string
   readonly payloadBytes: number
 }
 
 interface Block {
   readonly records: Map<number, ListedRecord>
-  /** Where the part that is not known begins. */
+  /** The first offset that is not loaded yet. */
   next: number
 }
 
 export class RecordBlocks {
   #stream: Stream
   readonly #onChange: () => void
-  /** By their numbers. */
+  /** Blocks by their numbers. */
   readonly #blocks = new Map<number, Block>()
   readonly #loads = new Map<number, AbortController>()
   readonly #problems = new Map<number, Refusal>()
@@ -53,7 +53,7 @@ export class RecordBlocks {
     this.#onChange = onChange
   }
 
-  /** Why something in sight is not there. */
+  /** Why something in sight could not be loaded. */
   get problem(): Refusal | null {
     return this.#problems.values().next().value ?? null
   }
@@ -64,7 +64,7 @@ export class RecordBlocks {
     return block && offset < block.next ? (block.records.get(offset) ?? null) : undefined
   }
 
-  /** Tells what is in sight now. */
+  /** Notes what is in sight now, and loads it. */
   look(stream: Stream, from: number, to: number): void {
     this.#stream = stream
     this.#sight = [Math.min(from, to), Math.max(from, to)]
@@ -135,7 +135,7 @@ function listed(record: StreamRecord): ListedRecord {
   return { offset, ingestMs, keyHex, payloadHex: copyOf(payload, PREVIEW), payloadBytes: payload.length / 2 }
 }
 
-/** A part of a text holds the whole of it in memory. */
+/** A slice of a string would hold the whole string in memory. */
 const copyOf = (text: string, length: number): string =>
   text.length > length ? Array.from(text.slice(0, length)).join('') : text
 

@@ -37,7 +37,7 @@ export function RecordsTab({ stream, onPublish }: TabProps): VNode {
   const selected = offsetIn(query['record'])
   const { first_offset: first, next_offset: next } = stream
   const newest = Math.max(first, next - 1)
-  /** Rows stand still while somebody reads below the first one, or has opened a record. */
+  /** Rows stand still while the visitor reads below the first one, or has opened a record. */
   const [isReading, setReading] = useState(false)
   const top = useRef(newest)
   if (!isReading && selected === null) top.current = newest

@@ -1,4 +1,4 @@
-/** What a stream keeps and does with failures; and what takes records away. */
+/** Settings of a stream: how long it keeps records, what it does with failures, and actions that remove records. */
 import type { VNode } from 'preact'
 import { useLocation } from 'preact-iso/router'
 import { useState } from 'preact/hooks'

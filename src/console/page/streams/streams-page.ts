@@ -15,7 +15,7 @@ import type { Retention, Stream } from './api.ts'
 import { DurabilityField, PolicyFields, policyFrom } from './policy-fields.ts'
 
 const REFRESH_MS = 3000
-/** Fewer rows than a browser lays out at once without being felt; the rest is found by its name. */
+/** A browser lays out so many rows without a delay that one feels; the others are found by name. */
 const ROWS_MAX = 500
 
 export const StreamsPage = (): VNode => html`<${Gate} service="broker"><${Streams} /><//>`
