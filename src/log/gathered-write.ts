@@ -43,7 +43,7 @@ export class GatheredWrite {
     this.#bytes += bytes
   }
 
-  /** Writes what was added; whether that was anything. */
+  /** Writes what was added. False: there was nothing. */
   flush(): boolean {
     if (this.#bytes === 0) return false
     this.#closeRun()

@@ -13,7 +13,7 @@ export const STALL_MS_DEFAULT = 5000
 export interface LogOptions {
   readonly directory: string
   readonly segmentsName?: string
-  /** A segment is closed before it grows beyond. */
+  /** A segment is closed before it grows beyond this. */
   readonly segmentBytes?: number
   /** Size of the ring of each journal lane, a power of two. The longest inline part is a little less than half of it. */
   readonly ringBytes?: number

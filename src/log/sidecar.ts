@@ -21,7 +21,7 @@ export interface SidecarFile {
   readonly write: (file: OpenFile) => Omit<ManifestEntry, 'name'>
 }
 
-/** What is written one after the other. */
+/** A sidecar whose parts are written one after the other. */
 export const inParts = (name: string, parts: readonly Uint8Array[]): SidecarFile => ({
   name,
   write(file) {
