@@ -16,7 +16,7 @@ export type CheckpointTask =
   | { readonly kind: 'part'; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'end' }
 
-/** What is handed over with a task. */
+/** Memory that is handed over with a task. */
 export const memoryOf = (task: CheckpointTask): ArrayBuffer[] => (task.kind === 'part' ? [task.bytes.buffer] : [])
 
 export class CheckpointThread {

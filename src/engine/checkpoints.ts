@@ -10,7 +10,7 @@ import type { Log, SegmentInfo } from '../log/log.ts'
 import type { CheckpointTask } from './checkpoint-thread.ts'
 import type { StartingPoint } from './recovery.ts'
 
-/** The state as it is at this moment, to be written while it goes on. */
+/** A copy of the state as it is at this moment, to be written while the state changes. */
 export interface StateCopy {
   /** The next part. Its memory goes to the thread that writes it. Null: there are no more. */
   next(): Uint8Array<ArrayBuffer> | null | Promise<Uint8Array<ArrayBuffer> | null>

@@ -40,9 +40,9 @@ export interface FramePlace {
 
 export interface AppendedFrame<Change> {
   readonly type: number
-  /** Without its external part. */
+  /** The payload without its external part. */
   readonly payload: Buffer
-  /** What it says, where that is at hand. */
+  /** What the payload says, if that is at hand. */
   readonly change?: Change | undefined
 }
 
@@ -320,7 +320,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Tellable {
     } else if (isToldAtOnce) engine.tellSoon(this)
   }
 
-  /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
+  /** E3. Nothing else happens between the end of the read and the decision, nor between the decision and its frame. */
   async #read(read: () => Promise<() => Decision<Reply, Change>>): Promise<void> {
     try {
       const decide = await read()

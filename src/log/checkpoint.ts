@@ -66,10 +66,10 @@ export class Checkpoint {
   }
 }
 
-/** K2. How many a data directory needs, and so what a copy of it takes. */
+/** K2. How many checkpoints a data directory needs, and so a copy of it, too. */
 export const CHECKPOINTS_KEPT = 2
 
-/** Whether a checkpoint of this position, or none for 0, stands for what the log held before its oldest segment. @param base of that segment */
+/** Whether a checkpoint at this position (0: none) stands for what the log held before its oldest segment. @param base base of that segment */
 export const standsForBefore = (base: number, position: number): boolean => base <= position + SEGMENT_FOOTER_BYTES
 
 export const checkpointName = (position: number): string =>

@@ -203,7 +203,7 @@ export class Log extends LogEvents {
     return this.#lanes.running.some((replica) => this.#shared.isLive(replica))
   }
 
-  /** The current life of the log: +1 with each restart in place. */
+  /** Generation of the log: +1 with each restart in place. */
   get generation(): number {
     return this.#shared.generation
   }
@@ -300,7 +300,7 @@ export class Log extends LogEvents {
     this.#progressed()
   }
 
-  /** The service on this log cannot go on: the log is read-only from here on. */
+  /** The service on this log cannot continue: the log is read-only from here on. */
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.forceProducerState(PRODUCER_READ_ONLY)

@@ -2,7 +2,7 @@
 import type { Position } from './log-writer.ts'
 
 export class PastLives {
-  /** By generation. */
+  /** Positions by generation. */
   readonly #keptUpTo = new Map<number, Position>()
 
   /** Frames of this generation that end above the position were never stored. */

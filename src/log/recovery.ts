@@ -8,7 +8,7 @@
  * V4  everything kept is durable before it counts as recovered. Bytes that are not known to be durable are written once more and synced,
  *     because an earlier failed sync may have left them only in memory, marked as clean
  * V5  a position that may have been reported as durable is never given to another frame: a segment damaged at its end is
- *     sealed, and the log goes on behind the missing part
+ *     sealed, and the log continues behind the missing part
  * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
  * V8  a segment that has moved into a merged file (merged.ts), or of which no form opens, and that is before the beginning that the mark names, was being
@@ -76,7 +76,7 @@ export interface RecoveredLog {
   readonly segments: readonly RecoveredSegment[]
   /** Position behind the last frame that reads; before tail.end only when the last segment ends damaged. */
   readonly framesEnd: number
-  /** Where the journal goes on. */
+  /** Where the journal continues. */
   readonly tail: JournalTail
   /** Base of the next segment, when tail.base is -1. */
   readonly nextBase: number
@@ -88,7 +88,7 @@ export interface RecoveredLog {
   readonly tornTail: DamagedRange | null
 }
 
-/** Where the producer goes on. */
+/** Where the producer continues. */
 export function producerStateOf({ tail, nextBase }: RecoveredLog) {
   const mustOpen = tail.base < 0
   return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }

@@ -40,7 +40,7 @@ export interface RecoverDirectoriesOptions {
   readonly randomUint32: () => number
   /** See RecoverOptions. */
   readonly keepUpTo?: number
-  /** Likewise. */
+  /** See RecoverOptions. */
   readonly durableHere?: number
   /** Replicas that are not to be used, and why. They hold nothing that the primary lacks. */
   readonly leftOut?: ReadonlyMap<number, string>

@@ -83,7 +83,7 @@ export function readManifest(files: Files, segmentDirectory: string): ManifestRe
   })
 }
 
-/** As `readManifest`, of a manifest's bytes, wherever it and the files it names are. */
+/** As `readManifest`, for the bytes of a manifest, wherever it and the files that it names are. */
 export function decodeManifest(
   bytes: Buffer,
   sizeOfFile: (name: string) => number,

@@ -67,7 +67,7 @@ export const WALK_QUEUE_MAX = 1024
 /** Sealed segments that wait for their sidecar. */
 export const INDEX_QUEUE_MAX = 64
 
-/** Where a tenant's limits say nothing. Source: specification, "Limits". */
+/** Defaults where a tenant's limits say nothing. Source: specification, "Limits". */
 export const TENANT_WINDOW_SECONDS_DEFAULT = 60
 export const TENANT_RECORDS_DEFAULT = 10_000
 export const TENANT_BYTES_DEFAULT = 16 * MIB

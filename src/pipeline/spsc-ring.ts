@@ -14,7 +14,7 @@
  * A message in the data area, always contiguous and 8-byte aligned:
  *
  *   offset  bytes  field
- *        0      4  messageBytes  u32, or SKIP: nothing more before the end of the data area, go on at its start
+ *        0      4  messageBytes  u32, or SKIP: nothing more before the end of the data area, continue at its start
  *        4      4  unused
  *        8      …  the message, padded with undefined bytes to a multiple of 8
  *

@@ -45,7 +45,7 @@ const STREAMS_PER_CONNECTION = 2048
 const STREAM_WINDOW_BYTES = 1024 * 1024
 const CONNECTION_WINDOW_BYTES = 4 * STREAM_WINDOW_BYTES
 
-/** F1: a ping every so many looks, and an answer to it within some more. */
+/** F1. A ping is sent at every sixth look, and its answer is due three looks later. */
 const PING_LOOK_MS = 10_000
 const LOOKS_PER_PING = 6
 const LOOKS_PER_ANSWER = 3

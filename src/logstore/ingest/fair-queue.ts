@@ -12,7 +12,7 @@
 import assert from 'node:assert/strict'
 import { Queue } from '../../queue.ts'
 
-/** What a batch of the default size takes. */
+/** Length of a turn: what a batch of the default size takes. */
 const TURN_MS = 0.5
 const PAUSE_MS = 5
 /** Divided by the number of the tenant's requests that are here, this bounds its pause. */

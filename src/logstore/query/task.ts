@@ -8,7 +8,7 @@ import type { QueryFilter } from './cursor.ts'
 import type { FrameGramsHandle } from './frame-grams.ts'
 import type { QueryRequest } from './request.ts'
 
-/** What each thread that reads is told. */
+/** What each thread that reads starts with. */
 export interface QueryWorkerData {
   /** Where the log's segments are; null: in a bucket, to which each task brings access. */
   readonly segmentsDirectory: string | null
