@@ -1,4 +1,4 @@
-/** The listener for other nodes, on a thread of its own that gives way: what it reads, checks and sends takes little from clients. */
+/** The listener for other nodes, on a thread of its own with a low priority, so that what it reads, checks and sends takes little from clients. */
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { readAnchor } from '../src/cluster/lane/anchor-file.ts'
@@ -12,7 +12,7 @@ import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
 import { giveWay } from '../src/pipeline/niceness.ts'
 
-/** A node that died without a word holds a connection no longer than this and some minutes. */
+/** With keepalive, the connection of a node that died silently ends after this delay and some minutes. */
 const SOCKETS = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
 export default async function run({ port, data }: LaneTask<ListenerTask>): Promise<void> {

@@ -16,7 +16,7 @@ import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
 
 const AGAIN_MS = 500
-/** Before it joins, main hears so often of the other nodes. */
+/** How often the lane reports the other nodes to main before it joins. */
 const NODES_MS = 500
 const CONNECT_MS = 2000
 const RECONNECT_MS = 200
@@ -77,7 +77,7 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
   port.close()
 }
 
-/** Null: it was stopped, or a setting is wrong. */
+/** Null: the lane was stopped, or a setting is wrong. */
 async function openStream(
   { settings, log }: LaneTaskData,
   tell: (message: FromLane) => void,

@@ -1,6 +1,6 @@
 /**
- * Compacts segments, mends and merges bundles, and takes from them what has expired: gives way to ingest, and rests half as long as it works unless it is late;
- * but for what is urgent.
+ * Compacts segments, mends and merges bundles, and removes from them what has expired. From its first job that is not urgent, the thread has a low
+ * priority. It rests half as long as it works, but not while it compacts or mends and is late.
  */
 import { performance } from 'node:perf_hooks'
 import { giveBackFreed } from '../src/libc.ts'
@@ -13,8 +13,8 @@ import { RemovedFiles } from '../src/logstore/compact/removed-files.ts'
 import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
 import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
 
-const RESTS = 0.5
-/** A thread that ends closes them. */
+const REST_PER_WORK = 0.5
+/** The end of the thread closes them. */
 const removed = new RemovedFiles(nodeFiles)
 
 let givesWay = false
@@ -35,7 +35,7 @@ function runJob(job: BackgroundJob): BackgroundResult {
   }
   let startMs = performance.now()
   const rest = (): void => {
-    letOthersRun(RESTS * (performance.now() - startMs))
+    letOthersRun(REST_PER_WORK * (performance.now() - startMs))
     startMs = performance.now()
   }
   if (isStoppable) {

@@ -1,4 +1,4 @@
-/** Copies the log of another node. What went wrong there is a result: the caller asks the next node. */
+/** Copies the log of another node. A failure of that node is returned as a result: the caller asks the next node. */
 import { copyLog } from '../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../src/cluster/catch-up/copy.ts'
 import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'

@@ -2,8 +2,8 @@
  * The journal lane of one log directory: runs `Journal` on a thread of its own until stopped. Owns its directory's writes.
  *
  * L1  the lane does not sleep between frames of a client that sends the next one as soon as it has its answer: waking it would take a third of
- *     the time. It spins for `SPIN_MS` at most, and only after a small group that came within that time. After a large one, others need the
- *     core. An idle log never spins, and nor does one with a frame every millisecond
+ *     the time. It spins for `SPIN_MS` at most, and only after a small group that came within that time. After a large one, other threads need the
+ *     core. An idle log never spins, nor does one with a frame every millisecond
  */
 import { availableParallelism } from 'node:os'
 import { performance } from 'node:perf_hooks'
@@ -14,7 +14,7 @@ import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
 
-/** How long nothing has to wait before the durable mark is written. */
+/** The durable mark is written when no frame has come for this long. */
 const SETTLED_MS = 20
 /** How often free space is looked at while nothing is written. */
 const IDLE_MS = 250

@@ -1,4 +1,4 @@
-/** What the object store does now and then: one checkpoint at a time, part by part, and sealed segments in, what stands in them out. */
+/** Background work of the object store: writes one checkpoint at a time, part by part, and scans sealed segments. */
 import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../src/engine/checkpoint-thread.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -7,7 +7,7 @@ import type { ScanTask, ScannedPart } from '../src/objectstore/engine/scan-segme
 
 const checkpoints = new CheckpointThread(nodeFiles)
 
-/** @returns null of a task that writes */
+/** @returns null for a task that writes */
 export default function run(task: CheckpointTask | ScanTask): ScannedPart | null {
   if (task.kind === 'scan') return scanPart(nodeFiles, task)
   checkpoints.run(task)

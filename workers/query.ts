@@ -21,8 +21,8 @@ import type { SurveyTask } from '../src/logstore/survey/question.ts'
 
 const MIB = 1024 * 1024
 /**
- * There are more threads when they wait for a bucket, and behind them is a cache that they share. Pieces of a local log: a search for a rare word asks the
- * filter of each block, 35 MB for 10 million records, and if they do not all have room it finds none of them.
+ * Threads that read a bucket have less: there are more of them, and they share a cache behind these. Pieces of a local log: a search for a rare word asks
+ * the filter of each block, 35 MB for 10 million records, and if the filters do not all fit, it finds none of them cached.
  */
 const CACHES = {
   local: { blocks: 32 * MIB, batches: 24 * MIB, pieces: 48 * MIB },

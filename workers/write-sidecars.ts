@@ -1,4 +1,4 @@
-/** Sidecars of sealed segments, each whole, and one checkpoint at a time, part by part. */
+/** Writes sidecars of sealed segments, each as a whole, and one checkpoint at a time, part by part. */
 import { CheckpointThread } from '../src/engine/checkpoint-thread.ts'
 import type { CheckpointTask } from '../src/engine/checkpoint-thread.ts'
 import { publishSegmentIndex } from '../src/broker/records/segment-index.ts'

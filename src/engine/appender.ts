@@ -4,13 +4,13 @@
  * A1  waiters are told in the order of the frames, so no client learns of a change before the changes it was judged on are stored. A waiter without
  *     a frame of its own stands in the same queue, behind all frames appended before it
  * A2  a frame is stored when its class says so: 'sync' when it is committed, 'append' and 'volatile' when it is written and all before it
- *     are stored. In a cluster only what is committed is stored: a machine that burns takes what was written with it
+ *     are stored. In a cluster only what is committed is stored: what was only written is lost with the machine
  * A3  if frames are lost, they are always the last ones. `onLost` restores the state to the last stored frame before any waiter learns of the
- *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only, and all who wait
+ *     loss, or of frames stored before it. So nothing builds on a lost frame. If `onLost` fails, the log is read-only, and all waiters
  *     are told of a loss
  * A4  the journals are woken once for the frames of a turn of the event loop, which then are one group. Only when WAKE_BYTES have come they are
  *     woken earlier, so that the disk starts before the turn ends
- * A5  waiters are told in slices (slices.ts). Those that are left are told in later turns, of what became of their frames until
+ * A5  waiters are told in slices (slices.ts). Those that are left are told in later turns what has become of their frames until
  *     then. When frames are lost, or the log takes none, all are told at once
  */
 import assert from 'node:assert/strict'
@@ -47,7 +47,7 @@ export class FrameLost extends Error {
 export interface AppenderListener {
   /** The next frame opens a segment; everything appended before ends at `end`, in older ones. May be called again for the same end. */
   segmentEnding(end: Position): void
-  /** A3 @throws what keeps it from finding that state */
+  /** A3. @throws when it cannot restore that state */
   onLost(): void
   /** Calls once, after what is under way in this turn of the event loop. */
   defer(run: () => void): void
@@ -107,7 +107,7 @@ export class Appender {
   readonly #slices: Slices
   /** A loss could not be forgotten: the log is read-only, and nothing more is stored. */
   #isStale = false
-  /** Appended since the journals were woken last. */
+  /** Bytes appended since the journals were woken last. */
   #unwokenBytes = 0
 
   constructor(log: Log, listener: AppenderListener) {
@@ -149,7 +149,7 @@ export class Appender {
     return this.#writer.segmentOffset
   }
 
-  /** Its payload, or the part before what is external. In memory of the log: good until others have their turn. */
+  /** Its payload without the external part. It is in memory of the log, and valid until the caller gives up control. */
   get payload(): Buffer {
     return this.#payload
   }
@@ -183,11 +183,11 @@ export class Appender {
   }
 
   /**
-   * A frame of the cluster's leader, byte for byte. Sets `copied`.
+   * Appends a frame of the cluster's leader, byte for byte. Sets `copied`.
    *
    * @param bytes verified frames @param at where this one begins
    * @returns its length; 0: the log has no room for it now
-   * @throws StoreError when the log does not go on with it
+   * @throws StoreError when the frame does not continue the log
    */
   appendCopy(bytes: Buffer, at: number): number {
     const header = this.#copiedHeader
@@ -202,11 +202,11 @@ export class Appender {
     this.#payload = bytes.subarray(at + FRAME_HEADER_BYTES, at + FRAME_HEADER_BYTES + header.payloadBytes)
     this.#wakeFor(wholeBytes)
     this.#recent?.note(position, writer.inlineOffset - FRAME_HEADER_BYTES, generation)
-    this.#waiting.push({ end, generation, durability: 'sync', waiter: NOBODY })
+    this.#waiting.push({ end, generation, durability: 'sync', waiter: NO_WAITER })
     return wholeBytes
   }
 
-  /** The log was cut where waiters were told already: they were told of what a cluster confirmed, and that comes back. */
+  /** The log was cut below frames whose waiters were told already: they were told of frames that the cluster confirmed, and these come back. */
   readAgain(): void {
     this.#drain()
     this.#forgetLost()
@@ -235,7 +235,7 @@ export class Appender {
     this.#writer.wakeJournals()
   }
 
-  /** Told when everything appended so far is stored, which may be at once, or lost (A1). */
+  /** Tells the waiter when everything appended so far is stored, which may be at once, or lost (A1). */
   behind(waiter: Waiter): void {
     const last = this.#waiting.newest
     if (last === undefined) return waiter.settled(!this.#isStale)
@@ -258,7 +258,7 @@ export class Appender {
     this.#writer.poll()
   }
 
-  /** Seals the segment, unless nothing was appended since the last one was. Nothing while the log takes no frames. */
+  /** Seals the segment, unless nothing was appended since the last seal. Does nothing while the log takes no frames. */
   rotate(): void {
     if (this.#writer.readOnly) return
     this.#writer.rotate()
@@ -275,7 +275,7 @@ export class Appender {
     this.#isForgetting = false
   }
 
-  /** False: none can be told anything now. */
+  /** False: no waiter can be told anything now. */
   #tellNext(): boolean {
     const waiting = this.#waiting.peek()
     if (waiting === undefined) return false
@@ -305,7 +305,7 @@ export class Appender {
   }
 }
 
-const NOBODY: Waiter = { settled: () => {} }
+const NO_WAITER: Waiter = { settled: () => {} }
 
 /** A4: about what a disk writes in the time of a sync. */
 const WAKE_BYTES = 256 << 10

@@ -1,5 +1,5 @@
 /**
- * A checkpoint, written bit by bit by a thread of its own: begin, parts, end. It has its name only once it is whole.
+ * A checkpoint, written in parts by a thread of its own: begin, parts, end. It gets its name only when it is whole.
  *
  * T1  one checkpoint is written at a time. A `begin` gives up an unfinished one
  * T2  a replica directory that fails is left out; the log leaves it out as well, and says so. A failure of the primary one fails the
@@ -16,7 +16,7 @@ export type CheckpointTask =
   | { readonly kind: 'part'; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'end' }
 
-/** What is handed over with a task. */
+/** Memory that is handed over with a task. */
 export const memoryOf = (task: CheckpointTask): ArrayBuffer[] => (task.kind === 'part' ? [task.bytes.buffer] : [])
 
 export class CheckpointThread {

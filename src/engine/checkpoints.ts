@@ -10,13 +10,13 @@ import type { Log, SegmentInfo } from '../log/log.ts'
 import type { CheckpointTask } from './checkpoint-thread.ts'
 import type { StartingPoint } from './recovery.ts'
 
-/** The state as it is at this moment, to be written while it goes on. */
+/** A copy of the state as it is at this moment, to be written while the state changes. */
 export interface StateCopy {
   /** The next part. Its memory goes to the thread that writes it. Null: there are no more. */
   next(): Uint8Array<ArrayBuffer> | null | Promise<Uint8Array<ArrayBuffer> | null>
   /** The rest is not wanted any more: changes of the state cost nothing for it. */
   abandon(): void
-  /** It is the newest checkpoint now. */
+  /** Called when the copy has become the newest checkpoint. */
   written?(): void
 }
 
@@ -26,7 +26,7 @@ export interface CheckpointsParts {
   readonly directories: readonly string[]
   readonly write: (task: CheckpointTask) => Promise<void>
   readonly logger: { warn(details: object, message: string): void }
-  /** Whether a checkpoint at the position is worth it, the newest being at the other. Null: always. */
+  /** Whether a checkpoint at `position` is worth writing when the newest one is at `newest`. Null: always. */
   readonly isWorthwhile: ((position: number, newest: number) => boolean) | null
   readonly copy: () => StateCopy
 }
@@ -41,7 +41,7 @@ interface Taken {
 export class Checkpoints {
   readonly #parts: CheckpointsParts
   #taken: Taken | null = null
-  /** The one that is, or was last, written. */
+  /** The copy that is being written, or was written last. */
   #begun: Taken | null = null
   #writing: Promise<void> = Promise.resolve()
   /** Positions of the newest checkpoint on disk, and of the one before, on which a start falls back. 0: there is none. */
@@ -64,12 +64,12 @@ export class Checkpoints {
     return this.#before
   }
 
-  /** One is due as soon as the log has grown at all. */
+  /** A checkpoint is due as soon as the log has grown at all. */
   demand(): void {
     this.#isDemanded = true
   }
 
-  /** Whether one would be taken if the segment ended at the position. */
+  /** Whether a checkpoint would be taken if the segment ended at the position. */
   isDue(position: number): boolean {
     const { log, isWorthwhile } = this.#parts
     if (this.#taken?.generation === log.generation || position <= this.#newest) return false // K3
@@ -80,7 +80,7 @@ export class Checkpoints {
   /** K1. A copy that fails is no reason for the append that ends the segment to fail. @param position where it ends: the state has seen the frames before */
   take(position: number): void {
     if (!this.isDue(position)) return
-    this.forget() // of an earlier generation
+    this.forget() // a copy of an earlier generation
     this.#isDemanded = false
     const { log, copy } = this.#parts
     try {

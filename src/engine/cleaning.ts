@@ -69,7 +69,7 @@ export class Cleaning {
   }
 
   /**
-   * C3. Before anything is appended again.
+   * C3. Called before anything is appended again.
    *
    * @throws Error when that would take the last room
    */

@@ -2,15 +2,15 @@
 import type { ErrorKind } from '../errors.ts'
 import type { FrameToAppend } from './appender.ts'
 
-/** Hears once what became of an operation, when that may be told. Must not throw. */
+/** Is told once what became of an operation, when that may be told. Must not throw. */
 export interface Answer<Reply> {
   answered(reply: Reply): void
   refused(error: unknown): void
 }
 
-/** A frame to append: a change, as it is written. Perhaps of a class: then a copy by `...` has no methods. */
+/** A frame to append: a change, as it is written. It may be an instance of a class: a copy by `...` would lack its methods. */
 export interface NewFrame<Change> extends FrameToAppend {
-  /** What the payload says, where it takes long to decode. */
+  /** What the payload says, if it takes long to decode. */
   readonly change?: Change
   /** The frame was taken and has its effect. */
   readonly onTaken?: (position: number) => void
@@ -29,8 +29,8 @@ export interface WaitingPlace {
  * makes refuse, are values. A promise refuses by rejecting.
  *
  *   an Error why the operation is refused, in the words of the service. Decided again when some of that state is lost
- *   reply    what the state says. Likewise
- *   change   one frame. The reply is given when it is stored, or at once where the caller wanted no more
+ *   reply    what the state says. Decided again like a refusal
+ *   change   one frame. The reply is given when it is stored, or at once if the caller does not wait for that
  *   read     something has to be read first, or takes several turns: then the operation decides, on the state as it is then. When some of the
  *            state was lost meanwhile, it begins anew
  *   later    decided again when everything appended so far is stored
@@ -44,19 +44,19 @@ export type Decision<Reply, Change> =
   | { readonly kind: 'later' }
   | Waiting
 
-/** What is not allowed, or failed. Where an error has a kind, it is none of a decision. */
+/** What is not allowed, or failed. The kind of an error is never that of a decision. */
 type Refused = Error & { readonly kind?: ErrorKind }
 
 interface Replying<Reply> {
   readonly kind: 'reply'
   readonly reply: Reply
-  /** It shows only what is stored in its class: it need not wait for what was appended meanwhile. */
+  /** The reply shows only what is stored in its class: it need not wait for what was appended meanwhile. */
   readonly isToldAtOnce?: boolean
 }
 
 interface Changing<Reply, Change> {
   readonly kind: 'change'
-  /** What the frame builds on and is not there yet, as its group. Stays when the frame is not taken. */
+  /** Frames that this one builds on and that are not there yet, such as its group. They stay when this one is not taken. */
   readonly before?: readonly NewFrame<Change>[]
   readonly frame: NewFrame<Change>
   /** Called when the frame is stored, or at once. A promise: the caller waits for more than that, and is refused when it rejects. */
@@ -71,7 +71,7 @@ export interface Waiting {
   readonly waitMs: number
   /** Ends the wait early when the listener is called: the caller is gone. */
   readonly onAbandoned: (listener: () => void) => void
-  /** Takes anything: while there is nothing for it, there is nothing for those behind it. */
+  /** The operation takes anything: while there is nothing for it, there is nothing for those behind it in its queue. */
   readonly takesAny: boolean
 }
 

@@ -2,22 +2,22 @@
  * Slots of a table, each with a time, the earliest on top: a binary heap that knows where each slot is, so that
  * any of them can be moved or taken out.
  *
- * `#heap[#position[slot]] === slot` for each slot inside. Positions of other slots mean nothing.
+ * `#heap[#heapIndex[slot]] === slot` for each slot inside. The indexes of other slots mean nothing.
  *
  * H1  no slot is due before its parent; of slots due at the same time the one with the lower offset comes first. So the order in which
  *     slots come out depends only on the content of the heap, not on the order in which they were added
  */
 
 export class DueHeap {
-  /** By slot. Kept when a slot leaves, until it comes in again: when its lease expired. */
+  /** Due time by slot. When a slot leaves, its time is kept until the slot comes in again: it tells when a lease expired. */
   dueMs = new Float64Array(0)
   #offset = new Float64Array(0)
   #heap = new Uint32Array(0)
-  #position = new Uint32Array(0)
+  #heapIndex = new Uint32Array(0)
   #size = 0
 
   get bytes(): number {
-    return this.dueMs.byteLength + this.#heap.byteLength + this.#position.byteLength
+    return this.dueMs.byteLength + this.#heap.byteLength + this.#heapIndex.byteLength
   }
 
   /** The slot due first. Only when there is one: `firstDueMs` is finite. */
@@ -34,7 +34,7 @@ export class DueHeap {
   resize(capacity: number, offset: Float64Array<ArrayBuffer>): void {
     this.dueMs = new Float64Array(this.dueMs.buffer.transfer(8 * capacity))
     this.#heap = new Uint32Array(this.#heap.buffer.transfer(4 * capacity))
-    this.#position = new Uint32Array(this.#position.buffer.transfer(4 * capacity))
+    this.#heapIndex = new Uint32Array(this.#heapIndex.buffer.transfer(4 * capacity))
     this.#offset = offset
   }
 
@@ -47,13 +47,13 @@ export class DueHeap {
   /** @param slot inside */
   move(slot: number, dueMs: number): void {
     this.dueMs[slot] = dueMs
-    this.#settle(this.#position[slot]!, slot)
+    this.#settle(this.#heapIndex[slot]!, slot)
   }
 
   /** @param slot inside */
   remove(slot: number): void {
     const last = this.#heap[--this.#size]!
-    if (last !== slot) this.#settle(this.#position[slot]!, last)
+    if (last !== slot) this.#settle(this.#heapIndex[slot]!, last)
   }
 
   /** Visits the slots due at `nowMs`, in no order, at a cost proportional to their number. Must not change the heap. */
@@ -100,7 +100,7 @@ export class DueHeap {
 
   #put(at: number, slot: number): void {
     this.#heap[at] = slot
-    this.#position[slot] = at
+    this.#heapIndex[slot] = at
   }
 
   /** H1 */

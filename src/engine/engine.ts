@@ -40,13 +40,13 @@ export interface FramePlace {
 
 export interface AppendedFrame<Change> {
   readonly type: number
-  /** Without its external part. */
+  /** The payload without its external part. */
   readonly payload: Buffer
-  /** What it says, where that is at hand. */
+  /** What the payload says, if that is at hand. */
   readonly change?: Change | undefined
 }
 
-/** What is known, and the one place where a change has an effect (E1). */
+/** The rules of a service: the one place where a change has an effect (E1). */
 export interface Machine<State, Change> {
   apply(state: State, frame: AppendedFrame<Change>, at: FramePlace): void
 }
@@ -58,9 +58,9 @@ type Decide<Reply, Change> = (turn: Turn) => Decision<Reply, Change>
 
 /** This node does not lead its cluster, or is not sure to: another one answers. */
 export class NotLeading extends Error {
-  /** Where the node is that does; null: that is not known. */
+  /** Where clients reach the leader; null: that is not known. */
   readonly leader: string | null
-  /** False: nothing was changed. True: a change was made and cannot be told of. */
+  /** False: nothing was changed. True: a change was made, but the client cannot be told that it is stored. */
   readonly hasChanged: boolean
 
   constructor({ cluster }: Pick<Log, 'cluster'>, hasChanged = false) {
@@ -70,7 +70,7 @@ export class NotLeading extends Error {
   }
 }
 
-/** What the caller hears when the log did not take the frame, or lost it: a FrameNotTaken, FrameLost or NotLeading in the words of the service. */
+/** The error that the caller gets when the log did not take the frame, or lost it: a FrameNotTaken, FrameLost or NotLeading in the words of the service. */
 export type NotStored = (cause: Error) => Error
 
 export interface EngineParts<State, Change> extends ParkedOptions {
@@ -95,7 +95,7 @@ export class Engine<State, Change> {
   readonly #beginSpan: BeginSpan | null
   #state: State
   /** Waiters that are told when the turn ends. */
-  #soon: Soon[] = []
+  #soon: Tellable[] = []
 
   constructor(parts: EngineParts<State, Change>, state: State) {
     this.log = parts.log
@@ -117,7 +117,7 @@ export class Engine<State, Change> {
     this.#state = state
   }
 
-  /** A frame of the cluster's leader has its effect here, too. @returns its length; 0: the log has no room for it now */
+  /** Appends and applies a frame of the cluster's leader. @returns its length; 0: the log has no room for it now */
   applyCopy(bytes: Buffer, at: number): number {
     const { appender } = this
     const taken = appender.appendCopy(bytes, at)
@@ -136,13 +136,13 @@ export class Engine<State, Change> {
     new Run(this, decide, answer, notStored).decide('first')
   }
 
-  /** Likewise, for a waiting operation. */
+  /** As `run`, with a promise of the answer. */
   ask<Reply>(decide: Decide<Reply, Change>, notStored: NotStored): Promise<Reply> {
     return new Promise((answered, refused) => this.run(decide, { answered, refused }, notStored))
   }
 
-  /** Operations that do not wait for their frames are told together: their answers go out one after the other, for a quarter less of main's time each. */
-  tellSoon(told: Soon): void {
+  /** Tells operations that do not wait for their frames together: answers that go out one after the other cost main a quarter less time each. */
+  tellSoon(told: Tellable): void {
     if (this.#soon.push(told) > 1) return
     this.#defer(() => {
       const soon = this.#soon
@@ -151,7 +151,7 @@ export class Engine<State, Change> {
     })
   }
 
-  /** E5. False: the entrant is told to decide again when there is. */
+  /** E5. False: the entrant is told to decide again when there is room. */
   hasRoom(entrant: Entrant, payloadBytes: number): boolean {
     return this.#room === null || this.#room.letsIn(entrant, payloadBytes)
   }
@@ -161,8 +161,8 @@ export class Engine<State, Change> {
     const { appender } = this
     const room = this.#room
     const { type, payloadBytes, change, external } = frame
-    const waiting = this.#beginSpan === null || waiter === NOBODY ? waiter : untilStored(waiter, this.#beginSpan)
-    const told = frame.onStored === undefined && room === null ? waiting : new OnItsWay(frame, waiting, room)
+    const waiting = this.#beginSpan === null || waiter === NO_WAITER ? waiter : untilStored(waiter, this.#beginSpan)
+    const told = frame.onStored === undefined && room === null ? waiting : new FrameWithListener(frame, waiting, room)
     const notTaken = appender.append(frame, told)
     if (notTaken !== null) return notTaken
     room?.taken(payloadBytes)
@@ -177,16 +177,16 @@ export class Engine<State, Change> {
     return null
   }
 
-  /** Frames without a waiter: operations that build on them learn if they are lost. @returns why one was not taken; those behind it are not, either */
+  /** Appends frames without a waiter: operations that build on them learn if they are lost. @returns why one was not taken; those behind it are not, either */
   appendSilently(frames: readonly NewFrame<Change>[]): FrameNotTaken | null {
     for (const frame of frames) {
-      const notTaken = this.append(frame, NOBODY)
+      const notTaken = this.append(frame, NO_WAITER)
       if (notTaken !== null) return notTaken
     }
     return null
   }
 
-  /** A step of a longer work. Resolves when the frame is stored. Rejects with what `notStored` makes of it when it is not taken, or lost */
+  /** Appends a frame as a step of longer work. Resolves when it is stored. Rejects with what `notStored` makes of the cause when it is not taken, or lost. */
   store(frame: NewFrame<Change>, notStored: NotStored): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const settled = (stored: boolean): void => {
@@ -209,12 +209,12 @@ function untilStored(waiter: Waiter, beginSpan: BeginSpan): Waiter {
   }
 }
 
-interface Soon {
+interface Tellable {
   tell(): void
 }
 
 /** A frame that has a listener besides its waiter. */
-class OnItsWay<Change> implements Waiter {
+class FrameWithListener<Change> implements Waiter {
   readonly #frame: NewFrame<Change>
   readonly #waiter: Waiter
   readonly #room: Room | null
@@ -234,13 +234,13 @@ class OnItsWay<Change> implements Waiter {
 }
 
 /** One operation, from its first decision to its answer. */
-class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
+class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Tellable {
   readonly #engine: Engine<State, Change>
   readonly #decide: Decide<Reply, Change>
   readonly #answer: Answer<Reply>
   readonly #notStored: NotStored
   #decision: Decision<Reply, Change> = LATER
-  /** That the decision was made on. */
+  /** The state on which the decision was made. */
   #state: State
 
   constructor(
@@ -313,14 +313,14 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
     let bytes = frame.payloadBytes
     for (const { payloadBytes } of before) bytes += payloadBytes
     if (!engine.hasRoom(this, bytes)) return
-    const notTaken = engine.appendSilently(before) ?? engine.append(frame, isToldAtOnce ? NOBODY : this)
+    const notTaken = engine.appendSilently(before) ?? engine.append(frame, isToldAtOnce ? NO_WAITER : this)
     if (notTaken !== null) {
       this.#decision = notTaken
       engine.appender.behind(this)
     } else if (isToldAtOnce) engine.tellSoon(this)
   }
 
-  /** E3. Between what was read and the decision nothing else happens, nor between the decision and its frame. */
+  /** E3. Nothing else happens between the end of the read and the decision, nor between the decision and its frame. */
   async #read(read: () => Promise<() => Decision<Reply, Change>>): Promise<void> {
     try {
       const decide = await read()
@@ -358,5 +358,5 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Soon {
   }
 }
 
-const NOBODY: Waiter = { settled: () => {} }
+const NO_WAITER: Waiter = { settled: () => {} }
 const NOTHING: readonly never[] = []

@@ -4,8 +4,8 @@
  * W1  an operation leaves once: it decided something other than to wait, its time is over, or its caller is gone
  * W2  they decide in the order in which they came, and only again when there is something new
  * W3  an operation whose decision wakes its own queue is skipped meanwhile: those before it decide, those behind it follow after it
- * W4  a wake of all queues of a number asks them in slices (slices.ts). The others follow in later turns, but for those that
- *     parked after the wake. `catchUp` has one queue follow at once, for a newcomer that decides before it is parked (W2)
+ * W4  a wake of all queues of a number asks them in slices (slices.ts). The others follow in later turns, except those that
+ *     parked after the wake. `catchUp` asks one queue at once, for a newcomer that decides before it is parked (W2)
  */
 import type { Waiting, WaitingPlace } from './decision.ts'
 import { DueHeap } from './due-heap.ts'
@@ -26,7 +26,7 @@ export interface ParkedOptions {
 }
 
 interface Parking {
-  /** Of all that were ever parked. */
+  /** Number of the operation in the order in which all were parked. */
   readonly order: number
   readonly place: WaitingPlace
   readonly run: Parkable
@@ -54,7 +54,7 @@ export class Parked {
   #freeSlots: number[] = []
   #count = 0
   #parkedEver = 0
-  /** By number: those that were not asked to their end. */
+  /** By number: wakes that have not asked all operations yet. */
   readonly #wakes = new Map<number, Wake>()
   readonly #slices: Slices
   #isAsking = false
@@ -85,7 +85,7 @@ export class Parked {
     onAbandoned(() => this.#end(parking)) // at once, when its client is gone already
   }
 
-  /** There may be something new at a number; in one queue of it only, when that is named: then it is asked at once. */
+  /** There may be something new at a number, or, if a queue is named, in that queue only: then the queue is asked at once. */
   wake(number: number, queue?: string): void {
     if (queue !== undefined) return this.#askAll(this.#places.get(number)?.get(queue))
     const underWay = this.#wakes.get(number)
@@ -128,7 +128,7 @@ export class Parked {
     this.#isAsking = false
   }
 
-  /** False: none is left to be asked. */
+  /** False: no operation is left to be asked. */
   #askNext(): boolean {
     for (const [number, wake] of this.#wakes) {
       if (!wake.asks.next().done) return true

@@ -2,13 +2,13 @@
  * Recently appended frames that still stand in the ring from which the journal wrote them. For main, the log's producer.
  *
  * F1  each frame is verified like one that is read from the disk, because the ring may have been used again since
- * F2  positions rise. After a loss they are given again, and notes of earlier frames are forgotten
+ * F2  positions rise. After a loss they are used again, and notes of earlier frames are forgotten
  */
 import { crc32 } from '../../native-free-codecs/crc32.ts'
 import { FRAME_HEADER_BYTES, decodeFrameHeader, emptyFrameHeader } from '../../native-free-codecs/frame.ts'
 import type { Position } from '../log/log-writer.ts'
 
-/** Frames that are remembered. A power of two: the oldest ones give way. */
+/** How many frames are remembered, a power of two. The oldest are evicted. */
 const FRAMES_MAX = 1 << 16
 
 export class RecentFrames {
@@ -45,7 +45,7 @@ export class RecentFrames {
     this.#begin = Math.max(this.#begin, this.#end - FRAMES_MAX)
   }
 
-  /** Sets `type` and `payload`. False: it does not stand there any more, or is longer. */
+  /** Sets `type` and `payload`. False: the frame is not in the ring any more, or its payload is longer. */
   find(position: Position, payloadBytesMax: number): boolean {
     const number = this.#numberOf(position)
     if (number < 0) return false
@@ -56,7 +56,7 @@ export class RecentFrames {
       return false
     if (header.payloadBytes > payloadBytesMax) return false
     const payloadAt = at + FRAME_HEADER_BYTES
-    if (payloadAt + header.payloadBytes > bytes.byteLength) return false // the rest stood elsewhere
+    if (payloadAt + header.payloadBytes > bytes.byteLength) return false // the rest, an external part, is elsewhere
     const payload = bytes.subarray(payloadAt, payloadAt + header.payloadBytes)
     if (crc32(payload) !== header.payloadCrc) return false // F1
     this.type = header.type

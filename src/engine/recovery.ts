@@ -18,7 +18,7 @@ export interface RecoveryParts {
 export interface StartingPoint {
   /** Null: the log is read from its beginning. */
   readonly checkpoint: Checkpoint | null
-  /** Of it; 0 without one. Checkpoints are of the ends of segments. */
+  /** Position of the checkpoint, where a segment ended; 0 without one. */
   readonly position: number
   /** Position of the checkpoint before it; 0: there is none. */
   readonly positionBefore: number
@@ -52,7 +52,7 @@ export function* startingPoint(
 /** The phase in which the frames behind the checkpoint are applied. */
 export const APPLYING = 'applying the frames of the log'
 
-/** How much of the log that phase reads. */
+/** Bytes of the log that this phase reads. */
 export function bytesBehind(position: number, { log }: Pick<RecoveryParts, 'log'>): number {
   const behind = log.segments.filter(({ end }) => end > position)
   return behind.reduce((sum, { base, end }) => sum + Math.max(0, Math.min(end, log.committed) - base), 0)

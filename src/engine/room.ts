@@ -1,7 +1,7 @@
 /**
  * Room in the ring of a log, for frames that wait their turn instead of being refused.
  *
- * R1  the bytes under way stay below `bytesMax`; a single frame always goes
+ * R1  the bytes under way stay within `bytesMax`; when none are, a frame of any length is let in
  * R2  an operation without room waits, and decides again when there is some. None overtakes another that waits
  */
 import { FRAME_HEADER_BYTES } from '../../native-free-codecs/frame.ts'
@@ -23,14 +23,14 @@ export class Room {
   readonly #bytesMax: number
   #bytes = 0
   #waiting: Waiting[] = []
-  /** Whose turn it is (R2). */
+  /** The entrant whose turn it is (R2). */
   #entering: Entrant | null = null
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
 
-  /** False: it is told to decide again when it may. */
+  /** False: the entrant is told to decide again when there is room. */
   letsIn(entrant: Entrant, payloadBytes: number): boolean {
     if (this.#entering === entrant) return true
     if (this.#waiting.length === 0 && this.#fits(payloadBytes)) return true

@@ -1,5 +1,5 @@
 /**
- * Many small steps on main, in slices: one turn of the event loop takes steps for SLICE_MS, and a later one goes on. Few steps are taken without a
+ * Runs many small steps on main in slices: one turn of the event loop runs steps for SLICE_MS, and a later one continues. Few steps are run without a
  * look at the clock.
  */
 const SLICE_MS = 10
@@ -8,7 +8,7 @@ const STEPS_BETWEEN_LOOKS = 16
 interface SlicesParts {
   /** False: none is left. */
   step(): boolean
-  /** In a later turn: takes what is left. */
+  /** Called in a later turn: runs what is left. */
   goOn(): void
   /** Calls once, after what is under way in this turn of the event loop. */
   defer(run: () => void): void
@@ -24,7 +24,7 @@ export class Slices {
     this.#parts = parts
   }
 
-  /** A later turn is to go on. */
+  /** True when a later turn is to continue. */
   get isDeferred(): boolean {
     return this.#isDeferred
   }
@@ -35,11 +35,11 @@ export class Slices {
       if (taken % STEPS_BETWEEN_LOOKS > 0) continue
       const nowMs = this.#parts.nowMs()
       if (taken === STEPS_BETWEEN_LOOKS) untilMs = nowMs + SLICE_MS
-      if (nowMs >= untilMs) return this.#goOnLater()
+      if (nowMs >= untilMs) return this.#continueLater()
     }
   }
 
-  #goOnLater(): void {
+  #continueLater(): void {
     this.#isDeferred = true
     this.#parts.defer(() => {
       this.#isDeferred = false

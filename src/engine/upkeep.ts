@@ -2,9 +2,9 @@
 import type { Log } from '../log/log.ts'
 
 export interface Upkeep {
-  /** Everything that is due; nothing while a round is under way. */
+  /** Does everything that is due. Does nothing while a round is under way. */
   enforce(): Promise<void>
-  /** What gives space back. */
+  /** Does what gives space back. */
   reclaim(): Promise<void>
   /** Resolves when the round under way has ended. */
   close(): Promise<void>
@@ -14,12 +14,12 @@ export interface UpkeepParts {
   readonly running: { open(part: () => { close(): Promise<void> }): Promise<unknown> }
   readonly clock: { every(intervalMs: number, task: () => void): () => void }
   readonly log: Pick<Log, 'onSealed'>
-  /** Resolves when what a sealed segment asks for is written. */
+  /** Resolves when what has to be written after a seal, such as a checkpoint, is written. */
   readonly written: () => Promise<unknown>
   readonly everyMs: number
 }
 
-/** Also after each segment: between two rounds fast writers would fill more segments than the log is to have. */
+/** Reclaims space also after each segment: between two rounds fast writers would fill more segments than the log is to have. */
 export async function keepUp(upkeep: Upkeep, { running, clock, log, written, everyMs }: UpkeepParts): Promise<void> {
   const stop = clock.every(everyMs, () => void upkeep.enforce())
   log.onSealed(() => void written().then(() => upkeep.reclaim()))

@@ -76,7 +76,7 @@ export class CachedFrames {
     return null
   }
 
-  /** The same, for a reader that keeps it (C4): null also when the frame is longer than such frames are. */
+  /** As `read`, for a reader that keeps the frame (C4). Null also when the frame is longer than PIECED_FRAME_BYTES_MAX. */
   readToKeep(position: number, expectBytes: number): FrameView | null {
     const place = expectBytes > PIECED_FRAME_BYTES_MAX ? null : this.#placeOf(position)
     if (place === null) return null
@@ -106,7 +106,7 @@ export class CachedFrames {
     return file && { file, segmentBase: segment.base, offset: position - segment.base }
   }
 
-  /** Null: it is not there as a whole, or does not hold. */
+  /** Null: the frame is not in memory as a whole, or is not valid. */
   #readInto(
     memory: ReadMemory,
     from: number,
@@ -139,7 +139,7 @@ export class CachedFrames {
     const { log, open } = this.#options
     const { generation } = log
     this.#opening.add(base)
-    const file = await open(path).catch(() => null) // the thread that reads it says why
+    const file = await open(path).catch(() => null) // the thread that reads it reports why
     this.#opening.delete(base)
     const mayBeRead = !this.#isClosed && generation === log.generation && hasSegment(log.segments, base) // C6
     if (mayBeRead && file !== null) this.#openFiles().add(base, file)

@@ -9,7 +9,7 @@ import { sparePath } from './spare.ts'
 const LOOK_INTERVAL_MS = 1000
 /** The append rate at which it still pays to write a segment in advance. */
 const PREPARE_BYTES_PER_INTERVAL_MAX = 20 << 20
-/** A disk counts as full with less room than that, and until there is so much again. */
+/** A disk counts as full when it has less room than the first, until it has the second again. */
 export const FULL_BELOW_BYTES = 1 << 20
 export const ROOM_AGAIN_BYTES = 16 << 20
 
@@ -36,7 +36,7 @@ export class Caretaker {
   readonly #stalledLooks: number[] = []
   #appendedAt = 0
   #isPreparing = false
-  /** Nothing is written in advance before the log is so long: the disk refused it, and would take the room from what clients send. */
+  /** No segment is written in advance before the log has this length: the disk refused one, and the room is needed for what clients send. */
   #prepareFrom = 0
   #isFull = false
   #isStopped = false
@@ -55,8 +55,8 @@ export class Caretaker {
   }
 
   /**
-   * A replica that took nothing between two looks, twice, although something waited for it. What holds up the primary as well is nothing
-   * that the log is better off without a replica for, so such a look does not count.
+   * Drops a replica that took nothing between two looks, twice, although something waited for it. A look at which the primary is stalled as well
+   * does not count: the log would not be better off without the replica.
    */
   #dropStalled(): void {
     const { rings, shared } = this.#options

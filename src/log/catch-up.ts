@@ -2,13 +2,13 @@
  * Makes the sealed segments of a returned replica directory equal to those of the primary one, while the log goes on. So
  * little is left to copy when a restart in place takes the directory in (readmission.ts).
  *
- * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there. One that goes
- *     again meanwhile is not made anew
+ * C1  nothing is written unless the directory holds this very log: an empty one may be the mount point of a disk that is not there. A directory that
+ *     disappears meanwhile is not made again
  * C2  a segment gets its name when it is whole and durable
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
  * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
  * C5  what a segment has moved into (merged.ts) is copied before the segment
- * C6  what the primary has dropped goes: the replica's mark names the later beginning first, so that nothing is missing there after a crash
+ * C6  what the primary has dropped is dropped here: the replica's mark names the later beginning first, so that nothing is missing there after a crash
  * C7  a segment gets the form that it has in the primary, when that is a whole stand-in
  */
 import { StoreError } from '../errors.ts'
@@ -31,7 +31,7 @@ import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, readStandIn } from '
 const PIECE_BYTES = 1 << 20
 
 /**
- * @param rest called after each piece that was copied, so that the disks are left to others
+ * @param rest called after each piece that was copied, so that others can use the disks
  * @returns the bytes that were copied
  * @throws StoreError unavailable log_replica_empty (C1); as `readFormat` and `recoverDirectory`; and what the file system throws
  */
@@ -70,7 +70,7 @@ function isSameForm(files: Files, { primary, replica, segmentsName, logId }: Cat
   return !own || (own.contentCrc === other?.contentCrc && own.fileBytes === other.fileBytes)
 }
 
-/** C6. Nothing, as long as a segment from `begin` on has moved into the directory of one before it. */
+/** C6. Does nothing as long as a segment from `begin` on has moved into the directory of one before it. */
 function dropBefore(files: Files, { replica, segmentsName, logId }: CatchUpTask, begin: number): void {
   const segments = `${replica}/${segmentsName}`
   const bases = (files.list(segments) ?? []).flatMap((name) => segmentBaseOf(name) ?? [])
@@ -108,7 +108,7 @@ function copyStandIn(files: Files, task: CatchUpTask, base: number, rest: () => 
   return merged + copied
 }
 
-/** C5. @returns the bytes that were copied: none if the replica has it; null: the primary's is missing or damaged, or does not go with the replica's own */
+/** C5. @returns the bytes that were copied, 0 if the replica has it; null: the primary's is missing or damaged, or only overlaps one of the replica's own */
 function copyMergedOver(files: Files, task: CatchUpTask, base: number, rest: () => void): number | null {
   const { segmentsName, logId } = task
   const [from, to] = [`${task.primary}/${segmentsName}`, `${task.replica}/${segmentsName}`]

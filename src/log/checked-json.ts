@@ -1,5 +1,5 @@
 /**
- * A small JSON document that knows whether it is whole: `{"crc32":"01234567","content":…}`, the checksum over the bytes of the content.
+ * A small JSON document with a checksum over the bytes of its content: `{"crc32":"01234567","content":…}`.
  */
 import { crc32 } from 'node:zlib'
 

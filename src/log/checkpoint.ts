@@ -11,8 +11,8 @@
  *       32      …  content   the service's own
  *
  * K1  a checkpoint is there whole under its name or not at all
- * K2  besides the newest there is the one before it: a start falls back on it when the newest is damaged
- * K3  only positions that are committed have a checkpoint: the log never gives them again
+ * K2  besides the newest, the one before it is kept: a start falls back on it when the newest is damaged
+ * K3  only positions that are committed have a checkpoint: the log never uses them again
  */
 import { combineCrc32, crc32 } from '../../native-free-codecs/crc32.ts'
 import { readU32, readU64, writeU32, writeU64 } from '../../native-free-codecs/frame.ts'
@@ -49,7 +49,7 @@ export class Checkpoint {
     this.contentBytes = contentBytes
   }
 
-  /** The content, from a multiple of 8 of its memory on. @throws what the file system throws */
+  /** The content, aligned to 8 bytes in its memory. @throws what the file system throws */
   *whole(): Steps<Buffer> {
     const content = Buffer.alloc(this.contentBytes)
     let at = 0
@@ -60,16 +60,16 @@ export class Checkpoint {
     return content
   }
 
-  /** The content, one piece after the other: each is good until the next is asked for. @throws what the file system throws */
+  /** The content, one piece after the other: each is valid until the next is asked for. @throws what the file system throws */
   *pieces(): Generator<Buffer, void, undefined> {
     yield* piecesOf(this.#files, this.#path, HEADER_BYTES)
   }
 }
 
-/** K2. How many a data directory needs, and so what a copy of it takes. */
+/** K2. How many checkpoints a data directory needs, and so a copy of it, too. */
 export const CHECKPOINTS_KEPT = 2
 
-/** Whether a checkpoint of this position, or none for 0, stands for what the log held before its oldest segment. @param base of that segment */
+/** Whether a checkpoint at this position (0: none) stands for what the log held before its oldest segment. @param base base of that segment */
 export const standsForBefore = (base: number, position: number): boolean => base <= position + SEGMENT_FOOTER_BYTES
 
 export const checkpointName = (position: number): string =>
@@ -82,7 +82,7 @@ function positionOf(name: string): number | null {
   return digits === undefined ? null : Number.parseInt(digits, 16)
 }
 
-/** A checkpoint whose content is written bit by bit. Ends with `publish` or `abandon`. */
+/** A checkpoint whose content is written in parts. Ends with `publish` or `abandon`. */
 export function beginCheckpoint(files: Files, directory: string, position: number): CheckpointFile {
   return new CheckpointFile(files, directory, position)
 }
@@ -105,7 +105,7 @@ export class CheckpointFile {
     this.#file = files.create(this.#temporary)
   }
 
-  /** @throws what the file system throws; then it is abandoned, so that it takes no room on a full disk */
+  /** @throws what the file system throws; then the checkpoint is abandoned, so that it takes no room on a full disk */
   write(part: Uint8Array): void {
     this.#orAbandon(() => this.#file.writev([part], HEADER_BYTES + this.#contentBytes))
     this.#contentBytes += part.byteLength
@@ -146,7 +146,7 @@ export class CheckpointFile {
   }
 }
 
-/** K2. One with a higher position is of a log that lost its end. */
+/** K2. A checkpoint with a higher position is of a log that lost its end. */
 function removeOthers(files: Files, directory: string, newest: number): void {
   const positions = checkpointPositions(files, directory)
   const before = positions.find((position) => position < newest)
@@ -156,8 +156,8 @@ function removeOthers(files: Files, directory: string, newest: number): void {
 }
 
 /**
- * The newest whole checkpoint that is not behind the end of the log, or null. What a crash left of others is removed, and those that are
- * damaged: the next checkpoint would keep one of them as the one before it (K2).
+ * The newest whole checkpoint that is not behind the end of the log, or null. Removes what a crash left of others, and damaged ones, as the next
+ * checkpoint would keep one of these as the one before it (K2).
  *
  * @param directories that have the same log
  * @param onDamaged   called for each that is passed over, with its name
@@ -210,7 +210,7 @@ function isPublished(files: Files, directory: string, position: number): boolean
   })
 }
 
-/** As its header says; null when it is none of this position and version. */
+/** Bytes of the content, as the header says; null when it is not the header of this position and version. */
 function contentBytesOf(header: Buffer, position: number): number | null {
   const magic = header.subarray(0, MAGIC.byteLength)
   if (!MAGIC.equals(magic) && !OLDER_MAGIC.equals(magic)) return null
@@ -219,7 +219,8 @@ function contentBytesOf(header: Buffer, position: number): number | null {
 }
 
 /**
- * Where the log ended at least, whatever can be read of it or of the checkpoint: K1 and K3 say it by the name alone. 0 when there is none.
+ * Position of the newest checkpoint: the log ended there or behind it. By K1 and K3 the name alone tells that, even if neither the log nor the checkpoint
+ * can be read. 0 when there is no checkpoint.
  */
 export function newestCheckpointPosition(files: Files, directory: string): number {
   return checkpointPositions(files, directory)[0] ?? 0
@@ -237,7 +238,7 @@ export function checkpointPositions(files: Files, directory: string): number[] {
 export const isWholeCheckpoint = (files: Files, path: string, position: number): boolean =>
   atOnce(verify(files, path, position)) !== null
 
-/** How long its content is; null when it is not whole. */
+/** Bytes of its content; null when the checkpoint is not whole. */
 function* verify(files: Files, path: string, position: number): Steps<number | null> {
   let header: Buffer | null = null
   let bytes = 0

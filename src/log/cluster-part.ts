@@ -1,9 +1,9 @@
 /**
  * The part that a log takes in a cluster: what main and the cluster's lane share, besides what `LogShared` says of it.
  *
- * C1  a sealed segment is told of when the anchor on the disk has reached its end: no cut reaches below the anchor, so what is written beside
+ * C1  a sealed segment is reported when the anchor on the disk has reached its end: no cut reaches below the anchor, so what is written beside
  *     the segment stays true
- * C2  a lead begins with a new segment. What the leader before had on its way may have ended the last one, on some nodes and not on others
+ * C2  a leader begins with a new segment. Frames that the previous leader had on their way may have ended the last one, on some nodes and not on others
  */
 import { SpscRing } from '../pipeline/spsc-ring.ts'
 import type { ClusterAck, LogShared, ProducerState } from './log-shared.ts'
@@ -15,7 +15,7 @@ export interface ClusterOptions {
   readonly ack: ClusterAck
   /** The id that the log gets in an empty directory: that of the cluster's log. */
   readonly logId: number
-  /** What is behind it is set aside when the log is opened. Null: nothing is. */
+  /** What is behind this position is set aside when the log is opened. Null: nothing is. */
   readonly keepUpTo: Position | null
   /** Monotonic, the same in all threads of the process. */
   readonly nowMs: () => number
@@ -54,17 +54,17 @@ export class ClusterPart {
     return { position: state.tail, chain: state.chain }
   }
 
-  /** Whether what the log holds may be told. */
+  /** Whether this node may answer with what the log holds. */
   get mayAnswer(): boolean {
     return this.#shared.leads && this.options.nowMs() < this.#shared.leaseUntilMs
   }
 
-  /** How long that may go on without another acknowledgement. */
+  /** Milliseconds for which this node may still answer without another acknowledgement. */
   get leaseLeftMs(): number {
     return this.#shared.leads ? Math.max(0, this.#shared.leaseUntilMs - this.options.nowMs()) : 0
   }
 
-  /** Epoch of the lead under which what the log holds may be told; null: it may not be told. */
+  /** Epoch of the term in which this node may answer with what the log holds; null: it may not. */
   get term(): number | null {
     return this.mayAnswer ? this.#shared.frameEpoch : null
   }
@@ -101,13 +101,13 @@ export class ClusterPart {
     this.#sealed = [...this.#sealed, segment]
   }
 
-  /** After a restart in place: those that were cut are none any more. */
+  /** After a restart in place: forgets the sealed segments that were cut. */
   keep(segments: readonly SegmentInfo[]): void {
     const ends = new Set(segments.filter(({ sealed }) => sealed).map(({ end }) => end))
     this.#sealed = this.#sealed.filter(({ end }) => ends.has(end))
   }
 
-  /** Those that may be told of now. */
+  /** The sealed segments that may be reported now (C1), each only once. */
   takeSettled(): readonly SegmentInfo[] {
     if (this.#sealed.length === 0) return this.#sealed
     const { anchored } = this

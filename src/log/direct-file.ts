@@ -1,13 +1,13 @@
 /**
- * Long reads of one file that go past the page cache (O_DIRECT), one after the other. Through it, the page cache takes each page from the system and drops
- * others, and copying out of pages that are new takes a millisecond for a MiB.
+ * Long reads of one file that go past the page cache (O_DIRECT), one after the other. A read through the page cache takes each page from the system and
+ * evicts others, and copying out of new pages takes a millisecond for a MiB.
  *
- * F3  nothing here fails: what could not be read is left to the caller's own way, which says why
+ * F3  nothing here fails: the caller reads what could not be read in its own way, which reports why
  */
 import fs from 'node:fs'
 import { alignedMemory } from '../libc.ts'
 
-/** What every file system aligns to, or to less. */
+/** An alignment that suffices for every file system. */
 export const BLOCK_BYTES = 4096
 /** Shorter reads cost less through the page cache. */
 const LONG_BYTES = 128 << 10
@@ -23,7 +23,7 @@ export class DirectFile {
   readonly #descriptor: number
   readonly #system: FileCalls
 
-  /** Null: the file system has no such way. */
+  /** Null: the file cannot be read this way. */
   static open(path: string, system: FileCalls = fs): DirectFile | null {
     try {
       return new DirectFile(system.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECT), system)
@@ -37,7 +37,7 @@ export class DirectFile {
     this.#system = system
   }
 
-  /** @returns the bytes that are filled from byte `at` on: none of a short read, fewer than there are when the rest has to be read another way */
+  /** @returns the bytes that are filled from byte `at` on: 0 for a short read, fewer than there are when the rest has to be read another way */
   read(into: Uint8Array, at: number): number {
     if (into.byteLength < LONG_BYTES) return 0
     piece ??= alignedMemory(PIECE_BYTES, BLOCK_BYTES)

@@ -1,12 +1,12 @@
 /**
- * Long reads that go past the page cache (O_DIRECT), where it has not got them. To read 16 MiB through it, the page cache takes each page from the
- * system first: 17 ms of the processor, and 45 until they are there. Past it, it takes 2, and 10 to 20.
+ * Long reads that go past the page cache (O_DIRECT), for what it does not hold. Reading 16 MiB through the page cache, which takes each page from the
+ * system first, costs 17 ms of processor time and lasts 45 ms. Past it, the read costs 2 ms and lasts 10 to 20 ms.
  *
- * Q1  what is in the page cache is not read here: it is there sooner, and costs nothing. Where the kernel does not say what is (before Linux 6.5),
- *     all reads go through it
- * Q2  reads of one call are under way together; neighbours become one
- * Q3  nothing here fails: what could not be read is left to the caller's own way, which says why
- * Q4  what is returned stands in memory that the next call writes over
+ * Q1  what is in the page cache is not read here: the cache has it sooner, and it costs nothing. If the kernel cannot tell what is in the cache (before
+ *     Linux 6.5), all reads go through it
+ * Q2  reads of one call are under way together; adjacent ranges become one read
+ * Q3  nothing here fails: the caller reads what could not be read in its own way, which reports why
+ * Q4  what is returned stands in memory that the next call overwrites
  */
 import fs from 'node:fs'
 import { alignedMemory, isCached } from '../libc.ts'
@@ -15,7 +15,7 @@ import { errorCode } from './files.ts'
 import { OpenSegments } from './open-segments.ts'
 
 const MEMORY_BYTES = 5 << 20
-/** Q2. Longer ones are not faster. */
+/** Q2. Longer reads are not faster. */
 const READ_BYTES_MAX = (1 << 20) + 4 * BLOCK_BYTES
 const OPEN_FILES_MAX = 32 // two descriptors each
 
@@ -26,7 +26,7 @@ export interface Range {
   readonly bytes: number
 }
 
-/** One that is read, by blocks. */
+/** A range that is read, in whole blocks. */
 interface Window {
   readonly base: number
   readonly begin: number
@@ -43,7 +43,7 @@ interface Descriptors {
 export interface FileCalls extends Pick<typeof fs, 'openSync' | 'closeSync'> {
   /** Resolves with the bytes read. */
   read(descriptor: number, into: Buffer, at: number): Promise<number>
-  /** Whether the page cache has all of it; null: that is not to be found out. */
+  /** Whether the page cache has all of it; null: the kernel cannot tell. */
   isCached(descriptor: number, at: number, bytes: number): boolean | null
 }
 
@@ -89,7 +89,7 @@ export class DirectReads {
     this.#open.closeBefore(oldestBase)
   }
 
-  /** Q1, Q3: true also where it cannot be read. */
+  /** Q1, Q3. True also when the range cannot be read. */
   #isCached({ base, at, bytes }: Range): boolean {
     const descriptors = this.#open.get(base) ?? this.#openFile(base)
     if (descriptors === null) return true
@@ -118,7 +118,7 @@ export class DirectReads {
     }
   }
 
-  /** The file system has no such way, or says so only when it is to read. */
+  /** EINVAL: the file system cannot read this way. Some say so only at the first read. */
   #failed(error: unknown): void {
     const code = errorCode(error)
     if (code === 'unknown') throw error
@@ -128,7 +128,7 @@ export class DirectReads {
 
 interface Piece {
   readonly base: number
-  /** In the file. */
+  /** Where the piece begins in the file. */
   readonly begin: number
   readonly bytes: Buffer
 }
@@ -140,7 +140,7 @@ export class Loaded {
     this.#pieces = pieces
   }
 
-  /** What stands there. Null: it was not loaded, or not all of it. */
+  /** The bytes of a range. Null: they were not loaded, or not all of them. */
   at(base: number, at: number, bytes: number): Buffer | null {
     const piece = this.#pieces.find(
       (each) => each.base === base && each.begin <= at && at + bytes <= each.begin + each.bytes.byteLength,

@@ -32,7 +32,7 @@ export class DirectWrites {
   readonly #bytesMin: number
   readonly #system: FileCalls
 
-  /** Null: the file system has no such way. @param cached which writes do not go this way */
+  /** Null: the file system cannot write this way. @param cached which writes go through the page cache all the same */
   static open(path: string, cached: keyof typeof DIRECT_BYTES_MIN, system: FileCalls = fs): DirectWrites | null {
     try {
       const descriptor = system.openSync(path, fs.constants.O_WRONLY | fs.constants.O_DIRECT)
@@ -50,10 +50,10 @@ export class DirectWrites {
   }
 
   /**
-   * Writes as much as it may, all parts taken as one.
+   * Writes the parts as one run of bytes, as far as this way allows.
    *
    * @param write the way through the page cache, for the head
-   * @returns the bytes written; fewer than there are when a rest has to go through the page cache, none of a small write. Null: D3, and the bytes
+   * @returns the bytes written: fewer than there are when a rest has to go through the page cache, 0 for a small write. Null: D3, and the bytes
    *          before `at` are as they were
    * @throws what the file system throws
    */
@@ -83,7 +83,7 @@ export class DirectWrites {
     this.#system.closeSync(this.#descriptor)
   }
 
-  /** False: it is not taken this way. */
+  /** False: the file system refuses the write (D3). */
   #writePiece(count: number, at: number): boolean {
     try {
       // After a short write the memory may not be aligned any more: then the system refuses the rest.

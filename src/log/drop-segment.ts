@@ -1,4 +1,4 @@
-/** A segment that goes: under another name first, so that a start finds it whole, or finishes what was begun. In steps of a millisecond, most of them. */
+/** Removes a segment, mostly in steps of a millisecond. It is renamed first, so that a start finds it whole, or finishes the removal. */
 import { errorCode } from './files.ts'
 import type { Files } from './files.ts'
 import { DROPPED_PREFIX, RECORDS_NAME, segmentName } from './segment-format.ts'
@@ -23,7 +23,7 @@ export function* dropInSteps(
   removeUnlessWritten(files, dropped)
 }
 
-/** Sidecars may be as long as records. A thread that writes one there at this moment gives it its name in between. */
+/** Removes a file in steps, as sidecars may be as long as records. A thread that writes a sidecar there at this moment may rename it in between. */
 function* removeUnlessMoved(files: Files, path: string): Generator<void, void, undefined> {
   try {
     yield* removeEmptied(files, path)

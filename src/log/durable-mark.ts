@@ -66,7 +66,7 @@ export class DurableMark {
     mark.close()
   }
 
-  /** Likewise, and nothing earlier is named (M2). */
+  /** As `set`, for a mark with a later beginning (M2). */
   static setBegin(files: Files, directory: string, logId: number, to: Mark): void {
     const mark = DurableMark.open(files, directory, logId)
     mark.moveBegin(to)
@@ -99,7 +99,7 @@ export class DurableMark {
     this.begin = mark.begin
   }
 
-  /** M2. Both slots, so that neither names a segment that goes. */
+  /** M2. Writes both slots, so that neither names a segment that is to be removed. */
   moveBegin(mark: Mark): void {
     this.write(mark)
     this.write(mark)

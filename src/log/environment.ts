@@ -58,7 +58,7 @@ export interface CatchUpTask {
   readonly replica: string
   readonly segmentsName: string
   readonly logId: number
-  /** The sealed ones of the primary. */
+  /** The sealed segments of the primary. */
   readonly segments: readonly { readonly base: number; readonly end: number }[]
   /** Position up to which the replica had synced (catch-up.ts C4); Infinity when that is not known, as before a start. */
   readonly syncedUpTo: number

@@ -1,6 +1,6 @@
 /**
- * The one seam between the log and a file system. Synchronous: its callers are lanes and start-up, never a request, which reads a `CachedFile`
- * at most.
+ * The one interface between the log and a file system. It is synchronous, because lanes and the start-up call it; a request reads at most a
+ * `CachedFile`.
  * `node-files.ts` is the real one; tests bring a simulated one with a page cache that loses, tears and reorders.
  *
  * After a failed `fdatasync` the system may have dropped the bytes. A second one that succeeds proves nothing.
@@ -36,7 +36,7 @@ export interface Files {
   open(path: string, access: 'read' | 'write', cache?: PageCache): OpenFile
   /** A new, empty file; throws EEXIST. */
   create(path: string, cache?: PageCache): OpenFile
-  /** Is content when it exists; throws ENOENT without its parent. The name becomes durable by `syncDirectory` of the parent. */
+  /** Does nothing when it exists; throws ENOENT without its parent. The name becomes durable by `syncDirectory` of the parent. */
   makeDirectory(path: string): void
   /** Names in the directory, sorted; null when there is no such directory. */
   list(path: string): string[] | null
@@ -44,7 +44,7 @@ export interface Files {
   /** Replaces a file at `to`. */
   rename(from: string, to: string): void
   removeFile(path: string): void
-  /** Also removes everything in it, and is content when it does not exist. */
+  /** Also removes everything in it. Does nothing when it does not exist. */
   removeDirectory(path: string): void
   syncDirectory(path: string): void
   /** Bytes an unprivileged process can still write to the file system of `path`. */
@@ -54,8 +54,8 @@ export interface Files {
 /** A file as far as the page cache has it: reading it never waits for the disk, so that main may. */
 export interface CachedFile {
   /**
-   * Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. Null: where the file
-   * is, it is unknown what is in memory.
+   * Fills what `into` points to from byte `at`; the bytes read, fewer than asked also when the others are not in memory. Null: the file system
+   * cannot tell what is in memory.
    */
   read(into: ReadMemory, at: number): number | null
   close(): void
@@ -113,8 +113,8 @@ export function* piecesOf(files: Files, path: string, from = 0): Generator<Buffe
 const SYNCED_BYTES = 1 << 20
 
 /**
- * The file, synced each time that a MiB was written: one sync of a long file at its end would hold up the journal's on the same disk for as long as it
- * takes. What was written since is left to the caller's sync.
+ * Syncs the file each time that a MiB was written: one sync at the end of a long file would hold up the journal's syncs on the same disk for as long as
+ * it takes. The caller syncs what was written since.
  */
 export function syncedInTurns(file: OpenFile): OpenFile {
   let unsynced = 0
@@ -166,7 +166,7 @@ export function publishFile(
   publishWritten(files, directory, name, (file) => file.writev(parts, 0), check)
 }
 
-/** `publishFile` of a content that is written bit by bit. @returns what `write` returned */
+/** `publishFile` of a content that is written in parts. @returns what `write` returned */
 export function publishWritten<Written>(
   files: Files,
   directory: string,
@@ -222,7 +222,7 @@ export function makeDurableDirectory(files: Files, path: string): void {
   for (const each of missing.toReversed()) makeDurableInParent(files, each)
 }
 
-/** As `makeDurableDirectory`, but throws ENOENT where the parent is gone: what was in it is not hidden by a new one. */
+/** As `makeDurableDirectory`, but throws ENOENT when the parent is gone: a new parent would hide what was in it. */
 export function makeDurableInParent(files: Files, path: string): void {
   if (files.exists(path)) return
   files.makeDirectory(path)

@@ -1,7 +1,7 @@
 /**
  * FORMAT, the file that says what a directory holds: `{"format":"trilog-log","version":1,"id":"89abcdef","crc32":"01234567"}`.
- * These four fields stay in every version. A directory without the file is a new log, unless it holds segments. Upgrades of older
- * versions get a step here each.
+ * These four fields stay in every version. A directory without the file is a new log, unless it holds segments. The upgrade from each older
+ * version gets a step here.
  */
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../errors.ts'

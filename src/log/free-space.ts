@@ -13,7 +13,7 @@ import type { Files, OpenFile } from './files.ts'
 import type { LogShared } from './log-shared.ts'
 import type { Position } from './log-writer.ts'
 
-/** Room for footers, directories and the mark of frames that finish something. */
+/** Room that not even frames that finish something may use: for footers, directories and the mark. */
 export const FINISH_RESERVE_BYTES = 1 << 20
 const STEP_BYTES = 32 << 20
 const PIECE_BYTES = 256 << 10
@@ -37,7 +37,7 @@ export interface FreeSpaceOptions {
   readonly shared: LogShared
   readonly replica: number
   readonly reserveBytes: number
-  /** F3. In a row; 0: the file system's word counts. */
+  /** F3. Refusals in a row; 0: the file system's report counts. */
   readonly refusals: number
   readonly nowMs: () => number
 }
@@ -46,7 +46,7 @@ export interface FreeSpaceOptions {
 export class Refusals {
   readonly #last = new Map<number, { readonly count: number; readonly atMs: number }>()
 
-  /** @param showsRoom the file system says that it is not full: else its word counts, unless it fills up again and again */
+  /** @param showsRoom the file system reports room in spite of the refusal. Otherwise its report still counts, unless a refusal came shortly before */
   add(replica: number, showsRoom: boolean, atMs: number): void {
     const last = this.#recent(replica, atMs)
     this.#last.set(replica, { count: showsRoom || last ? (last?.count ?? 0) + 1 : 0, atMs })
@@ -72,7 +72,7 @@ interface Filling {
 export class FreeSpace {
   readonly #options: FreeSpaceOptions
   readonly #path: string
-  /** F1. Where what was found ends; null: the file system's word counts. */
+  /** F1. Where the room ends that a probe found; null: the file system's report counts. */
   #found: Position | null
   #filling: Filling | null = null
   #soughtBytes: number
@@ -117,7 +117,7 @@ export class FreeSpace {
     const freeBytes = files.freeBytes(directory)
     if (this.#filling === null) {
       if (!this.#isDue(found, freeBytes)) return
-      // Half of it at most: others write there, too.
+      // At most half of what is free: others write there, too.
       const wantedBytes = Math.min(reserveBytes + this.#soughtBytes, Math.floor(freeBytes / 2))
       this.#filling = this.#begin(wantedBytes)
     }
@@ -157,7 +157,7 @@ export class FreeSpace {
     }
   }
 
-  /** False: it was refused. That a disk fails shows where it matters, when frames are written. */
+  /** False: the write was refused. A disk that fails is noticed when frames are written. */
   #fillOn(filling: Filling): boolean {
     const bytes = Math.min(STEP_BYTES, filling.wantedBytes - filling.bytes)
     const pieces = Array.from({ length: Math.ceil(bytes / PIECE_BYTES) }, (_, i) =>
@@ -183,7 +183,7 @@ export class FreeSpace {
 
 const PIECE = Buffer.alloc(PIECE_BYTES)
 
-/** While no journal runs: as the file system says. */
+/** Publishes what the file system reports, while no journal runs. */
 export function publishSpace(
   files: Files,
   directory: string,

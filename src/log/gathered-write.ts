@@ -43,7 +43,7 @@ export class GatheredWrite {
     this.#bytes += bytes
   }
 
-  /** Writes what was added; whether that was anything. */
+  /** Writes what was added. False: there was nothing. */
   flush(): boolean {
     if (this.#bytes === 0) return false
     this.#closeRun()
@@ -56,7 +56,7 @@ export class GatheredWrite {
     return true
   }
 
-  /** What is staged stays where it is until it is written. */
+  /** Makes room for more staged bytes. Those that are staged already stay where they are until they are written. */
   #makeRoom(): void {
     if (this.#staging.byteLength === STAGING_BYTES_MAX) {
       this.flush()

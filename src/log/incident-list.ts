@@ -31,7 +31,7 @@ export class IncidentList {
     return this.#all.filter((incident) => !this.#acknowledged.has(incidentIdOf(incident)))
   }
 
-  /** The operator may have written more. @throws what the file system throws */
+  /** Reads again which incidents the operator has acknowledged. @throws what the file system throws */
   readAcknowledged(): void {
     this.#acknowledged = readAcknowledged(this.#files, this.#directory)
   }
@@ -43,7 +43,7 @@ export class IncidentList {
     this.#onAdded(incident)
   }
 
-  /** A reader found damage: it is written down beside the segment. */
+  /** A reader found damage: writes it down beside the segment. */
   report({ base, directory }: SegmentInfo, range: DamagedRange): void {
     const known = this.#all.filter((incident) => incident.segmentBase === base)
     if (known.some((incident) => incident.from <= range.from && incident.to >= range.to)) return
@@ -56,7 +56,7 @@ export class IncidentList {
     this.keep()
   }
 
-  /** Those of segments before a position, which are not there any more: nothing but the list tells of them. */
+  /** Adds the incidents of segments before a position. These segments are gone, so only the list on disk knows of them. */
   addForgotten(before: number): void {
     for (const incident of readIncidents(this.#files, this.#directory)) {
       if (incident.to <= before && !this.#acknowledged.has(incidentIdOf(incident))) this.add(incident)

@@ -32,7 +32,7 @@ export class JournalLanes {
     }
   }
 
-  /** What is in the ring of this one is written and synced when it resolves. */
+  /** Stops one lane. What is in its ring is written and synced when this resolves. */
   async stop(replica: number): Promise<void> {
     const lane = this.#lanes[replica]
     this.#lanes[replica] = null

@@ -10,7 +10,7 @@
  *     that the producer never waits for a dead disk. Only after a write to a full disk it is known what was written, see `failed`
  * J4  a new segment's name is durable before any of its frames is reported; the one before is sealed, synced, by then
  * J5  messages of another generation are discarded: their frames were given up by a recovery in place
- * J6  in a cluster, the leader's journal and lane both move what is committed. Each looks at the other's position after it has stored its own. So
+ * J6  in a cluster, the leader's journal and lane both move the committed position. Each looks at the other's position after it has stored its own. So
  *     one of them wakes main
  */
 import assert from 'node:assert/strict'
@@ -45,9 +45,9 @@ import { WriteAhead } from './write-ahead.ts'
 
 /** Bytes after which a group ends although more is waiting: bounds how long the first frame of a group waits for its sync. */
 const GROUP_BYTES_MAX = 32 << 20
-/** Bytes of the arena. Main hears of so many before they are synced, because otherwise bodies that wait for room would wait for the disk, too. */
+/** Bytes of the arena. Main is told of this many before they are synced: otherwise bodies that wait for room would wait for the disk, too. */
 const ROOM_BYTES = 4 << 20
-/** Free space is looked at again after so many bytes or so much time. */
+/** Free space is looked at again after this many bytes or this much time. */
 const SPACE_REFRESH_BYTES = 16 << 20
 const SPACE_REFRESH_MS = 250
 
@@ -98,7 +98,7 @@ export class Journal {
   readonly #write = new GatheredWrite()
   readonly #ahead: WriteAhead
 
-  /** Of segments that go, in this order: what is left to do. */
+  /** Removals of segments that are not finished, in this order. */
   readonly #drops: Generator<void, void, undefined>[] = []
   #unsyncedBytes = false
   #spaceBytes = 0
@@ -214,7 +214,7 @@ export class Journal {
     this.#drops.push(this.#drop(request))
   }
 
-  /** One step of what `drop` asked for: frames that came meanwhile wait no longer than for that. False: nothing is left. */
+  /** Runs one step of what `drop` asked for: frames that come meanwhile wait for one step at most. False: nothing is left. */
   dropStep(): boolean {
     const [first] = this.#drops
     if (first === undefined) return false
@@ -227,7 +227,10 @@ export class Journal {
     return this.#drops.length > 0
   }
 
-  /** Renamed first, so that half a removal is never taken for damage; and only when the mark says that the log begins behind it, so that its absence is not taken for a loss. */
+  /**
+   * The segment is renamed first, so that half a removal is never taken for damage; and only when the mark says that the log begins behind it, so
+   * that its absence is not taken for a loss.
+   */
   *#drop({ base, begin }: JournalRequest): Generator<void, void, undefined> {
     if (this.#failed) return
     if (this.#mark.begin === null || this.#mark.begin < begin) {
@@ -237,7 +240,7 @@ export class Journal {
     yield* dropInSteps(this.#files, this.#segments, base, keepFile)
   }
 
-  /** What is in the ring was taken: syncs the rest. */
+  /** Syncs what is not synced. The ring is empty. */
   close(): void {
     if (!this.#failed) {
       try {
@@ -257,7 +260,7 @@ export class Journal {
     this.#mark.close()
   }
 
-  /** Gathers one frame; the bytes it takes in the file. */
+  /** Gathers one frame. @returns the bytes that it takes in the file */
   #add(at: number, kind: number, externalOffset: number, externalBytes: number): number {
     const bytes = this.#ring.bytes
     const headerAt = at + MESSAGE_HEAD_BYTES
@@ -369,8 +372,8 @@ export class Journal {
   }
 
   /**
-   * It was made at the start: where it is gone, what was stored is too, and a new one would only hide that. Writes to the file that is open
-   * do not fail then.
+   * Throws when the directory, which was made at the start, is gone: then what was stored is gone too, and a new directory would only hide that.
+   * Writes to the open file do not fail then.
    */
   #requireDirectory(): void {
     const needed = this.#file === null ? this.#segments : this.#recordsPath()

@@ -9,7 +9,7 @@ import { tryLock } from '../libc.ts'
 import type { DirectoryLock } from './environment.ts'
 
 export const LOCK_NAME = 'LOCK'
-/** Directories that this process has, by device and inode. LOCK cannot tell: processes in two containers may have the same pid. */
+/** Directories that this process has locked, by device and inode. LOCK cannot tell: processes in two containers may have the same pid. */
 const ours = new Set<string>()
 
 /**

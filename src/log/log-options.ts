@@ -13,7 +13,7 @@ export const STALL_MS_DEFAULT = 5000
 export interface LogOptions {
   readonly directory: string
   readonly segmentsName?: string
-  /** A segment is closed before it grows beyond. */
+  /** A segment is closed before it grows beyond this. */
   readonly segmentBytes?: number
   /** Size of the ring of each journal lane, a power of two. The longest inline part is a little less than half of it. */
   readonly ringBytes?: number
@@ -25,7 +25,7 @@ export interface LogOptions {
   readonly writeQuorum?: number
   /** Free disk space, besides the ring's size, that only frames that finish something may use. */
   readonly reserveBytes?: number
-  /** A replica whose ring is not emptied for so long, while the primary's is, is dropped. */
+  /** A replica whose ring is not emptied for this long, while the primary's is, is dropped. */
   readonly replicaStallMs?: number
   /** Default: 'all'. */
   readonly pageCache?: PageCache
@@ -37,7 +37,7 @@ export interface LogOptions {
   /** Paces the reading and copying of a start, and of a restart in place. Default: all at once. */
   readonly pace?: Pace
   onIncident?(incident: QuarantineIncident): void
-  /** A directory held no log that could be read, while others did: it was made anew, and filled from them. */
+  /** A directory held no log that could be read, while others did: it was made again, and filled from them. */
   onRemade?(directory: string): void
 }
 

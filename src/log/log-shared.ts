@@ -15,17 +15,17 @@
  *
  * W2  committed = min(written[0], the writeQuorum-th highest synced of the live replicas): durable in enough directories,
  *     and readable in the primary one
- * W3  the live block is stored only by the producer, but for `publishing`, which main ends for a producer that died. `generation` tells the producer
+ * W3  the live block is stored only by the producer, except `publishing`, which main ends for a producer that died. `generation` tells the producer
  *     to take over the reset block, after the log was recovered in place
  * W4  producer state goes from ok to anything else, and back only with a new generation
  * W5  in a cluster nothing is committed that the cluster has not confirmed. What it had confirmed when this node began to lead is committed as soon
- *     as it can be read here: the leader before may have told of it
+ *     as it can be read here: the previous leader may have answered with it
  */
 import assert from 'node:assert/strict'
 import { Histogram, LATENCY_BOUNDS, histogramBytes } from '../pipeline/histogram.ts'
 
 export const PRODUCER_OK = 0
-/** A directory failed or is full, or `Log.giveUp` was called. A full disk ends with a restart in place, all else when the log is opened anew. */
+/** A directory failed or is full, or `Log.giveUp` was called. After a full disk a restart in place ends this state, otherwise only opening the log anew. */
 export const PRODUCER_READ_ONLY = 1
 /** The log is being recovered in place (`RestartCause`). */
 export const PRODUCER_RESTARTING = 2
@@ -188,7 +188,7 @@ export class LogShared {
 
   // Progress
 
-  /** A number that changes with every position, limit and status. Until then a reader may use what it has computed. */
+  /** A number that changes with every position, limit and status. While it stays the same, a reader may use what it has computed. */
   get progress(): number {
     return Atomics.load(this.#words, PROGRESS)
   }
@@ -220,7 +220,7 @@ export class LogShared {
     Atomics.add(this.#words, PROGRESS, 1)
   }
 
-  /** W2, W5; what it was when too few replicas are live is the caller's to remember. */
+  /** W2, W5. When too few replicas are live this falls, so the caller has to remember the highest value. */
   committed(): number {
     if (this.clusterAck === null) return this.#reached(SYNCED)
     const written = this.written(0)
@@ -285,7 +285,7 @@ export class LogShared {
     return Math.max(0, (purpose === 'admit' ? this.admitLimit() : this.finishLimit()) - this.written(0))
   }
 
-  // Words for a cluster. Main says whether this node leads, and the lane says everything else.
+  // Words for a cluster. Main stores whether this node leads, and the lane stores everything else.
 
   /** Frames are given to the lane, and are of the leader's epoch. */
   get leads(): boolean {
@@ -357,7 +357,7 @@ export class LogShared {
     return Atomics.load(this.#words, MAIN_WOKEN) !== 0
   }
 
-  /** Main, before it looks at the positions. */
+  /** Called by main before it looks at the positions. */
   acceptWake(): void {
     Atomics.store(this.#words, MAIN_WOKEN, 0)
   }

@@ -7,7 +7,7 @@
  *
  * P2  a frame is built once; every journal lane gets the same bytes, so replica directories are equal
  * P3  all state is in the handle's shared words and is stored before the frame is published: if the thread dies, the next one
- *     attaches and goes on. If it died while it published, `publishing` says so and the owner has the log recovered first
+ *     attaches and continues. If it died while it published, `publishing` says so and the owner has the log recovered first
  * P5  in a cluster only the leader gives positions, and only the leader's frames go to the lane. A segment ends with the frame that opens the next
  *     one, never before: what is cut from its end must not leave it sealed on this node alone
  */
@@ -189,7 +189,7 @@ export class LogWriter {
    * Takes over a frame of the cluster's leader, byte for byte (P5).
    *
    * @param frame header, payload and padding
-   * @throws StoreError cluster_log_differs when the log does not go on with it
+   * @throws StoreError cluster_log_differs when the frame does not continue the log
    */
   tryCopy(frame: Uint8Array, header: FrameHeader): BeginResult {
     if (this.#shared.producerState !== PRODUCER_OK) return 'read-only'
@@ -242,7 +242,7 @@ export class LogWriter {
     }
   }
 
-  /** Does what `Log.seal` asked for, as soon as it may. `tryBegin` does it too: for a producer that is woken while it has nothing to write. */
+  /** Seals the segment if `Log.seal` asked for it. `tryBegin` does that too: this is for a producer that is woken while it has nothing to write. */
   poll(): void {
     const requests = this.#shared.sealRequests
     if (requests === this.#seenSealRequests || this.readOnly) return
@@ -268,7 +268,7 @@ export class LogWriter {
     return this.#state.tail
   }
 
-  /** Which of the log's lives the frame begun last belongs to, see `Log.outcome`. */
+  /** Generation of the log to which the frame that was begun last belongs, see `Log.outcome`. */
   get generation(): number {
     return this.#generation
   }
@@ -291,7 +291,7 @@ export class LogWriter {
     return this.#state.frameCount > 0 && offset + wholeBytes + SEGMENT_FOOTER_BYTES > this.#segmentBytes
   }
 
-  /** In the rings of all live replicas, or in none: what is not published is given back by the next reservation. */
+  /** Reserves room in the rings of all live replicas, or in none. The next reservation gives back what was not published. */
   #reserve(messageBytes: number): boolean {
     for (let replica = 0; replica < this.#rings.length; replica += 1) {
       this.#ringOffsets[replica] = -1

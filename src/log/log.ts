@@ -6,9 +6,9 @@
  *    ├────────┴──► read-only    the primary directory failed, or too few are left: final until the log is opened anew
  *    └──► restarting ──► ok     a lane died without an I/O error, a write met a full disk, a lost replica is there again: recovered in place
  *
- * L1  `committed` never falls but by `cutTo`, and every frame that ends at or below it is stored in the class of the log
+ * L1  `committed` never falls except by `cutTo`, and every frame that ends at or below it is stored in the class of the log
  * L2  after a restart in place exactly the frames that end at or below the position `written` had are stored; the others never were.
- *     `outcome` says which, by the generation the writer built the frame in: positions above it are given again
+ *     `outcome` says which, by the generation in which the writer built the frame: positions above `written` are used again
  * L3  listeners of state are called before listeners of progress see the change
  * L4  reports of a journal from before a restart in place are ignored after it: the restart has found the segments itself
  */
@@ -183,7 +183,7 @@ export class Log extends LogEvents {
     return (this.#committed = Math.max(this.#committed, this.#shared.committed()))
   }
 
-  /** What the log holds may be told: always, unless a cluster keeps it and this node is not sure to lead. */
+  /** Whether this node may answer with what the log holds: always, unless a cluster keeps it and this node is not sure to lead. */
   get mayAnswer(): boolean {
     return this.cluster === null || this.cluster.mayAnswer
   }
@@ -198,12 +198,12 @@ export class Log extends LogEvents {
     return this.#shared.released()
   }
 
-  /** Journals still write what they were given, in a log that is read-only too: they read external parts until `released` says so. */
+  /** True while journals write what they were given, also in a read-only log: they read external parts until `released` has passed them. */
   get isWriting(): boolean {
     return this.#lanes.running.some((replica) => this.#shared.isLive(replica))
   }
 
-  /** The current life of the log: +1 with each restart in place. */
+  /** Generation of the log: +1 with each restart in place. */
   get generation(): number {
     return this.#shared.generation
   }
@@ -235,7 +235,7 @@ export class Log extends LogEvents {
     return this.#shared.roomFor(purpose)
   }
 
-  /** Takes nothing new that would leave less, besides the reserve, for what the service writes beside the log. */
+  /** Keeps these bytes free, besides the reserve, for what the service writes beside the log: no new frame may use them. */
   keepFree(bytes: number): void {
     this.#shared.keepFree(bytes)
   }
@@ -295,12 +295,12 @@ export class Log extends LogEvents {
     await this.#restart('its end is cut to what the cluster has confirmed', 'cut', position)
   }
 
-  /** Positions moved, as the cluster's lane says. */
+  /** The cluster's lane has moved positions. */
   noteProgress(): void {
     this.#progressed()
   }
 
-  /** The service on this log cannot go on: the log is read-only from here on. */
+  /** The service on this log cannot continue: the log is read-only from here on. */
   giveUp(failure: unknown): void {
     if (this.#state.kind === 'read-only' || this.#state.kind === 'closed') return
     this.#shared.forceProducerState(PRODUCER_READ_ONLY)
@@ -332,7 +332,7 @@ export class Log extends LogEvents {
     const first = this.segments[0]?.base ?? primary.nextBase
     for (const incident of primary.incidents) this.#incidents.add(incident)
     this.#incidents.addForgotten(first)
-    // What is lost of the beginning is in the list of incidents before the marks forget it.
+    // The list of incidents names what is lost of the beginning, before the marks forget it.
     const begin = this.#incidents.keep() ? first : primary.begin
     this.#lost.clear()
     for (const { replica, reason } of recovered.problems) this.#lost.add(replica, reason)
@@ -408,7 +408,7 @@ export class Log extends LogEvents {
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
     if (message.kind === 'opened') {
       this.#segments.opened(message.base)
-      // What was known to be stored may stand in it: listeners look again, unless they are about to.
+      // The segment may hold what was known to be stored: listeners look again, unless they are about to.
       return this.#shared.wakeClaimed ? this.#updateActive() : this.#progressed()
     }
     const sealed = this.#segments.sealed(message.base, message.end)
@@ -426,7 +426,7 @@ export class Log extends LogEvents {
     const { code, message, isFull, showsRoom } = failure
     if (isFull) this.#refusals.add(replica, showsRoom, this.#environment.nowMs())
     this.#lost.addFailure(replica, { code, reason: message, isFull, syncedUpTo: this.#shared.synced(replica) })
-    if (this.#restarting !== null) return // which finds it
+    if (this.#restarting !== null) return // the restart finds it
     const where = `${this.#directories[replica]!}: ${message}`
     if (this.#shared.producerState !== PRODUCER_READ_ONLY) {
       this.#setState(this.#lost.degraded(code))
@@ -479,7 +479,7 @@ export class Log extends LogEvents {
     const recovered = await (this.#options.pace ?? withoutPauses)(recovering)
     if (this.#isOver()) return
     if (cause === 'death' && this.#restarts.areTooMany) {
-      this.#segments.reset(recovered.primary.segments) // with those that the journal did not get to name
+      this.#segments.reset(recovered.primary.segments) // with those that the journal could not report any more
       throw new Error(`restarting does not help: ${reason}`)
     }
     this.#pastLives.ended(this.generation, keepUpTo)

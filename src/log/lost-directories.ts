@@ -9,7 +9,7 @@ import type { Position } from './log-writer.ts'
 interface Failure {
   readonly code: string
   readonly reason: string
-  /** There was no room, which says nothing of what was stored before. */
+  /** The disk was full, which says nothing about what was stored before. */
   readonly isFull: boolean
   readonly syncedUpTo: Position
 }
@@ -45,7 +45,7 @@ export class LostDirectories {
     return this.#syncedUpTo.get(replica) ?? Infinity
   }
 
-  /** The next restart in place takes it in. */
+  /** The next restart in place takes the replica in. */
   forgive(replica: number): void {
     this.#failed.delete(replica)
   }
@@ -77,12 +77,12 @@ export class LostDirectories {
     if (replica !== 0) this.add(replica, reason)
   }
 
-  /** The state of a log that lacks them, and can go on. */
+  /** The state of a log that lacks these directories, and can continue. */
   degraded(code: string): LogState {
     return { kind: 'degraded', code, message: this.#text }
   }
 
-  /** The state of a log that has too few left. */
+  /** The state of a log that has too few directories left. */
   withoutQuorum(code: string): LogState {
     const left = this.#directories.length - this.#lost.size
     const message =

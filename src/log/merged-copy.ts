@@ -1,10 +1,10 @@
 /**
- * Copies merged files (merged.ts) from one directory of a log to another, so that a moved stand-in never stands there without one (G1), and removes those
- * that are of no use.
+ * Copies merged files (merged.ts) from one directory of a log to another, so that no moved stand-in is there without one (G1), and removes those that no
+ * segment needs.
  *
  * K1  a file gets its name when it was read back whole, and is durable (`copyStandIn`)
  * K2  nothing is copied that would overlap another merged file without enclosing it, or lying in it (G2)
- * K3  a file goes only when each of its segments has a form of its own, durably
+ * K3  a file is removed only when each of its segments has a form of its own, durably
  */
 import { parentOf } from './files.ts'
 import type { Files } from './files.ts'
@@ -14,7 +14,10 @@ import { segmentBaseOf, segmentName } from './segment-format.ts'
 import { copyStandIn } from './stand-in.ts'
 import type { Steps } from '../steps.ts'
 
-/** @param from the segments' directory that has the file; in the other one its segment has a directory @throws what the file system throws; Error when K1 or K2 does not hold */
+/**
+ * @param from the segments' directory that has the file; in `to` its segment has a directory
+ * @throws what the file system throws; Error when K1 or K2 does not hold
+ */
 export function* copyMerged(files: Files, logId: number, range: MergedRange, from: string, to: string): Steps<void> {
   const name = mergedName(range.end)
   if (overlapsOther(files, to, range)) throw new Error(`${name} would overlap another merged file of ${to}`) // K2
@@ -47,7 +50,7 @@ export function mergedNear(
   })
 }
 
-/** K3. In the directory of a segment: merged files into which nothing has moved yet, or nothing is moved any more, unless they are needed. */
+/** K3. Removes merged files from the directory of a segment: those that no segment needs, as none has moved into them yet, or none is moved any more. */
 export function removeUnusedMerged(files: Files, segmentDirectory: string, logId: number, base: number): void {
   const segmentsDirectory = parentOf(segmentDirectory)
   for (const { end } of mergedIn(files, segmentDirectory, logId, base)) {
@@ -56,7 +59,7 @@ export function removeUnusedMerged(files: Files, segmentDirectory: string, logId
       return its !== null && its >= base && its < end ? [{ its, directory: `${segmentsDirectory}/${name}` }] : []
     })
     if (directories.some(({ its, directory }) => needsMerged(files, directory, logId, its))) continue
-    for (const { directory } of directories) files.syncDirectory(directory) // a process that died may have renamed, and no more
+    for (const { directory } of directories) files.syncDirectory(directory) // a process that died may have renamed a file without syncing its directory
     files.removeFile(`${segmentDirectory}/${mergedName(end)}`)
   }
 }

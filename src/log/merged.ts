@@ -3,7 +3,7 @@
  * stand-in: base of the first, end, epoch and last checksum of the last, frames of all. What it holds is the service's own.
  *
  * A segment whose content has moved into such a file keeps a stand-in without content, the *moved* one: 128 bytes. So the log has the same segments as
- * before, each with a stand-in, and what drops, copies or counts segments needs to know of merged files only that they go along.
+ * before, each with a stand-in, and code that drops, copies or counts segments needs to know of merged files only that they go along.
  *
  *   offset  bytes  of a moved stand-in
  *        0     64  header of the stand-in
@@ -28,7 +28,7 @@ export const isMoved = ({ fileBytes }: Pick<StandIn, 'fileBytes'>): boolean => f
 /** @param end behind the last frame of the last segment */
 export const mergedName = (end: number): string => `${MERGED_PREFIX}${segmentName(end)}${MERGED_SUFFIX}`
 
-/** The end that a name says; null: it is the name of something else. */
+/** The end in the name of a merged file; null: it is the name of something else. */
 export function mergedEndOf(name: string): number | null {
   if (!name.startsWith(MERGED_PREFIX) || !name.endsWith(MERGED_SUFFIX)) return null
   return segmentBaseOf(name.slice(MERGED_PREFIX.length, -MERGED_SUFFIX.length))
@@ -56,14 +56,14 @@ export function hasMoved(files: Files, segmentDirectory: string, logId: number, 
   return standIn !== null && isMoved(standIn)
 }
 
-/** Whether the merged file over the segment may hold its only whole form: it has moved, or its stand-in does not open, be it a moved one or not. */
+/** Whether the merged file over the segment may hold its only whole form: the segment has moved, or no stand-in of it opens. */
 export const needsMerged = (files: Files, segmentDirectory: string, logId: number, base: number): boolean =>
   hasMoved(files, segmentDirectory, logId, base) ||
   (!files.exists(`${segmentDirectory}/${RECORDS_NAME}`) && readStandIn(files, segmentDirectory, logId, base) === null)
 
 /**
- * Which merged files count: for each segment that has moved, the one that reaches furthest, and of those the one that begins first. They are disjoint (G2),
- * or those that overlap one that was chosen before are left out.
+ * Which merged files count: for each segment that has moved, the one that reaches furthest, and of those the one that begins first. A file that overlaps
+ * one that was chosen before is left out; by G2 there is none.
  *
  * @param moved bases of the segments that have moved, ascending
  */
@@ -105,7 +105,7 @@ export function mergedOver(
   return null
 }
 
-/** A merged file is over fewer positions: offsets in it stay small integers. */
+/** A merged file is over fewer positions than this, so that offsets in it stay small integers. */
 export const MERGED_POSITIONS_MAX = 2 ** 31 - 8
 /** The incident gives this reason when a segment has moved into nothing. */
 export const MOVED_REASON = 'it was merged with others, and the merged file is missing or damaged'

@@ -1,4 +1,4 @@
-/** The file system of this machine behind the log's seam (files.ts). Under src/log only direct-*.ts touch node:fs besides. */
+/** The file system of this machine behind the log's interface (files.ts). Besides, only direct-*.ts, lock.ts and prepare-file.ts use node:fs under src/log. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { isCached, readCached } from '../libc.ts'
@@ -12,7 +12,7 @@ const PARTS_MAX = 1024
 
 const CLOSED = -1
 
-/** A read of what is not in memory makes the kernel read it ahead. For a long one, which a thread reads past the page cache, that is in vain. */
+/** A read of what is not in memory makes the kernel read it ahead. For a long read, which a thread then does past the page cache, that is wasted. */
 const LONG_READ_BYTES = 64 * 1024
 
 class NodeFile implements OpenFile {
@@ -20,7 +20,7 @@ class NodeFile implements OpenFile {
   #direct: DirectWrites | null
   readonly #directReads: DirectFile | null
 
-  /** @param direct how long ones go past the page cache; null: they do not */
+  /** @param direct how long reads and writes go past the page cache; null: they do not */
   constructor(
     descriptor: number,
     direct: { readonly writes?: DirectWrites | null; readonly reads?: DirectFile | null } = {},
@@ -84,7 +84,7 @@ class NodeFile implements OpenFile {
     return fs.fstatSync(this.#descriptor).size
   }
 
-  /** Once: a moment later the descriptor may be a file of another thread. */
+  /** Called only once: a moment later the descriptor may be a file of another thread. */
   close(): void {
     const descriptor = this.#descriptor
     assert(descriptor !== CLOSED, 'a file is closed once')

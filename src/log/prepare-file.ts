@@ -7,7 +7,7 @@ import { TEMPORARY_SUFFIX } from './files.ts'
 const PIECE_BYTES = 1 << 20
 /** A write keeps its core until it is done, which takes milliseconds where memory is touched for the first time: threads on that core wait for it. */
 const WRITE_BYTES = 128 << 10
-/** The disk is left alone for so many times as long as a piece took. */
+/** After each piece the disk is left alone for this many times as long as the piece took. */
 const PAUSE_FACTOR = 4
 
 /** See LogEnvironment.prepareFile. @throws what the file system throws; then nothing is left of it */

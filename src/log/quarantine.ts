@@ -20,7 +20,7 @@ export interface QuarantineIncident extends DamagedRange {
   readonly segmentBase: number
 }
 
-/** How it is named to people: the same at every start, as positions are never given twice. */
+/** The id of an incident, for people: the same at every start, as positions are never used twice. */
 export const incidentIdOf = ({ from }: QuarantineIncident): string => `inc-${from.toString(16).padStart(12, '0')}`
 
 /** What is known about a segment; 'unreadable' when the list itself is damaged: the segment has to be read through. */

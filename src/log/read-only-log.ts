@@ -17,7 +17,7 @@ import { atOnce } from '../steps.ts'
 import { recoverDirectory } from './recovery.ts'
 import { SegmentList } from './segment-list.ts'
 
-/** What is needed of a log to read the state that its frames say. */
+/** The parts of a log that a reader needs to build the state from its frames. */
 export type ReadableLog = Pick<
   Log,
   'id' | 'committed' | 'segments' | 'incidents' | 'lostReplicas' | 'reportDamage' | 'tornTail'

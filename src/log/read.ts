@@ -35,8 +35,8 @@ export type FrameRead =
 /**
  * The frame at an offset that was handed out by the log; its bytes lie in the memory that the caller gave.
  *
- * @param expectBytes what is read in the first go: the size of the frame when it is known, header included
- * @param memory      gives memory of this size; asked again when the frame is longer than what was read in the first go
+ * @param expectBytes bytes of the first read: the size of the frame when it is known, header included
+ * @param memory      gives memory of this size; asked again when the frame is longer than the first read
  */
 export function readFrame(
   file: Pick<OpenFile, 'read'>,
@@ -75,7 +75,7 @@ export interface ScanVisitor {
   frame(view: FrameView, offset: number): void
   /** No frames in [from, to). */
   bad(from: number, to: number, reason: string): void
-  /** A header that holds of a frame whose payload does not, or is not all there; `bad` is called too. */
+  /** A valid header of a frame whose payload is invalid, or not all there; `bad` is called too. */
   damaged?(header: FrameHeader): void
 }
 
@@ -168,7 +168,7 @@ const WINDOW_BYTES = 1 << 20
 /** A part of the file in memory that moves forward, and grows for frames longer than itself. */
 class Window {
   bytes: Buffer
-  /** Whether what `has` was last asked for, in vain, may be in the file. */
+  /** Whether the file may have what `has` was last asked for and did not find. */
   wants = false
   readonly #file: Pick<OpenFile, 'read'>
   readonly #to: number
@@ -198,7 +198,7 @@ class Window {
     return false
   }
 
-  /** Gives up what stands before that which is wanted, and reads behind what is there, once. */
+  /** Drops the bytes before those that are wanted, and reads once behind those in memory. */
   readOn(): void {
     const { offset, length } = this.#wanted
     const kept = this.bytes.subarray(this.at(offset), this.at(this.#end))

@@ -1,5 +1,5 @@
 /**
- * Replica directories that were lost, taken in again while the log is open.
+ * Takes lost replica directories in again while the log is open.
  *
  *   lost ──► is the log there? ──► its lane has ended ──► sealed segments are copied ──► seal, copy what was sealed ──► restart in place
  *            on a thread of its own                       on the thread                                                 takes the tail
@@ -38,9 +38,9 @@ export interface ReadmissionParts {
   readonly lanes: JournalLanes
   /** The list of locks that the log holds, by replica. The log releases every lock that is put into it. */
   readonly locks: (DirectoryLock | null)[]
-  /** The log restarts in place, with what is not lost any more. */
+  /** Restarts the log in place, with the directories that are not lost any more. */
   restart(reason: string): Promise<void>
-  /** One stays lost, for another reason than before. */
+  /** Reports that a directory stays lost, for another reason than before. */
   tell(state: LogState): void
 }
 
@@ -114,7 +114,7 @@ export class Readmission {
     }
   }
 
-  /** Null: something before it may be lost, and was not dropped. */
+  /** Where the log begins. Null: something before that may be lost, and was not dropped. */
   get #begin(): number | null {
     const { segments, incidents } = this.#parts.log
     const begin = segments[0]?.base ?? null
@@ -132,7 +132,7 @@ export class Readmission {
     else locks[replica] = lock
   }
 
-  /** Resolves when the segment that was open is sealed, or at the next look: nothing is written then. */
+  /** Resolves when the open segment is sealed, or at the next look, because no seal comes while nothing is written. */
   #seal(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onSealed = resolve

@@ -8,11 +8,11 @@
  * V4  everything kept is durable before it counts as recovered. Bytes that are not known to be durable are written once more and synced,
  *     because an earlier failed sync may have left them only in memory, marked as clean
  * V5  a position that may have been reported as durable is never given to another frame: a segment damaged at its end is
- *     sealed, and the log goes on behind the missing part
+ *     sealed, and the log continues behind the missing part
  * V6  a directory behind the end of the log is ignored unless its file belongs to this log: it stays where it is, and is an incident
  * V7  a segment without its file that has a whole stand-in (stand-in.ts) is that segment, sealed; beside the file a stand-in says nothing
  * V8  a segment that has moved into a merged file (merged.ts), or of which no form opens, and that is before the beginning that the mark names, was being
- *     dropped: it goes
+ *     dropped: it is removed
  * V9  a segment that has moved, and is in no merged file of this directory, is damage: another directory may have it
  * V10 a segment of which no form opens, and that is in a merged file of this directory, is there: its service makes its stand-in again. In a dry run it is
  *     damage, so that the stand-in is taken from a directory that has it
@@ -50,7 +50,7 @@ export interface RecoverOptions {
   readonly directory: string
   readonly segmentsName: string
   readonly logId: number
-  /** Frames that end behind it are given up: of a journal lane that died in a process that lives. */
+  /** Frames that end behind it are given up. Set for a restart in place, and when a log of a cluster is opened. */
   readonly keepUpTo?: number
   /**
    * Set for a log of a cluster. Its frames say what was durable on the node that built them, which need not be durable here. So recovery trusts only
@@ -76,7 +76,7 @@ export interface RecoveredLog {
   readonly segments: readonly RecoveredSegment[]
   /** Position behind the last frame that reads; before tail.end only when the last segment ends damaged. */
   readonly framesEnd: number
-  /** Where the journal goes on. */
+  /** Where the journal continues. */
   readonly tail: JournalTail
   /** Base of the next segment, when tail.base is -1. */
   readonly nextBase: number
@@ -88,7 +88,7 @@ export interface RecoveredLog {
   readonly tornTail: DamagedRange | null
 }
 
-/** Where the producer goes on. */
+/** Where the producer continues. */
 export function producerStateOf({ tail, nextBase }: RecoveredLog) {
   const mustOpen = tail.base < 0
   return { tail: tail.end, base: tail.base, nextBase, mustOpen, chain: tail.chain, frameCount: tail.frameCount }
@@ -163,7 +163,7 @@ class Recovery {
     }
   }
 
-  /** Finishes what was being removed; bases in ascending order. */
+  /** Finishes removals that were begun. @returns bases in ascending order */
   #listBases(begin: number): number[] {
     const bases: number[] = []
     for (const name of this.#files.list(this.#segments) ?? []) {
@@ -193,7 +193,7 @@ class Recovery {
     return kept
   }
 
-  /** Where the next segment comes into being: its file may not be there yet. */
+  /** Whether `base` is where the next segment begins: its file may not be there yet. */
   #isBehind(previous: number | undefined, base: number): boolean {
     if (previous === undefined) return true
     const path = `${this.#directoryOf(previous)}/${RECORDS_NAME}`
@@ -358,7 +358,7 @@ class Recovery {
     return segment
   }
 
-  /** Cuts or seals. */
+  /** Cuts the segment at its end, or seals it, and makes it durable. */
   *#settle(file: OpenFile, segment: RecoveredSegment, damaged: readonly DamagedRange[], durable: number): Steps<void> {
     const { base, end } = segment
     if (damaged.length > 0) writeQuarantine(this.#files, this.#directoryOf(base), damaged)
@@ -455,7 +455,7 @@ interface Scan {
   framesEnd: number
   /** The highest position a frame says was durable. */
   durable: number
-  /** Position of the last header that holds: behind it may stand old bytes of an earlier file, which are no loss. */
+  /** Position of the last valid header: behind it may be old bytes of an earlier file, which are no loss. */
   lastHeader: number
   readonly bad: (DamagedRange & { readonly before: Before })[]
 }

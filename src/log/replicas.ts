@@ -3,8 +3,8 @@
  * lost while fewer directories than the quorum are damaged, wiped or missing, the primary among them or not.
  *
  * Files are byte-identical in all directories (P2 of log-writer.ts), so repair is copying. A segment may have a stand-in in one directory and its file
- * in another: both are the same segment (T2 of stand-in.ts), and it is copied in the form that its source has. Of one that has moved into a merged file
- * (merged.ts) that file is copied first.
+ * in another: both are the same segment (T2 of stand-in.ts), and it is copied in the form that its source has. If a segment has moved into a merged file
+ * (merged.ts), that file is copied first.
  *
  * R1  every acknowledged frame is whole in at least one directory that is undamaged and was not behind: so the source is taken
  *     from the highest epoch, the least damaged, the longest, in that order
@@ -40,7 +40,7 @@ export interface RecoverDirectoriesOptions {
   readonly randomUint32: () => number
   /** See RecoverOptions. */
   readonly keepUpTo?: number
-  /** Likewise. */
+  /** See RecoverOptions. */
   readonly durableHere?: number
   /** Replicas that are not to be used, and why. They hold nothing that the primary lacks. */
   readonly leftOut?: ReadonlyMap<number, string>
@@ -155,7 +155,7 @@ class Replicas {
     }
   }
 
-  /** R2: what `from` has and `to` lacks. */
+  /** R2. Copies what `from` has and `to` lacks. */
   *#complete(to: number, target: RecoveredLog, from: number, other: RecoveredLog): Steps<void> {
     const missing = missingSegments(target, other)
     for (const segment of other.segments) {
@@ -268,7 +268,7 @@ class Replicas {
     if (this.#files.exists(`${target}/${STAND_IN_NAME}`)) this.#files.removeFile(`${target}/${STAND_IN_NAME}`)
   }
 
-  /** The segment has moved. A file that many segments have moved into is read once. */
+  /** Whether the merged file of a moved segment is whole. A file that many segments have moved into is read once. */
   #hasMergedWhole(replica: number, base: number): boolean {
     const merged = mergedOver(this.#files, this.#segmentsOf(replica), this.#logId, base)
     if (merged === null) return false
@@ -281,7 +281,7 @@ class Replicas {
     return isWhole
   }
 
-  /** What the segment has moved into; nothing when its directory has no such file, as it is damaged there, too. */
+  /** Copies what the segment has moved into. Does nothing when `from` has no such file, as the segment is damaged there, too. */
   *#copyMerged(from: number, to: number, base: number): Steps<void> {
     const merged = mergedOver(this.#files, this.#segmentsOf(from), this.#logId, base)
     if (merged === null) return
@@ -293,7 +293,7 @@ class Replicas {
     this.#mergedWhole.delete(path)
   }
 
-  /** Null: it has the file of the segment, whatever stands beside it, or nothing whole. */
+  /** The stand-in that counts for a segment. Null: there is the file of the segment, or no stand-in that fits. */
   #standInOf(replica: number, base: number): StandIn | null {
     const directory = this.#directoryOf(replica, base)
     if (this.#files.exists(`${directory}/${RECORDS_NAME}`)) return null
@@ -372,7 +372,7 @@ class Replicas {
     this.#problems.push({ replica, reason: messageOf(error) })
   }
 
-  /** Enough directories to write to, and to be sure that one of them has whatever was acknowledged. */
+  /** Throws unless there are enough directories to write to, and to be sure that one of them has whatever was acknowledged. */
   #requireQuorum(): void {
     const { writeQuorum, leftOut } = this.#options
     const count = this.#usable.length

@@ -1,6 +1,6 @@
 /**
- * Restarts of a log in place: when the next one is, and that there are not too many. More than a few within a minute because a lane had died mean that
- * restarting does not help.
+ * Restarts of a log in place: repeats one that found no room on the disk, and counts those after the death of a lane. More than a few of these within a
+ * minute mean that restarting does not help.
  */
 import { isFullDisk } from './files.ts'
 
@@ -30,7 +30,7 @@ export class Restarts {
     this.#every = every
   }
 
-  /** Resolves when one did not fail for want of room on the disk. @throws what else it fails with */
+  /** Repeats the restart until it does not fail for want of room on the disk. @throws any other failure */
   async untilRoom(first: Restart, restart: (why: Restart) => Promise<void>): Promise<void> {
     const again: Restart = { reason: `${first.reason}, which waits for room on the disk`, cause: 'full' }
     for (let why = first; ; why = again) {
@@ -50,7 +50,7 @@ export class Restarts {
     }
   }
 
-  /** The log closes: a restart finds that by itself, and does not wait before. */
+  /** The log closes: ends the pause, as a restart notices by itself that the log is closed. */
   end(): void {
     this.#isEnding = true
     this.#endPause()
@@ -60,7 +60,7 @@ export class Restarts {
     this.#atMs = [...this.#atMs.slice(-RESTARTS_MAX), atMs]
   }
 
-  /** Counted up to the last one. */
+  /** Whether too many of the restarts that were added came within the window before the last one. */
   get areTooMany(): boolean {
     return this.#atMs.length > RESTARTS_MAX && this.#atMs.at(-1)! - this.#atMs[0]! < WINDOW_MS
   }

@@ -9,9 +9,9 @@
  *     records.log                              header, frames back to back, footer once sealed
  *     quarantine.json                          ranges known to be damaged (quarantine.ts)
  *     compact.bin                              the segment's content in another form (stand-in.ts)
- *     merged-<end>.bin                         that of this segment and of those behind it (merged.ts)
+ *     merged-<end>.bin                         the content of this segment and of those behind it (merged.ts)
  *     …                                        the service's sidecars (sidecar.ts)
- *   <directory>/<segmentsName>/dropped-<base>/ a segment on its way out
+ *   <directory>/<segmentsName>/dropped-<base>/ a segment that is being removed
  *
  * Segment header, at offset 0 of records.log. The position of offset n is base + n, so the first frame is at base + 64.
  *

@@ -15,7 +15,7 @@ export interface SegmentInfo {
 export const bytesIn = (segments: readonly SegmentInfo[]): number =>
   (segments.at(-1)?.end ?? 0) - (segments[0]?.base ?? 0)
 
-/** The one that a position is in, or behind when it is the last. Null: before all of them. */
+/** The segment that a position is in, or the last one before it. Null: the position is before all of them. */
 export function segmentOf(segments: readonly SegmentInfo[], position: Position): SegmentInfo | null {
   let low = 0
   let high = segments.length
@@ -27,7 +27,7 @@ export function segmentOf(segments: readonly SegmentInfo[], position: Position):
   return segments[low - 1] ?? null
 }
 
-/** Retention may have dropped the one that began there. */
+/** Whether a segment begins there. Retention may have dropped it. */
 export const hasSegment = (segments: readonly SegmentInfo[], base: Position): boolean =>
   segmentOf(segments, base)?.base === base
 
@@ -35,7 +35,7 @@ export class SegmentList {
   readonly #segmentsDirectory: string
   #sealed: readonly SegmentInfo[] = []
   #active: SegmentInfo | null = null
-  /** What `all` gave out last; null when it has changed since. Built when asked for: the active segment's end moves with every commit. */
+  /** What `all` returned last; null when it has changed since. Built when asked for: the active segment's end moves with every commit. */
   #all: readonly SegmentInfo[] | null = null
 
   constructor(segmentsDirectory: string) {
@@ -65,7 +65,7 @@ export class SegmentList {
     return info
   }
 
-  /** Nothing when the news that `base` was opened is still on its way. */
+  /** Does nothing when the message that `base` was opened is still on its way. */
   written(base: Position, position: Position): void {
     const active = this.#active
     if (active && active.base === base && active.end < position) this.#changeActive({ ...active, end: position })

@@ -6,7 +6,7 @@ import { incidentIdOf } from './quarantine.ts'
 import { segmentName } from './segment-format.ts'
 
 export interface ServiceLogParts {
-  /** That name the directories. */
+  /** The settings that name the directories. */
   readonly settings: readonly string[]
   readonly logger: Readonly<Record<'warn' | 'error', (details: object, message: string) => void>>
 }
@@ -37,7 +37,7 @@ export async function openServiceLog(
   }
 }
 
-/** What keeps a service from opening what is in its directories. @param where what the message begins with: settings, directories */
+/** The error of a service that cannot open what is in its directories. @param where what the message begins with: settings, directories */
 export function openFailure(where: string, error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const [kind, code] =

@@ -1,6 +1,6 @@
 /**
- * What is cut from the end of a log in a cluster, kept in `diverged/` beside its segments: `<position>.frames`, frames back to back; where that is taken,
- * `<position>-2.frames` and so on.
+ * Keeps what is cut from the end of a log in a cluster, in `diverged/` beside its segments: `<position>.frames`, frames back to back; if that name is
+ * taken, `<position>-2.frames` and so on.
  *
  * Most of what is cut comes back from the cluster. Only if `Aside` has not met all frames of a file again does a person have to look at it.
  *
@@ -47,7 +47,7 @@ export class Aside {
   }
 
   /**
-   * The log has a frame that ends there. The checksum of its header stands for all before it, too.
+   * The log has a frame that ends at `end`. The checksum of its header stands for all frames before it, too.
    *
    * @returns `same`: all its frames came back, and the file is gone; `other`: the cluster has other frames in its place
    */
@@ -68,7 +68,7 @@ interface LogInCluster {
   readonly pace?: Pace
 }
 
-/** Sets aside what stands behind the position. In a cluster, `onSetAside` is told of it. */
+/** Sets aside the frames that end behind the position. In a cluster, `onSetAside` is told of it. */
 export async function setAsideBehind(
   from: number,
   { directory, segmentsName = 'segments', cluster, pace = withoutPauses }: LogInCluster,

@@ -21,7 +21,7 @@ export interface SidecarFile {
   readonly write: (file: OpenFile) => Omit<ManifestEntry, 'name'>
 }
 
-/** What is written one after the other. */
+/** A sidecar whose parts are written one after the other. */
 export const inParts = (name: string, parts: readonly Uint8Array[]): SidecarFile => ({
   name,
   write(file) {
@@ -83,7 +83,7 @@ export function readManifest(files: Files, segmentDirectory: string): ManifestRe
   })
 }
 
-/** As `readManifest`, of a manifest's bytes, wherever it and the files it names are. */
+/** As `readManifest`, for the bytes of a manifest, wherever it and the files that it names are. */
 export function decodeManifest(
   bytes: Buffer,
   sizeOfFile: (name: string) => number,

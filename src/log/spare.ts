@@ -41,7 +41,7 @@ export function keepAsSpare(files: Files, segments: string, from: string): boole
   return false
 }
 
-/** When the disk fills up, their space is worth more than their speed. */
+/** Removes the spares: when the disk fills up, their space is worth more than their speed. */
 export function removeSpares(files: Files, segments: string): void {
   for (let index = 0; index < SPARES_MAX; index += 1) {
     if (files.exists(sparePath(segments, index))) atOnce(removeEmptied(files, sparePath(segments, index)))

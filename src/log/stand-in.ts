@@ -87,7 +87,7 @@ export function decodeStandInHeader(bytes: Uint8Array): StandIn | null {
   }
 }
 
-/** The stand-in in a segment's directory; null when there is none, or none of this segment that has its length. Its content is not read. */
+/** The stand-in in a segment's directory; null when there is none, or when it is of another segment or has another length. Its content is not read. */
 export function readStandIn(
   files: Files,
   segmentDirectory: string,
@@ -105,7 +105,7 @@ export function readStandIn(
   })
 }
 
-/** Reads it through: whether its content is what was written. */
+/** Reads the whole stand-in. True when its content is what was written. */
 export function isStandInWhole(
   files: Files,
   segmentDirectory: string,
@@ -132,7 +132,8 @@ export function publishStandIn(
 }
 
 /**
- * Copies a stand-in, or a file like it, from one directory of its segment to another, in place of what has its name there. It was read back before (T1).
+ * Copies a stand-in, or a file like it, from one directory of its segment to another, in place of what has its name there. It is read back before that
+ * (T1).
  *
  * @throws what the file system throws; Error when it does not read back, and then what was there is as it was
  */
@@ -170,10 +171,10 @@ export function* copyStandIn(
 }
 
 /**
- * What a stand-in makes superfluous goes: everything else in the directory but what is known of damage, and merged files (merged.ts). Nothing when there
- * is no stand-in.
+ * Removes what a stand-in makes superfluous: everything else in the directory, except what is known of damage, and merged files (merged.ts). Does nothing
+ * when there is no stand-in.
  *
- * @param remove  of a file's path; it may be of use elsewhere
+ * @param remove  removes the file of a path, or moves it where it is of use
  */
 export function clearBesideStandIn(
   files: Files,

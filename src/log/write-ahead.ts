@@ -34,7 +34,7 @@ export class WriteAhead {
     this.#reach = fileBytes
   }
 
-  /** A group of so many bytes that ends at `end` of the file makes it longer, and a piece of zeros may follow it (W2). */
+  /** Whether a group that ends at byte `end` makes the file longer, and a piece of zeros may follow it (W2). */
   isDue(end: number, groupBytes: number, nowMs: number): boolean {
     if (end <= this.#reach || this.#file === null) return false
     this.#reach = end

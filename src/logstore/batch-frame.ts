@@ -1,6 +1,6 @@
 /**
- * Payload of a batch frame: what one admitted ingest request leaves in the log. The body stands as it came (decompressed);
- * in front of it are the ranges that let one record be read without scanning the batch. Integers are little-endian.
+ * Payload of a batch frame: an admitted ingest request, or one part of a large one (N5 in ingest/batch-intake.ts). The body is stored as it came
+ * (decompressed). Tables before it let a reader find one record without scanning the batch. Integers are little-endian.
  *
  *   offset  bytes  field
  *        0      1  version        BATCH_VERSION
@@ -12,13 +12,13 @@
  *        8      8  receivedAt     u64, Unix epoch ns: low word, high word
  *       16      2  resourceCount  1 ..= groupCount
  *       18      2  datasetCount   1 ..= resourceCount
- *       20      4  namesBytes     of the names section
- *       24      4  bodyOffset     from the payload's begin, 8-byte aligned
+ *       20      4  namesBytes     bytes of the names section
+ *       24      4  bodyOffset     from the start of the payload, 8-byte aligned
  *       28      4  bodyBytes
  *       32      …  resources      12 B each: start u32, end u32 (in the body; 0,0 absent), dataset u16, schema URL u16
  *        …      …  groups         12 B each: scope start u32, scope end u32, resource u16, schema URL u16
- *        …      …  records        12 B each: start u32, end u32, group u16, flags u16: bit 0 FLAG_COLLAPSED; the others count the identical records in the
- *                                 frames before that have the begin of the same batch
+ *        …      …  records        12 B each: start u32, end u32, group u16, flags u16: bit 0 FLAG_COLLAPSED; the others count the identical records in
+ *                                 earlier frames of the same batch
  *        …      …  names          tenant, then datasets: u16 bytes, UTF-8
  *        …      …  schema URLs    8 B each: start u32, end u32 (in the body). Rows number them from 1; 0: none
  *        …      …  body
@@ -49,7 +49,7 @@ export const FLAG_COLLAPSED = 1
 
 const ORDINAL_SHIFT = 1
 
-/** Flags of a record of which there are so many identical ones in the earlier parts of its batch. */
+/** Flags of a record that has `earlier` identical records in the earlier parts of its batch. */
 export const flagsOfEarlier = (earlier: number): number => earlier << ORDINAL_SHIFT
 export const earlierOf = (flags: number): number => flags >> ORDINAL_SHIFT
 
@@ -87,8 +87,8 @@ export function encodeNames(tenant: string, datasets: readonly string[]): Buffer
 /**
  * Writes everything that stands before the body.
  *
- * @param resourceDataset  per resource of the batch, its number among the names' datasets
- * @param flags            per record, FLAG_… bits
+ * @param resourceDataset  for each resource of the batch, the number of its dataset in `names`
+ * @param flags            for each record, its flags as the table above has them
  */
 export function writeBatchHead(
   into: Buffer,
@@ -166,7 +166,7 @@ export interface StoredRecord {
   readonly collapsed: boolean
 }
 
-/** Where a record and what it belongs to stand in the body: [start, end), 0 and 0 for absent. */
+/** Ranges [start, end) of a record, its scope and its resource in the body; 0 and 0 when absent. */
 export interface RecordPlace {
   /** Number of the scope in the batch. */
   group: number
@@ -178,7 +178,7 @@ export interface RecordPlace {
   resourceEnd: number
 }
 
-/** To be filled in, and used again for each record. */
+/** An empty place, which its owner fills in for one record after the other. */
 export const noPlace = (): RecordPlace => ({
   group: -1,
   recordStart: 0,
@@ -189,20 +189,20 @@ export const noPlace = (): RecordPlace => ({
   resourceEnd: 0,
 })
 
-/** Records as readers meet them: those of a frame, or of a block of a compacted bundle. */
+/** The records that a reader gets together: those of one frame, or of one block of a compacted bundle. */
 export interface RecordBatch {
   readonly recordCount: number
   readonly body: Buffer
   /** True when ASCII characters of the records' texts may be written as escapes. */
   readonly mayHaveEscapes: boolean
   /**
-   * From then on, until the next call, these records stand in the body one behind the other, if not side by side.
+   * Puts these records into the body in ascending order, perhaps with gaps between them. The order holds until the next call.
    *
-   * @param numbers of `count` records, ascending
+   * @param numbers numbers of `count` records, ascending
    */
   gather(numbers: Uint16Array, count: number): void
   envelopeOf(record: number): Pick<BatchEnvelope, 'signal' | 'format' | 'source' | 'tenant'>
-  /** The object is used again for the next one. */
+  /** The next call reuses the returned object. */
   placeOf(record: number): RecordPlace
   record(record: number): StoredRecord
 }
@@ -254,7 +254,7 @@ export class StoredBatch implements RecordBatch {
     return this.envelope
   }
 
-  /** They always do. */
+  /** The records of a frame are always in order. */
   gather(): void {}
 
   get mayHaveEscapes(): boolean {
@@ -273,7 +273,7 @@ export class StoredBatch implements RecordBatch {
     return this.#payload.readUInt16LE(this.#recordsAt + ROW_BYTES * record + 10)
   }
 
-  /** Place of record `number`. The returned object is reused by the next call. */
+  /** The next call reuses the returned object. */
   placeOf(number: number): RecordPlace {
     assert(number < this.recordCount)
     const payload = this.#payload

@@ -1,6 +1,5 @@
 /**
- * The sealed segments of a log as bundles: all of them open, and built where their sidecar is missing, before this returns; repaired
- * later where a query comes upon damage.
+ * Opens the sealed segments of a log as bundles, after building the sidecars that are missing. Later `repair` mends the damage that queries find.
  */
 import type { Lifecycle } from '../lifecycle.ts'
 import type { SegmentIndexes } from './index/segment-indexes.ts'
@@ -10,7 +9,7 @@ import { Sidecars } from './index/sidecars.ts'
 import type { SidecarParts } from './index/sidecars.ts'
 
 export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
-  /** Indexes of the segments that are no bundles yet. */
+  /** Indexes of the segments that are not bundles yet. */
   readonly indexes: SegmentIndexes
   readonly onStandInDamaged: (base: number) => void
 }
@@ -18,11 +17,11 @@ export interface BundlesOptions extends Omit<SidecarParts, 'registry'> {
 export interface Bundles {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
-  /** The sidecar is built again, the compacted bundle mended (compact/mender.ts), the frame quarantined. */
+  /** Rebuilds a sidecar, has a compacted bundle mended (compact/mender.ts) or quarantines a frame. */
   readonly repair: (incident: QueryIncident) => void
 }
 
-/** @throws what the log or the job throws that a missing sidecar needs; then everything in `running` is closed */
+/** @throws what the log, or the job that builds a missing sidecar, throws; then everything in `running` is closed */
 export async function openBundles(
   running: Lifecycle,
   { indexes, onStandInDamaged, ...parts }: BundlesOptions,

@@ -80,11 +80,11 @@ interface CompactionContext extends Pick<CompactorParts, 'logger' | 'clock'> {
   readonly config: LogStoreConfig
   readonly running: Lifecycle
   readonly policies: { readonly policy: TenantPolicy }
-  /** As retention has it. */
+  /** The current time for retention, in nanoseconds since the Unix epoch. */
   readonly retentionNowNs: () => bigint
 }
 
-/** Null: the settings want none. @param lane of the moment, which hears of each bundle */
+/** @param lane the decode lane at work, which is told of each compacted bundle. @returns null when compaction is switched off */
 export async function openCompaction(
   context: CompactionContext,
   { log, registry, sidecars }: Pick<CompactorParts, 'log' | 'registry' | 'sidecars'>,

@@ -1,11 +1,11 @@
 /**
- * What has expired by the retention of datasets, which a tenant's policy says. No read finds it from then on, whatever it asks; its space comes
- * back when its bundle is written again (compact/trimmer.ts), or dropped. A record is as old as its time says.
+ * Which records have expired by the retention of their dataset, which the tenant's policy sets. No read returns an expired record; its space is
+ * freed when its bundle is rewritten (compact/trimmer.ts) or dropped. The age of a record is counted from its own time.
  */
 import type { TenantPolicy } from './tenants/tenant-policy.ts'
 import { highWord, isBefore, lowWord } from './time-words.ts'
 
-/** The time before which records of a dataset with a retention have expired, in nanoseconds since the Unix epoch. */
+/** For each dataset with a retention, the time before which its records have expired, in nanoseconds since the Unix epoch. */
 export type Expired = ReadonlyMap<string, bigint>
 
 export const NOTHING_EXPIRED: Expired = new Map()
@@ -26,7 +26,7 @@ export function expiredBy(retention: ReadonlyMap<string, number>, nowNs: bigint)
   return new Map(Array.from(retention, ([dataset, seconds]) => [dataset, before(seconds)]))
 }
 
-/** The first time of a dataset that has not expired, as two words. */
+/** The earliest time of a dataset that has not expired, as two words. */
 export interface KeptFrom {
   readonly high: number
   readonly low: number
@@ -39,6 +39,6 @@ export function keptFrom(expired: Expired, dataset: string): KeptFrom {
   return time === undefined ? KEPT_WHOLE : { high: highWord(time), low: lowWord(time) }
 }
 
-/** @param kept of the record's dataset; undefined: it may not be read */
+/** @param kept for the record's dataset; undefined: the dataset may not be read */
 export const isKept = (kept: KeptFrom | undefined, timeHigh: number, timeLow: number): boolean =>
   kept !== undefined && !isBefore(timeHigh, timeLow, kept.high, kept.low)

@@ -1,6 +1,6 @@
 type SourceReviver = (this: unknown, key: string, value: unknown, context: { readonly source: string }) => unknown
 
-/** JSON.parse with the source text of numbers, which may say more than a double holds. */
+/** JSON.parse that passes its reviver the source text of a number, which may have more digits than a double holds. */
 // Node 22 passes the reviver the source text of a primitive (ECMAScript "JSON.parse source text access"); its types do not say so yet.
 export const parseWithSource = JSON.parse as (text: string, reviver: SourceReviver) => unknown
 

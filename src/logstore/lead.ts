@@ -1,7 +1,7 @@
 /**
- * Whether this node may answer for the log: always, unless a cluster keeps it and another node leads, or may.
+ * Whether this node may answer for the log. Without a cluster it always may; in a cluster only while no other node leads or can lead.
  *
- * E1  what was read is told in the term in which it was read: then no other node led in between, and it was the newest there was
+ * E1  a node answers with what it read only in the term in which it read it: then no other node led in between, so what it read was the newest
  */
 import { leaderHeaders, leaderUrlOf } from '../http/cluster.ts'
 import type { ClusterView } from '../http/cluster.ts'
@@ -21,25 +21,25 @@ export class Lead {
     this.#view = view
   }
 
-  /** Number of the lead under which this node may answer; null: it may not. */
+  /** Number of the term in which this node may answer; null: it may not. */
   get term(): number | null {
     const { cluster } = this.#log
     return cluster === null ? 0 : cluster.term
   }
 
-  /** What a request is told that comes now; null: it may come. */
+  /** The refusal of a request that comes now; null: the node may serve it. */
   get refused(): Refusal | null {
     if (this.#view === null || (this.#view().leads && this.term !== null)) return null
     return notLeading(leaderUrlOf(this.#view()))
   }
 
-  /** E1. Null: what was read in that term may be told. */
+  /** E1. Null: the node may answer with what it read in that term. */
   refusedAfter(term: number | null): Refusal | null {
     if (term !== null && this.term === term) return null
     return notLeading(this.#view === null ? null : leaderUrlOf(this.#view()))
   }
 
-  /** Where the node is that leads. */
+  /** Headers that tell a client where the leader is; empty when it is not known. */
   get headers(): Headers {
     return this.#view === null ? [] : leaderHeaders(this.#view())
   }

@@ -1,5 +1,5 @@
 /**
- * Bounds of the log store that are no settings: what its memory and threads are sized for. Bounds of the settings themselves are
+ * Bounds of the log store that are not settings: its memory and threads are sized for them. Bounds of the settings themselves are
  * in src/config/limits.ts, those of the formats beside the formats.
  */
 import assert from 'node:assert/strict'
@@ -20,30 +20,30 @@ export const PARTITION_NAMES_BYTES = 4 * MIB
 export const SEGMENT_INDEXES = 4
 
 /**
- * The newest bundles are asked whether they hold a batch already, and more of them while they were received in the last 15 minutes: with what is
- * not sealed yet, the idempotency window. The bound is on what the decode lane keeps open.
+ * The idempotency window: what is not a bundle yet, the newest bundles, and further ones that were received in the last 15 minutes before the newest
+ * (R3 in ingest/seen-records.ts). The maximum bounds what the decode lane keeps open.
  */
 export const IDEMPOTENCY_BUNDLES = 64
 export const IDEMPOTENCY_SECONDS = 900
 export const IDEMPOTENCY_BUNDLES_MAX = 1024
-/** Membership filters and id tables of those bundles, in the decode lane. */
+/** Cache of the decode lane for the membership filters and id tables of those bundles. */
 export const IDEMPOTENCY_CACHE_BYTES = 64 * MIB
-/** For compacted bundles: blocks that were read, and the tables that list them. */
+/** Cache of the decode lane for compacted bundles: blocks that were read, and the tables that list them. */
 export const IDEMPOTENCY_PIECES_BYTES = 32 * MIB
 
-/** Freed memory of so many bytes goes back to the system at once. Below, threads use it again, and the rest goes back once for a segment. */
+/** Freed memory of at least this size goes back to the system at once. Threads reuse smaller pieces; what is left of them goes back once per segment. */
 export const GIVE_BACK_BYTES = 4 * MIB
 
 /**
- * Of V8 in the threads that have much garbage: three times the half that it copies what is in use to, of 4 MiB. By default a half has 16 MiB, which
- * each of these threads takes in the end.
+ * Heap limits of V8 in threads that make much garbage. The young generation is three times a semi-space, which has 4 MiB here. By default a
+ * semi-space has 16 MiB, and each of these threads takes all of it in the end.
  */
 export const THREAD_HEAP = { maxYoungGenerationSizeMb: 12 }
 
-/** Bodies between their arrival and their answer: room for the largest some times over. */
+/** The arena holds bodies between their arrival and their answer: it has room for several of the largest size. */
 export const ARENA_BYTES_MIN = 64 * MIB
 export const ARENA_LARGEST_BODIES = 4
-/** A body up to here gets its place with its first bytes and is copied once; a longer one is gathered first. */
+/** A body up to this size gets its arena slot with its first bytes and is copied once; a longer one is gathered first. */
 export const DIRECT_BODY_BYTES_MAX = MIB
 
 /** The longest inline part of a frame is a decompressed body with its tables; a ring takes messages up to half its size. */
@@ -57,22 +57,22 @@ export const QUERY_THREADS = 2
 export const REMOTE_QUERY_THREADS = 8
 /** Queries that wait for a thread. */
 export const QUERY_QUEUE_MAX = 256
-/** What searches remember of frames that are not compacted: of some 600 MB of them. */
+/** What searches remember of frames that are not compacted: enough for about 600 MB of frames. */
 export const FRAME_GRAMS_BYTES = 24 * MIB
 /** Exports, tails and traces are read in steps of some milliseconds. */
 export const WALK_THREADS = 1
 export const REMOTE_WALK_THREADS = 4
-/** Each of them has one step under way. */
+/** Steps that wait for a thread; each export, tail or trace has at most one. */
 export const WALK_QUEUE_MAX = 1024
 /** Sealed segments that wait for their sidecar. */
 export const INDEX_QUEUE_MAX = 64
 
-/** Where a tenant's limits say nothing. Source: specification, "Limits". */
+/** Defaults where a tenant's limits say nothing. Source: specification, "Limits". */
 export const TENANT_WINDOW_SECONDS_DEFAULT = 60
 export const TENANT_RECORDS_DEFAULT = 10_000
 export const TENANT_BYTES_DEFAULT = 16 * MIB
 export const TENANT_REQUESTS_DEFAULT = 16
-/** What a policy may allow in one batch: what OpenTelemetry's Collector sends by default. */
+/** Most records that a policy may allow in one batch: as many as OpenTelemetry's Collector sends by default. */
 export const TENANT_BATCH_RECORDS_MAX = 8192
 
 assert(2 * RECORDS_PER_BATCH_MAX <= SEGMENT_ENTRIES_MAX)

@@ -1,8 +1,8 @@
 /**
- * The log store, put together: one log, a decode lane in front of it, bundles behind it, and the HTTP and gRPC fronts.
+ * Assembles the log store: one log, a decode lane in front of it, bundles behind it, and the HTTP and gRPC fronts.
  *
- * Its port opens first, and says how far the rest is. That opens in the order of dependence (log, bundles, lane, fronts) and closes in the reverse one: fronts first, so that what was
- * admitted is answered; then the lane, which has nothing left to write; then the log, which syncs.
+ * The port opens first and reports how far the start is. The rest opens in order of dependence (log, bundles, lane, fronts) and closes in reverse: the
+ * fronts first, so that admitted requests are answered; then the lane, which has nothing left to write; then the log, which syncs.
  */
 import { availableParallelism } from 'node:os'
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
@@ -132,13 +132,13 @@ interface Front {
   readonly grpc: GrpcFront | null
 }
 
-/** From here on the ports are open: until the store is, HTTP says how far that is. */
+/** Opens the ports. Until the store is open, HTTP answers how far the start is. */
 async function openPort(context: Context): Promise<Front> {
   const { config, running, policies, logger, clock, random, acceptGate, startup, watch = null } = context
   const health = new Health(() => Number(clock.nowNs() / 1_000_000n))
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
-  // The development token is known to everybody.
+  // Without a policy file the only token is the development token, which is public.
   const isKnown = (head: RequestHead): boolean =>
     config.tenantPolicyFile === null ||
     !isRefusal(identifyCaller(policies.policy, head.header(TENANT_HEADER), head.header('authorization')))
@@ -153,7 +153,7 @@ async function openPort(context: Context): Promise<Front> {
   )
   const { grpc: grpcBind, tls } = config
   const material = tls === null ? null : readTls(tls, LOGSTORE_TLS_NAMES)
-  // Loaded only when it is asked for.
+  // The gRPC front is loaded only when the settings ask for it.
   const grpc = grpcBind
     ? await running.openBeside(async () => {
         const { GrpcFront } = await import('./grpc/grpc-front.ts')
@@ -248,7 +248,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     },
     onStarted: (lane) => follower.laneStarted(lane),
     onGivenUp(failure) {
-      // Another node is to lead.
+      // This node gives up so that another one leads.
       if (log.cluster !== null) log.giveUp(new StoreError('unavailable', 'decode_lane_failed', failure))
     },
     nowMs: () => clock.nowMs(),
@@ -281,12 +281,12 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
   return { ingest, supervisor, follower, retain, gateway, datasets, counters, compactor }
 }
 
-/** A decode lane could not read the bundle at `base`: what is damaged is made again, and failed reads are counted. */
+/** A decode lane could not read the bundle at `base`: repairs what is damaged, and counts failed reads. */
 function onBundleUnreadable({ logger, readErrors }: Context, storage: Storage, base: number, code: string): void {
   const { log, registry, sidecars, repair } = storage
-  if (!hasSegment(log.segments, base)) return // the lane had not heard of it yet
+  if (!hasSegment(log.segments, base)) return // it was dropped, and the lane had not heard of it yet
   if (registry.isCompacted(base)) {
-    // Else its sidecar went before the lane heard why.
+    // Any other code: compaction removed the sidecar before the lane heard of it.
     if (code === 'bundle_block_corrupt') repair({ kind: 'stand-in', base })
     if (code === 'bundle_read_failed') readErrors.note(`bundle ${segmentName(base)}`)
     return

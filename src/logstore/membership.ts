@@ -1,9 +1,9 @@
 /**
- * The log store's part in a cluster. Its producer is the decode lane, which takes the frames of another leader, too.
+ * The log store's part in a cluster. The decode lane is the log's producer on every node: on a follower it copies the leader's frames.
  *
- * M1  bundles are made, compacted and dropped by each node for itself: all of that follows from the log and the settings. By bytes, the positions
- *     say what goes, and they are the same on all nodes. By age, a leader goes by its clock, and a follower by the last receipt in the log, which is
- *     of the leader's clock: so no clock of another node drops what the leader still has
+ * M1  each node makes, compacts and drops bundles by itself, as all of that follows from the log and the settings. Retention by bytes goes by positions,
+ *     which are the same on all nodes. For retention by age a leader uses its clock, and a follower the time of the last receipt in the log, which the
+ *     leader's clock set: so no follower's clock drops what the leader still has
  */
 import type { MemberService } from '../cluster/member/parts.ts'
 import type { Log } from '../log/log.ts'
@@ -24,12 +24,12 @@ export const memberOf = ({ supervisor, follower, retain }: MembershipParts): Mem
   readAgain: () => {}, // the log has restarted: another decode lane reads it
   async beganToLead() {
     await supervisor.atWork()
-    retain() // what the leader before had dropped is not shown again
+    retain() // what the previous leader had dropped must not be visible again
   },
   steppedDown: () => follower.end(),
 })
 
-/** M1. What retention takes for now, in nanoseconds since the Unix epoch. */
+/** M1. The current time for retention, in nanoseconds since the Unix epoch. */
 export const retentionClock =
   (
     log: Pick<Log, 'mayAnswer'>,

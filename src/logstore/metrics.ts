@@ -28,7 +28,7 @@ export interface MetricSources {
   readonly registry: SegmentRegistry
   readonly sidecars: Sidecars
   readonly arena: Arena
-  /** Null: bundles stay as they are. */
+  /** Null: bundles are not compacted. */
   readonly compactor: Pick<
     Compactor,
     'debtBytes' | 'bundles' | 'bytesBefore' | 'bytesAfter' | 'failures' | 'merging' | 'trimmer'

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the log store: names, parts and examples; the rest is said by the routes. */
+/** The OpenAPI document of the log store: names, parts and examples. The routes supply the rest. */
 import { Type } from '../schema.ts'
 import { ENDPOINT_HELPER_OPERATIONS, ENDPOINT_HELPER_PATH_PARAMETERS } from '../endpoint-helper/routes.ts'
 import { openApiDocument } from '../http/openapi.ts'
@@ -56,7 +56,7 @@ const OPERATIONS: OpenApiParts['operations'] = {
   'GET /v1/endpoint/:activation_id': { id: 'getNewestObject', tag: 'endpoints' },
 }
 
-// OTLP JSON, as far as the store looks at it; what else a sender writes is kept.
+// The members of OTLP JSON that the store reads. It also keeps all others that a sender writes.
 
 const open = { additionalProperties: true }
 const Attribute = Type.Object({ key: Type.String(), value: Type.Object({}, open) }, open)

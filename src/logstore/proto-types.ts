@@ -1,5 +1,5 @@
 /**
- * The message types of google.rpc, loaded from proto/ when the first refusal is told in protobuf, then kept.
+ * The message types of google.rpc, loaded from proto/ when the first refusal is answered in protobuf, then kept.
  * Field names are those of the .proto files (`retry_delay`, `type_url`).
  */
 import { fileURLToPath } from 'node:url'

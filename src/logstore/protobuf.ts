@@ -1,5 +1,5 @@
 import type Protobuf from 'protobufjs'
 import { requirePackage } from '../require-package.ts'
 
-/** Threads that read and write no message of its types never load it. */
+/** Loads protobufjs on the first call: threads that neither read nor write its messages never load it. */
 export const loadProtobuf = (): typeof Protobuf => requirePackage('protobufjs') as typeof Protobuf

@@ -19,7 +19,7 @@ const GRPC = {
 interface RefusalRule {
   readonly status: number
   readonly grpc: number
-  /** The default; a refusal that can never succeed says false. */
+  /** The default. `permanentRefusal` overrides it for a request that can never succeed. */
   readonly retryable: boolean
 }
 

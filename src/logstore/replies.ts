@@ -32,7 +32,7 @@ export const RejectionReply = Type.Object({
   error: Type.Object({ kind: Type.String(), message: Type.String() }),
 })
 
-/** Ids are hex behind a fixed prefix: nothing in them needs escaping, and saying so makes this the fast path it should be. */
+/** Ids are hex behind a fixed prefix, so nothing in them needs escaping. Saying so lets the serializer take its fast path. */
 const UnescapedId = Type.String({ format: 'unsafe' })
 const stringifyIngest = serializer(ingestReplyOf(UnescapedId), ['unsafe'])
 const stringifyRejection = serializer(RejectionReply)
@@ -78,7 +78,7 @@ export function exportResponse({
   return Buffer.from(writer.finish())
 }
 
-/** OTLP clients repeat what was refused as `concurrency_exceeded`, and nothing else is wrong with a body that was given up for another one. */
+/** A body that was given up for another request is refused as `concurrency_exceeded`: nothing is wrong with it, and OTLP clients repeat it. */
 export const bodyTimedOut = (why: TimeOut): Refusal =>
   refusal(why === 'stalled' ? 'request_timeout' : 'concurrency_exceeded', TIME_OUT_MESSAGES[why])
 

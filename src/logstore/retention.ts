@@ -1,11 +1,11 @@
 /**
- * Retention: which of the oldest bundles are dropped. Always a prefix of the log, oldest first, so that what is left is one
- * unbroken range. The newest segment is never dropped, as it tells a start where the log is. While it is written to, it is sealed when it spans
- * an eighth of the age: where little is received, it would hold everything until it is full.
+ * Retention drops the oldest bundles: always a prefix of the log, so that one unbroken range is left. The newest segment is never dropped, as the next
+ * start learns from it at which position the log is. The active segment is sealed when it spans an eighth of the retention age: otherwise a store that
+ * receives little would keep everything until that segment is full.
  *
- * A bundle whose records have all expired by the retention of their datasets, and were taken from it (compact/trimmer.ts), is dropped like one that is too old.
+ * A bundle that has no records left, because the trimmer removed them all as expired (compact/trimmer.ts), is dropped like one that is too old.
  *
- * A record is as old as its time says, but not younger than its receipt: one sender with a clock that is ahead would keep everything.
+ * The age of a record is counted from its time or its receipt, whichever is earlier: otherwise one sender whose clock is ahead would keep everything.
  */
 import type { Log } from '../log/log.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -20,7 +20,7 @@ const SEGMENTS_PER_AGE = 8
  * How many of the oldest bundles are dropped.
  *
  * @param bundles     ascending by position
- * @param newestBase  of the newest segment, whether it is a bundle or not
+ * @param newestBase  base of the newest segment, whether it is a bundle or not
  * @param logEnd      position behind the last frame of the log
  * @param nowNs       nanoseconds since the Unix epoch
  */
@@ -37,7 +37,7 @@ export function expiredBundles(
   for (const { base, end, maxTime, receivedUntil, records } of bundles) {
     const youngestNs = maxTime < receivedUntil ? maxTime : receivedUntil
     const isExpired = records === 0 || youngestNs < oldestKeptNs || logEnd - base > bytesMax
-    if (!isExpired || end > newestBase) break // a merged one may have the newest segment in it
+    if (!isExpired || end > newestBase) break // a merged bundle may contain the newest segment
     expired++
   }
   return expired
@@ -59,7 +59,7 @@ export interface RetentionParts {
   readonly onDropped: (base: number) => void
 }
 
-/** Drops what has expired: queries stop seeing it first, then its files go. What was sealed for it expires in a later call. */
+/** Drops what has expired: first queries stop seeing it, then its files are removed. A segment that this call seals expires in a later call. */
 export function enforceRetention({ log, registry, limits, logger, nowNs, onDropped }: RetentionParts): void {
   const newest = registry.newest()
   if (newest && isToBeSealed(ActiveIndex.attach(newest).receivedFrom, limits, nowNs())) log.seal()

@@ -1,14 +1,14 @@
 /**
- * Which tenants send records just now, in shared memory. The main thread notes it; a thread that reads for one tenant asks whether another sends.
+ * Which tenants are sending records now, in shared memory. The main thread writes it; a thread that reads for one tenant asks whether another one sends.
  *
- * The tenant that sent last and the one that did so before it are kept: at least one of the two is not the one that is read for. A thread that looks while
- * they change places may be told wrong once.
+ * Only the last two tenants that sent are kept: at least one of them is not the tenant that a thread reads for. A thread that looks while the main thread
+ * updates them may get a wrong answer once.
  */
 import { crc32 } from 'node:zlib'
 
-/** A tenant sends as long as its last request is no older. */
+/** A tenant counts as sending for this long after its last request. */
 const SENDS_FOR_MS = 1000
-/** Of each of the two: its number, and when it sent. */
+/** Fields of each of the two: the tenant's number, and when it last sent. */
 const NUMBER = 0
 const AT_MS = 1
 const FIELDS = 2
@@ -17,7 +17,7 @@ const BEFORE = FIELDS
 
 export type SendersHandle = SharedArrayBuffer
 
-/** Tenants whose names have the same are taken for one. */
+/** Tenants with the same number are taken for one. */
 const numberOf = (tenant: string): number => crc32(tenant)
 
 /** For the main thread. */
@@ -27,7 +27,7 @@ export class Senders {
   readonly #nowMs: () => number
   #last = ''
 
-  /** @param nowMs  on one clock for all threads */
+  /** @param nowMs  a clock that all threads share */
   constructor(nowMs: () => number) {
     this.shared = new SharedArrayBuffer(2 * FIELDS * Float64Array.BYTES_PER_ELEMENT)
     this.#state = new Float64Array(this.shared).fill(-Infinity)
@@ -54,7 +54,7 @@ export class OtherSenders {
     this.#state = new Float64Array(shared)
   }
 
-  /** @param tenant its id; '': of no tenant, so all are others */
+  /** @param tenant its id; '': the thread reads for no tenant, so every sender is another one */
   readFor(tenant: string): void {
     this.#own = numberOf(tenant)
   }

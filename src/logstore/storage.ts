@@ -1,4 +1,4 @@
-/** The log of the log store, open, and what stands on its segments: their indexes and bundles. */
+/** Opens the log of the log store, and the indexes and bundles of its segments. */
 import { openMemberLog } from '../cluster-membership.ts'
 import type { MemberLog } from '../cluster-membership.ts'
 import type { ClusterSettings } from '../config/cluster.ts'

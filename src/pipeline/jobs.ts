@@ -1,12 +1,12 @@
 /**
  * Short tasks on a pool of threads, with a bounded queue in front.
  *
- * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`. They begin in their order, or tenants have their turns (turns.ts).
+ * At most threads + queueMax tasks are inside; the next one is refused as `overloaded`. They begin in their order, or tenants take turns (turns.ts).
  *
  * J2  every accepted task settles: with its result, or as `unavailable` when it threw (job_failed), its thread died (job_thread_died), or its time was
  *     over (job_timed_out).
  *     A task that its caller aborted rejects with the caller's own reason
- * J3  a thread that dies takes its own task along and is replaced; the other tasks go on
+ * J3  a thread that dies ends its own task and is replaced; the other tasks continue
  *
  * Values that cross the boundary are cloned. If the caller shall branch on a failure, the task returns the failure as a result.
  */
@@ -32,7 +32,7 @@ export interface JobPoolOptions<Task> {
   /** Cloned once per thread; the module reads it as `workerData` of Piscina. */
   readonly workerData?: unknown
   readonly resourceLimits?: ResourceLimits
-  /** Which tasks need nothing that others leave in the memory of a thread: they stay away from the thread that those take first. Absent: none. */
+  /** Which tasks do not need what others leave in the memory of a thread: they avoid the thread that the others take first. Absent: none. */
   readonly isAside?: (task: Task) => boolean
   /** Absent: all tasks are of one tenant. */
   readonly turns?: {
@@ -58,7 +58,7 @@ export class JobPool<Task, Result> {
   #threads: PoolThreads | null = null
   #tasks = 0
   #closed = false
-  /** Its threads are being ended. */
+  /** True when the threads are being ended. */
   #isEnding = false
   #idle: () => void = ignore
 
@@ -125,7 +125,7 @@ export class JobPool<Task, Result> {
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     this.#closed = true
     if (this.#tasks > 0) {
-      const outOfTime = AbortSignal.timeout(Math.ceil(withinMs)) // it takes no fractions
+      const outOfTime = AbortSignal.timeout(Math.ceil(withinMs)) // which takes no fractions
       await new Promise<void>((resolve) => {
         this.#idle = resolve
         outOfTime.addEventListener('abort', () => resolve(), { once: true })
@@ -158,7 +158,7 @@ export class JobPool<Task, Result> {
   }
 }
 
-/** What ends a task before its time. Not by `AbortSignal.timeout`, which keeps what a task has until the time is over, done or not. */
+/** Ends a task early, by its time-out or its caller. `AbortSignal.timeout` would keep the task's memory until the time is over, even if the task is done. */
 class TaskLimits {
   isTimedOut = false
   readonly #controller = new AbortController()
@@ -195,7 +195,7 @@ class TaskLimits {
   }
 }
 
-/** Piscina tells of a thread that ended by its message alone. */
+/** Piscina reports the death of a thread only by the message of the error. */
 const isDeath = (error: unknown): boolean =>
   error instanceof Error &&
   (error.message.startsWith('worker exited with code') ||

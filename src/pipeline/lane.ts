@@ -65,7 +65,7 @@ export class Lane {
     const thread = this.#pool.threads[0]
     assert(thread !== undefined)
     const threadGone = new Promise((resolve) => thread.once('exit', resolve))
-    this.#pool.on('error', ignore) // of the spare thread Piscina starts after a death, which is torn down at once
+    this.#pool.on('error', ignore) // errors of the spare thread that Piscina starts after a death, which is torn down at once
     this.#ended = this.#pool
       .run({ port: theirs, data: options.workerData }, { transferList: [theirs] })
       .then(
@@ -75,13 +75,13 @@ export class Lane {
       .then((end) => this.#end(end, threadGone, options))
   }
 
-  /** A control message. The lane looks at its port when woken: call `wake` of its ring afterwards. */
+  /** Posts a control message. The lane looks at its port when woken: call `wake` of its ring afterwards. */
   post(message: unknown, transfer: readonly Transferable[] = []): void {
     if (this.#state !== 'ended') this.#port.postMessage(message, transfer)
   }
 
   /**
-   * Asks the task to return; call `wake` of its ring afterwards. Resolves when the thread is gone; of a lane that is dead
+   * Asks the task to return; call `wake` of its ring afterwards. Resolves when the thread is gone; for a lane that is dead
    * already, at once. Rejects when the task threw instead of returning.
    */
   async stop(): Promise<void> {
@@ -93,7 +93,7 @@ export class Lane {
     if (this.#stopFailure) throw this.#stopFailure
   }
 
-  /** Kills the thread where it stands. A lane that was not asked to stop is dead then (`onDeath`). */
+  /** Kills the thread at once. A lane that was not asked to stop is dead then (`onDeath`). */
   async terminate(): Promise<void> {
     if (this.#state === 'stopping') this.#state = 'terminating'
     await this.#threads.destroy()

@@ -10,14 +10,14 @@ type PoolThread = Parameters<
 >[1][number]
 export type HandedOver = ReturnType<typeof Piscinas.move>
 
-/** The same task, which goes aside, see `balancer`. Symbols are not cloned. */
+/** The same task, marked to go aside (see `balancer`). The mark is a symbol, which is not cloned to the thread. */
 export const aside = <Task>(task: Task): Task => Object.assign({}, task, { [piscina.queueOptionsSymbol]: ASIDE })
 
 const ASIDE = {}
 
 /**
- * Takes the thread that began first of those that are free, and for a task that goes aside the one that began last. So as long as one task comes after the other, it
- * finds what the one before has left in the memory of its thread.
+ * Takes the free thread that began first, and for a task that goes aside the one that began last. So as long as tasks come one after the other, each finds
+ * what the one before has left in the memory of its thread.
  */
 export function balancer(task: Piscinas.PiscinaTask, threads: readonly PoolThread[]): PoolThread | null {
   const isAside = task[piscina.queueOptionsSymbol] === ASIDE
@@ -29,6 +29,6 @@ export function balancer(task: Piscinas.PiscinaTask, threads: readonly PoolThrea
   return best
 }
 
-/** What a task returns when memory goes with its result, which is not copied. */
+/** What a task returns when the memory of its result is handed over without a copy. */
 export const handOver = (result: object, memory: readonly ArrayBuffer[]): HandedOver =>
   piscina.move({ [piscina.transferableSymbol]: memory, [piscina.valueSymbol]: result })

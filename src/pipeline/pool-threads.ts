@@ -12,13 +12,13 @@ export class PoolThreads {
   readonly #pool: Pool
   /** Threads that the pool began with, until they have loaded or are gone. */
   readonly #beginning = new Map<Worker, Promise<void>>()
-  /** Loading of each thread by its id, including the first ones, for which `beginning` waits. */
+  /** Ids of the threads that have loaded, and of the first ones, for which `beginning` waits. */
   readonly #loaded = new Set<number>()
   #heard: () => void = () => {}
   #destroyed: Promise<void> | null = null
 
   /**
-   * For a pool that was made in this turn of the event loop. Piscina calls the threads that it begins with ready at once; their first message
+   * For a pool that was made in this turn of the event loop. Piscina reports the threads that it begins with as ready at once, but only their first message
    * says that they have loaded.
    */
   constructor(pool: Pool) {
@@ -40,14 +40,14 @@ export class PoolThreads {
     })
   }
 
-  /** Null: what the pool began with has loaded. Before, a task that is given up would end its thread while it loads. */
+  /** Resolves when the first threads have loaded; null when they have already. Before that, a task that is given up would end its thread while it loads. */
   get beginning(): Promise<unknown> | null {
     if (this.#beginning.size === 0) return null
     for (const thread of this.#beginning.keys()) thread.ref() // or the process may end before; Piscina lets go of it then
     return Promise.all(this.#beginning.values())
   }
 
-  /** The pool is given no more tasks: for another one it would start another thread. */
+  /** Ends the threads. The pool is given no more tasks, for which it would start another thread. */
   destroy(): Promise<void> {
     return (this.#destroyed ??= this.#destroy())
   }
@@ -58,7 +58,7 @@ export class PoolThreads {
     await this.#pool.destroy()
   }
 
-  /** A thread that has begun later, as when tasks were waiting. */
+  /** A thread that is still loading and began later, as when tasks were waiting. */
   get #loading(): Worker | undefined {
     return this.#pool.threads.find(({ threadId }) => threadId >= 0 && !this.#loaded.has(threadId))
   }

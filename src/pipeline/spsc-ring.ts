@@ -14,7 +14,7 @@
  * A message in the data area, always contiguous and 8-byte aligned:
  *
  *   offset  bytes  field
- *        0      4  messageBytes  u32, or SKIP: nothing more before the end of the data area, go on at its start
+ *        0      4  messageBytes  u32, or SKIP: nothing more before the end of the data area, continue at its start
  *        4      4  unused
  *        8      …  the message, padded with undefined bytes to a multiple of 8
  *
@@ -38,8 +38,8 @@ const CONTROL_BYTES = 80 * 4
 const HEADER_BYTES = 8
 const SKIP = -1
 /**
- * From here on the producer goes on at the start while little is on its way, so that a large ring takes the memory of what was in it at once, and not
- * all of its own in the end. The price: until the consumer releases what is on its way, the ring takes only so many bytes more.
+ * From this offset on the producer wraps to the start while little is in use, so that a large ring takes only the memory of what was in it at once, and not
+ * all of its own in the end. The price: until the consumer releases what is in use, the ring has room for only this many bytes more.
  */
 const EARLY_WRAP_BYTES = 8 * 1024 * 1024
 const EARLY_WRAP_USED_SHARE = 1 / 8
@@ -137,7 +137,7 @@ export class SpscRing {
     if (wakes) this.wakeSleeping()
   }
 
-  /** Wakes the consumer when it sleeps, so that it sees everything that was published. One that waits for more bytes sleeps on. */
+  /** Wakes the consumer when it sleeps, so that it sees everything that was published. A consumer that waits for more bytes is not woken. */
   wakeSleeping(): void {
     if (Atomics.load(this.#control, CONSUMER_WAITS) === 1) {
       if (this.usedBytes < Atomics.load(this.#control, AWAITED_BYTES)) return
@@ -224,7 +224,7 @@ export class SpscRing {
     return this.#hasMessage()
   }
 
-  /** `waitForMessage` of a thread with an event loop. */
+  /** `waitForMessage` for a thread with an event loop. */
   async messageCame(timeoutMs = Infinity): Promise<boolean> {
     if (this.#hasMessage()) return true
     if (Atomics.load(this.#control, SIGNAL) === this.#seenSignal) {
@@ -239,7 +239,7 @@ export class SpscRing {
     return this.#hasMessage()
   }
 
-  /** Sleeps until so many bytes are in use, `wake` was called, or the time is over. Of a thread with an event loop. */
+  /** Sleeps until this many bytes are in use, `wake` was called, or the time is over. For a thread with an event loop. */
   async bytesCame(bytes: number, timeoutMs: number): Promise<void> {
     if (Atomics.load(this.#control, SIGNAL) === this.#seenSignal) {
       Atomics.store(this.#control, AWAITED_BYTES, bytes)

@@ -1,11 +1,11 @@
 /**
- * Threads that several tenants share: whose job the next free thread takes.
+ * Decides which tenant's job the next free thread takes, when several tenants share the threads.
  *
- * T1  it takes one of the tenant that has the fewest on threads now, and of several such tenants of the one that took the least time of threads
- * T2  the time of a tenant is counted as long as it has jobs here. One that comes, or comes again, begins where the tenant stands that was served
- *     last: it neither waits for what others took before, nor makes up for what it did not take
+ * T1  it takes a job of the tenant that has the fewest running now; of several such tenants, of the one that used the least thread time
+ * T2  the time of a tenant is counted as long as it has jobs here. A tenant that comes, or comes again, begins with the time of the tenant that was
+ *     served last: it neither waits for what others used before, nor makes up for what it did not use
  * T3  jobs of one tenant keep their order
- * T4  a job that was let begin, or waits no more, leaves once
+ * T4  a job leaves once: when it has ended, or waits no more
  */
 import assert from 'node:assert/strict'
 
@@ -13,13 +13,13 @@ import assert from 'node:assert/strict'
 export interface Turn {
   /** Resolves when a thread is free for it. */
   readonly come: Promise<void>
-  /** It has ended, or waits no more. */
+  /** The job has ended, or waits no more. */
   leave(): void
 }
 
 interface Job {
   readonly come: PromiseWithResolvers<void>
-  /** NaN: it waits. */
+  /** NaN: the job waits. */
   begunMs: number
 }
 

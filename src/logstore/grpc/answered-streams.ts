@@ -1,6 +1,6 @@
 /**
- * Streams that have their answer while their client still sends. What comes is dropped. Most clients stop by themselves; the others are stopped when
- * that is much, or after a while: a stream that stays open keeps its memory.
+ * Streams that have their answer while their client still sends. What arrives is dropped. Most clients stop by themselves; the others are stopped when
+ * they send much, or after a while: a stream that stays open keeps its memory.
  */
 import { constants } from 'node:http2'
 import type { ServerHttp2Stream } from 'node:http2'
@@ -9,7 +9,7 @@ import type { ServerHttp2Stream } from 'node:http2'
 const DROPPED_BYTES_MAX = 2 * 1024 * 1024
 
 export class AnsweredStreams {
-  /** Answered since the last look, and before it. */
+  /** Streams that were answered since the last look, and before it. */
   #newer = new Set<ServerHttp2Stream>()
   #older = new Set<ServerHttp2Stream>()
 
@@ -28,7 +28,7 @@ export class AnsweredStreams {
     })
   }
 
-  /** Stops those that were there at the last look. */
+  /** Stops the streams that were answered before the last look. */
   look(): void {
     for (const stream of this.#older) stream.close(constants.NGHTTP2_NO_ERROR)
     this.#older = this.#newer

@@ -1,17 +1,17 @@
 /**
- * One export call, from its headers to its status: the same admission, places, lane and refusals as a request over HTTP.
+ * One export call, from its headers to its status: the same admission, slots, lane and refusals as a request over HTTP.
  *
  *   headers ── admission ──► message, as it was sent, into the arena ──► Ingest.submit ──► status
  *
  * A message stays as it was sent. The decode lane decompresses it, as it does bodies over HTTP.
  *
  * G1  a call is admitted by its headers, before its message is read
- * G2  the place of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
+ * G2  the slot of an admitted call is given back exactly once: by the call when it ends before its message is whole, by Ingest
  *     after `submit`
  * G3  a call is answered at most once; what comes after the answer, or after the client went away, is ignored
- * G4  a message has time as long as it brings anything at all, as a body over HTTP has (slow-clients.ts)
- * G5  an answer carries the request id in its first headers: of a refusal they are its only ones, with the status, as clients
- *     that have a retry policy repeat no call once they have headers before its status
+ * G4  a message may take as long as any of it still arrives, like a body over HTTP (slow-clients.ts)
+ * G5  an answer carries the request id in its first headers. A refusal has only these headers, with the status in them: clients that have a retry
+ *     policy do not repeat a call once they have headers before its status
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { CollectedMemory } from '../../free-memory.ts'
@@ -63,7 +63,7 @@ export interface CallContext {
   readonly waited: WaitedClients<WaitedClient>
   /** HTTP/2 of Node hands over memory that is garbage at once. */
   readonly memory: CollectedMemory
-  /** It has no answer any more to wait for. */
+  /** The call was answered, or its client went away. */
   readonly onEnd: (call: ExportCall) => void
 }
 
@@ -95,14 +95,14 @@ export class ExportCall implements IngestClient, WaitedClient {
   readonly #head = new MessageHead()
   #caller: Caller | null = null
   #body: BodyGatherer | null = null
-  /** Its own among the clients that are waited for; null: its message is whole, or not wanted. */
+  /** This call among the clients that are waited for; null: its message is whole, or not wanted. */
   #waiting: { readonly link: Link<WaitedClient>; readonly pace: Pace } | null = null
   #heldBytes = 0
   #movedAtMs = 0
   /** How much of the message has arrived, in the form in which it was sent. */
   #receivedBytes = 0
   #isOver = false
-  /** Where the node is that leads, if it is another one. */
+  /** Headers that tell where the leader is, if another node leads. */
   #leaderHeaders: Readonly<Record<string, string>> = {}
 
   constructor(method: ExportMethod, stream: ServerHttp2Stream, headers: IncomingHttpHeaders, context: CallContext) {
@@ -143,7 +143,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     this.#receive(caller)
   }
 
-  /** To be called now and then while it is open. */
+  /** Ends the call if its message stalled or its deadline has passed. Called now and then while the call is open. */
   look(nowMs: number): void {
     if (this.#waiting && this.#context.served.nowMs - this.#movedAtMs >= STALLED_CLIENT_MS) {
       this.#abandon(bodyTimedOut('stalled')) // G4
@@ -176,7 +176,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     this.#refuse(refused, REFUSALS[refused.kind].grpc)
   }
 
-  /** Reads the one message of a call that holds a place. */
+  /** Reads the one message of a call that holds a slot. */
   #receive(caller: Caller): void {
     const { parts, served, waited } = this.#context
     this.#movedAtMs = served.nowMs
@@ -211,7 +211,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     this.#context.waited.hold(bytes.byteLength)
   }
 
-  /** Its head is whole. */
+  /** The head of the message is whole. */
   #beginMessage(): Refusal | null {
     const { isCompressed, messageBytes } = this.#head
     const { maxBodyBytes } = this.#context.parts
@@ -230,7 +230,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     if (!this.#waiting) return
     const { isWhole, messageBytes, isCompressed } = this.#head
     if (!isWhole || this.#receivedBytes < messageBytes) {
-      // With a client that went away in the middle it looks the same, but then 'close' follows at once.
+      // A client that went away in the middle looks the same, but then 'close' follows at once.
       setImmediate(() => this.#abandon(NOT_ONE_MESSAGE))
       return
     }
@@ -252,7 +252,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     parts.ingest.arrived(this)
   }
 
-  /** Its message is not wanted any more. */
+  /** The message is not wanted any more. */
   #stopReceiving(): void {
     if (!this.#waiting) return
     this.#endWaiting()
@@ -330,20 +330,20 @@ const idHeader = ({ ids }: Front, headers: IncomingHttpHeaders) => ({
   [REQUEST_ID_HEADER]: ids.of(textOf(headers, REQUEST_ID_HEADER)),
 })
 
-/** To what is no call of gRPC. */
+/** Answers a request that is not a gRPC call. */
 export function answerForeign(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
   stream.respond({ ':status': 415, ...idHeader(front, headers) }, { endStream: true })
   front.answered.drop(stream)
 }
 
-/** To a method that is not served. */
+/** Answers a call of a method that is not served. */
 export function answerUnserved(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
   const answerHeaders = { ...ANSWER_HEADERS, ...idHeader(front, headers) }
   endWithStatus(stream, answerHeaders, UNIMPLEMENTED, 'the log store has no such method', null)
   front.answered.drop(stream)
 }
 
-/** To an export before the store is open: clients repeat it. */
+/** Answers an export before the store is open. Clients repeat it. */
 export function answerUnopened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, front: Front): void {
   const refused = refusal('wal_unavailable', NOT_OPEN)
   const answerHeaders = { ...ANSWER_HEADERS, ...idHeader(front, headers) }

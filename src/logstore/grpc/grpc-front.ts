@@ -1,8 +1,8 @@
 /**
  * OTLP/gRPC ingest on HTTP/2 of Node, beside the HTTP routes: connections here, each call in export-call.ts.
  *
- * F1  a connection whose other end is gone is found by pings, so that it does not hold what its calls hold
- * F2  a connection that says what is no HTTP/2 ends alone: no error of one reaches the others
+ * F1  pings find a connection whose client is gone, so that its calls give back what they hold
+ * F2  a connection that sends something else than HTTP/2 ends alone: its error does not reach the others
  * F3  it listens before the store is open: until `serve`, a call is refused, and may be repeated on the same connection
  *
  * A call whose deadline passes gets DEADLINE_EXCEEDED: its batch may have been stored, and is stored once when it comes again.
@@ -37,15 +37,15 @@ export interface GrpcParts {
 }
 
 /**
- * Calls a connection may have open at once. Places refuse calls long before that, with RetryInfo: beyond this number streams are reset, which clients do
- * not repeat and nothing counts.
+ * Most calls that a connection may have open at once. Admission slots refuse calls long before that, with RetryInfo. Streams beyond this number are
+ * reset: clients do not repeat them, and nothing counts them.
  */
 const STREAMS_PER_CONNECTION = 2048
-/** What a client may send before it hears that it was read: room for a batch of the default size, so that none waits for the way back. */
+/** Bytes that a client may send before it is told that they were read: a batch of the default size fits, so that it waits for no round trip. */
 const STREAM_WINDOW_BYTES = 1024 * 1024
 const CONNECTION_WINDOW_BYTES = 4 * STREAM_WINDOW_BYTES
 
-/** F1: a ping every so many looks, and an answer to it within some more. */
+/** F1. A ping is sent at every sixth look, and its answer is due three looks later. */
 const PING_LOOK_MS = 10_000
 const LOOKS_PER_PING = 6
 const LOOKS_PER_ANSWER = 3
@@ -53,7 +53,7 @@ const LOOKS_PER_ANSWER = 3
 /** How often open calls are looked at: stalled ones, and those whose deadline has passed. */
 const CALL_LOOK_MS = 250
 
-/** As long as an HTTP client may take for it. */
+/** Longest TLS handshake, the same as for an HTTP client. */
 const HANDSHAKE_MS = 10_000
 
 /** One connection. Pings ask from time to time whether the client still lives. */

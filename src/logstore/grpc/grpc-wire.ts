@@ -9,7 +9,7 @@ const MESSAGE_HEAD_BYTES = 5
 
 export const GRPC_TYPE = 'application/grpc'
 
-/** Its answer has one of them, and what follows it: `application/grpc+proto`. */
+/** Whether a request is a gRPC call by its content type. Answers have `application/grpc+proto`. */
 export const isGrpcType = (contentType: string): boolean =>
   contentType === GRPC_TYPE || contentType.startsWith(`${GRPC_TYPE}+`) || contentType.startsWith(`${GRPC_TYPE};`)
 
@@ -29,13 +29,13 @@ export const statusText = (message: string): string =>
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 }
 
-/** `grpc-timeout` in milliseconds; Infinity when it is absent or is none. */
+/** `grpc-timeout` in milliseconds; Infinity when it is absent or malformed. */
 export function timeoutMs(header: string): number {
   const [, value, unit] = /^(\d{1,8})([HMSmun])$/.exec(header) ?? []
   return unit === undefined ? Infinity : Number(value) * UNIT_MS[unit]!
 }
 
-/** Cuts the one message of a call out of the bytes that arrive. */
+/** Gathers the head of a call's one message from the bytes that arrive. */
 export class MessageHead {
   readonly #bytes = Buffer.alloc(MESSAGE_HEAD_BYTES)
   #have = 0
@@ -44,7 +44,7 @@ export class MessageHead {
     return this.#have === MESSAGE_HEAD_BYTES
   }
 
-  /** @returns how many of the bytes belong to it */
+  /** @returns how many of the bytes belong to the head */
   add(bytes: Uint8Array): number {
     const taken = Math.min(MESSAGE_HEAD_BYTES - this.#have, bytes.byteLength)
     for (let i = 0; i < taken; i++) this.#bytes[this.#have + i] = bytes[i]!
@@ -52,7 +52,7 @@ export class MessageHead {
     return taken
   }
 
-  /** Null: it is neither. */
+  /** Null: the flag is neither 0 nor 1. */
   get isCompressed(): boolean | null {
     const flag = this.#bytes[0]!
     return flag > 1 ? null : flag === 1

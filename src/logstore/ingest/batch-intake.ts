@@ -1,6 +1,6 @@
 /**
  * The decode lane's work on one request: from the bytes in the arena to a frame in the log's ring and an outcome for the main
- * thread. Pure of threads: everything it touches is passed in.
+ * thread. It depends on no thread: everything it touches is passed in.
  *
  * The order of refusals is the contract's: decompression and decode, record count, tenant claim, dataset, gateway budget, tenant
  * window. A refused batch uses up nothing and leaves nothing.
@@ -8,12 +8,12 @@
  * N1  the outcome is written before the frame is published: a thread that learns that the frame is durable finds the outcome
  * N2  a record is appended to the index before its frame is published, and readers see it only once the log is committed past it
  * N3  a batch whose records were all stored before writes no frame; its answer waits for everything appended so far
- * N4  after a recovery of the log in place nothing is accepted any more: the indexes may describe frames that are gone
- * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, a frame
- *     each. It is booked as a whole and answered with its last frame. Where room ends behind the first, the others take the log's reserve, which is larger than
- *     a body. If it broke off, as when a disk fails in between, the sender repeats it, and the parts that are stored are
- *     recognised. A batch that only begins as another one did is stored whole. Identical records in different parts have ids of their own, and records without a time have the
- *     digest of the whole batch in theirs
+ * N4  after a recovery of the log in place the lane accepts nothing any more: its indexes may describe frames that are gone
+ * N5  a batch beyond RECORDS_PER_BATCH_MAX, or with records that were dropped, is stored as the parts that splitBatch makes of it, one frame each.
+ *     It is booked as a whole and answered with its last frame. If the room ends after its first frame, the others take the log's reserve, which is
+ *     larger than a body. If the batch breaks off, as when a disk fails in between, the sender repeats it, and the stored parts are recognised. A batch
+ *     that only begins like a stored one is stored whole. Identical records in different parts have different ids, and the id of a record without a
+ *     time depends on the digest of the whole batch
  */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
@@ -67,7 +67,7 @@ export interface BatchIntakeParts extends SegmentParts {
   readonly datasets: Pick<DatasetCounts, 'add'>
   readonly gatewayLimits: GatewayLimits
   readonly maxBodyBytes: number
-  /** Null: nothing prepares batches. */
+  /** Null: no lane prepares batches. */
   readonly prepared: PreparedBatches | null
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -75,14 +75,14 @@ export interface BatchIntakeParts extends SegmentParts {
 
 export class BatchIntake {
   readonly #parts: BatchIntakeParts
-  /** What is judged and stored: one of the next two. */
+  /** The batch at hand: one of the next two. */
   #batch: OtlpBatch
   readonly #narrow = new OtlpBatch()
   /** Made when the first tenant that may send larger batches does so. */
   #wide: OtlpBatch | null = null
   readonly #identifier = new BatchIdentifier()
   readonly #flags = new Uint16Array(RECORDS_PER_BATCH_MAX)
-  /** Distinct ones of the batch, and their numbers. */
+  /** The distinct datasets of the batch, and their numbers. */
   readonly #datasets: string[] = []
   readonly #datasetNumbers = new Map<string, number>()
   readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
@@ -91,13 +91,13 @@ export class BatchIntake {
   /** The generation of the log whose frames the indexes describe. A recovery in place begins a new one, for which another lane starts over. */
   readonly #generation: number
   readonly #policies: PoliciesInUse
-  /** The identifier has the ids of the batch at hand already. */
+  /** True when the identifier has the ids of the batch at hand already. */
   #isIdentified = false
   /** Made when the first large batch comes. */
   #met: PartsMet | null = null
-  /** Positions of the frames behind which a batch can have broken off: the last one that this lane found, and those of parts before one that was refused. */
+  /** Positions of frames after which a batch may have broken off: the last frame that this lane found at its start, and each frame before a refused part. */
   readonly #brokenOffBehind = new Set<Position>()
-  /** For the batch at hand. */
+  /** Whether the tenant's window had room for the batch at hand. */
   #windowHadRoom = true
   /** True when an outcome waits that no commit will announce. */
   #mustWake = false
@@ -120,7 +120,7 @@ export class BatchIntake {
     this.#windows.applyPolicy(policy, this.#parts.now())
   }
 
-  /** Whether the main thread must be woken; forgets it. */
+  /** Whether the main thread must be woken. Resets the flag. */
   takeMustWake(): boolean {
     const mustWake = this.#mustWake
     this.#mustWake = false
@@ -253,7 +253,7 @@ export class BatchIntake {
     return refused
   }
 
-  /** What `#batch` has. The bytes of a batch of several datasets are shared out by their records. */
+  /** Counts `#batch` for its datasets. The bytes of a batch with several datasets are divided by their numbers of records. */
   #count(tenant: string, records: number, bytes: number): void {
     const { datasets } = this.#parts
     const [only] = this.#datasets
@@ -323,7 +323,7 @@ export class BatchIntake {
     assert(refused === null, 'the whole batch was asked')
   }
 
-  /** N5. How many of the first parts are stored already, of this batch: all, or those before it broke off. */
+  /** N5. How many of the first parts of this batch are stored already: all, those before it broke off, or 0. */
   #partsStored(request: IngestRequest, tenant: Tenant, parts: readonly Buffer[], met: PartsMet): number {
     const { seen } = this.#parts
     let last = -1
@@ -343,7 +343,7 @@ export class BatchIntake {
   /**
    * Stores what `#batch` describes in one frame, or in none when all of it is stored already.
    *
-   * @param part null: it is whole
+   * @param part null: the batch is not split
    * @param done called before the frame is published (N1), with the position behind it and how many records are stored already
    */
   #storePart(
@@ -378,7 +378,7 @@ export class BatchIntake {
       part?.isBegun ? 'finish' : 'admit',
     )
     if (refused) return refused
-    if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun never exists
+    if (this.#isStale()) return unavailable('the log was recovered') // the frame that was begun is never published
     if (writer.opensSegment && !openSegment(this.#parts)) return unavailable('the service is stopping')
 
     const envelope = {
@@ -415,7 +415,7 @@ export class BatchIntake {
     return this.#parts.writer.generation !== this.#generation
   }
 
-  /** How many records are stored already: all or none, or by record where the policy has it so; then FLAG_COLLAPSED is set on them. */
+  /** How many records are stored already: all or none, unless the policy deduplicates by record. Then it sets FLAG_COLLAPSED on those that are. */
   #markSeen({ options }: Tenant, part: PartOfBatch | null): number {
     const { seen } = this.#parts
     const { recordCount } = this.#batch

@@ -35,7 +35,7 @@ export class BodyGatherer {
     return this.#slot >= 0
   }
 
-  /** Tells the length of a body whose length stands behind the headers. It is called before the first bytes. */
+  /** Sets the length of a body that is known only after the headers. Called before the first bytes. */
   declare(bytes: number): void {
     this.#declaredBytes = bytes
   }

@@ -1,15 +1,15 @@
-/** What a decode lane has to hear of bundles once it is at work: it heard of none that came, was compacted or was dropped while it started. */
+/** What a decode lane must be told when it is at work: which bundles were published, compacted or dropped while it started. */
 import type { BundlePlace } from '../index/catalog.ts'
 
 export interface BundleNews {
   readonly published: readonly BundlePlace[]
-  /** Positions of those that went, with nothing in their place. */
+  /** Bases of the bundles that were dropped and not replaced by others. */
   readonly dropped: readonly number[]
 }
 
 /**
  * @param told the bundles that the lane started with
- * @param now  those that it would start with now
+ * @param now  the bundles that it would start with now
  */
 export function newsOfBundles(told: readonly BundlePlace[], now: readonly BundlePlace[]): BundleNews {
   const toldAt = new Map(told.map((place) => [place.base, place]))

@@ -5,8 +5,8 @@
  *   f64   records and bytes of each slot; slot 0 is for all datasets that have none of their own
  *   text  names one after the other, [tenant, dataset] as JSON in UTF-8
  *
- * D1  one thread writes at a time: a lane that follows another goes on in its slots
- * D2  a name is there before its slot is in use, and stays
+ * D1  one thread writes at a time: a lane that replaces another continues with the same slots
+ * D2  a name is written before its slot is in use, and never changes
  */
 import assert from 'node:assert/strict'
 
@@ -16,7 +16,7 @@ const IN_USE = 1
 const NAME_ENDS = 2
 
 export interface DatasetCount {
-  /** Null: of all that have no slot of their own. */
+  /** Null: all datasets that have no slot of their own. */
   readonly name: readonly [tenant: string, dataset: string] | null
   readonly records: number
   readonly bytes: number
@@ -27,11 +27,11 @@ export class DatasetCounts {
   readonly #words: Uint32Array
   readonly #cells: Float64Array
   readonly #text: Buffer
-  /** Slots by tenant, then by dataset, as far as this thread has looked for them. */
+  /** Slots by tenant, then by dataset, as far as this thread has read them. */
   readonly #slots = new Map<string, Map<string, number>>()
   #known = 0
 
-  /** @param datasetsMax with slots of their own */
+  /** @param datasetsMax how many datasets get slots of their own */
   static create(datasetsMax: number): DatasetCounts {
     const { cellsAt, textAt } = layoutOf(datasetsMax)
     assert(cellsAt % 8 === 0)
@@ -61,7 +61,7 @@ export class DatasetCounts {
     this.#cells[2 * slot + 1]! += bytes
   }
 
-  /** In the order in which they came; what has no slot of its own last, when there is any. */
+  /** In the order in which the datasets first came. The sum of those without a slot is last, if there are any. */
   all(): DatasetCount[] {
     const inUse = Atomics.load(this.#words, IN_USE)
     const counts = Array.from({ length: inUse }, (_, i) => this.#countOf(i + 1))
@@ -96,7 +96,7 @@ export class DatasetCounts {
     return slot
   }
 
-  /** Slots that others began, or this one. */
+  /** Reads the slots that were begun since the last call, by this lane or by the one before it. */
   #learn(): void {
     for (; this.#known < this.#words[IN_USE]!; this.#known++) {
       const slot = this.#known + 1

@@ -2,9 +2,9 @@
  * The main thread's side of the decode lane: its rings, its control messages, its death.
  *
  * A lane that died is replaced by one with new rings. What the dead lane had accepted is in its outcomes ring and is read first;
- * everything else it was given is failed by the owner. The successor rebuilds the active segment's index from the log.
+ * the owner fails everything else that the lane was given. The successor rebuilds the active segment's index from the log.
  *
- * Where there are cores for them, further lanes prepare batches for it (prepared-batches.ts). They live and die with it: one that dies takes all along.
+ * If there are cores for them, further lanes prepare batches for it (prepared-batches.ts). When one of these lanes dies, all of them are ended.
  */
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { Lane } from '../../pipeline/lane.ts'
@@ -34,15 +34,15 @@ const REQUESTS_RING_BYTES = 256 * 1024
 const OUTCOMES_RING_BYTES = 4 * 1024 * 1024
 const LANE_FILE = workerFile('decode')
 const PREPARE_FILE = workerFile('prepare')
-/** A lane has one at hand, and the next ones wait. Each takes 1.1 MiB. */
+/** Slots of each preparing lane: it works on one, and the others wait. Each takes 1.1 MiB. */
 const SLOTS_PER_LANE = 8
 
 export interface DecodeLaneListener {
   /** `tail` is valid during the call only. */
   onOutcome(outcome: OutcomeHead, tail: Buffer): void
-  /** The lane indexes the segment at `base` in this one of the node's SegmentIndexes. */
+  /** The lane indexes the segment at `base` in number `index` of the node's SegmentIndexes. */
   onSegmentOpened(base: number, index: number): void
-  /** Everything the lane left was reported by `onOutcome` before. */
+  /** All outcomes that the lane left were reported by `onOutcome` before. */
   onDeath(error: Error): void
   onBundleUnreadable(base: number, code: string): void
   /** Frames of the cluster's leader, up to those of this number, are in the log and indexed. */
@@ -53,11 +53,11 @@ export interface DecodeLaneListener {
 }
 
 export type DecodeLaneStart = Omit<DecodeLaneData, 'requests' | 'outcomes' | 'wake' | 'prepared'> & {
-  /** That decode, the sequencer among them. */
+  /** How many lanes decode: this one, and those that prepare batches for it. */
   readonly lanes: number
 }
 
-/** What main submits; the rest is the lane's. */
+/** What main submits; `DecodeLane` adds the other fields. */
 export type SubmittedRequest = Omit<IngestRequest, 'slot' | 'ticket'>
 
 interface PrepareLane {
@@ -74,7 +74,7 @@ export class DecodeLane {
   readonly #preparing: readonly PrepareLane[]
   readonly #freeSlots: number[]
   readonly #slotOf = new Map<number, number>()
-  /** Whose turn it is. */
+  /** Index of the preparing lane that gets the next request. */
   #nextPreparing = 0
   readonly #listener: DecodeLaneListener
   readonly #ready: { promise: Promise<number>; resolve(records: number): void; reject(error: Error): void }
@@ -147,7 +147,7 @@ export class DecodeLane {
     return true
   }
 
-  /** Tells a lane of the request, when there is a slot for it. */
+  /** Gives the request to a preparing lane, when there is a slot for it. */
   #prepare(submitted: Readonly<SubmittedRequest>): IngestRequest {
     const slot = this.#freeSlots.at(-1)
     if (slot === undefined) return { ...submitted, slot: NO_SLOT, ticket: 0 }
@@ -220,7 +220,7 @@ export class DecodeLane {
     )
   }
 
-  /** Kills the thread where it stands; the owner hears of it as of any death. */
+  /** Kills the thread at once; the owner is told by `onDeath`, as of any death. */
   async terminate(): Promise<void> {
     await this.#lane.terminate()
   }

@@ -1,8 +1,8 @@
 /**
  * The life of a decode lane: rebuild the index of the segment that is being written, then take requests until stopped. In a cluster, while another
- * node leads, it takes the frames of that one (frame-copies.ts).
+ * node leads, the lane copies that node's frames (frame-copies.ts).
  *
- * C1  the tenants have their turns (fair-queue.ts), but requests that were admitted by another policy wait for all before them
+ * C1  tenants take turns (fair-queue.ts), but a request that was admitted under another policy waits for all requests before it
  */
 import { performance } from 'node:perf_hooks'
 import { receiveMessageOnPort } from 'node:worker_threads'
@@ -127,12 +127,12 @@ class DecodeLoop {
     }
   }
 
-  /** Nobody pauses while requests of another policy wait for all that are here (C1), or the lane is to end. */
+  /** No tenant pauses while a request of another policy waits for all that are queued (C1), or while the lane is stopping. */
   #nextRequest(): IngestRequest | null {
     return this.#waiting.next(this.#next !== null || this.#stopping ? Infinity : performance.now())
   }
 
-  /** Takes what there is of requests. There are no more of them than main lets in. */
+  /** Moves all requests from the ring to the queue. Main bounds how many there are. */
   #gather(): void {
     const requests = this.#requests
     for (;;) {
@@ -180,7 +180,7 @@ class DecodeLoop {
       case 'bundle-dropped':
         return this.#seen.dropBundle(control.base)
       case 'follow':
-        return this.#copies.add(control.frames) // its turn comes in `run`: this may be heard in the middle of a frame
+        return this.#copies.add(control.frames) // copied later, in `run`: this message may arrive in the middle of a frame
     }
   }
 

@@ -46,14 +46,14 @@ function decompressWhole(
   encoding: Encoding,
   options: ZlibOptions,
 ): Uint8Array | Refusal {
-  // Its types know nothing of what `info` adds.
+  // The types of node:zlib do not know what `info` adds.
   const { buffer, engine } = read(body, { ...options, info: true }) as unknown as Decompressed
   return engine.bytesWritten === body.byteLength ? buffer : invalid(encoding)
 }
 
 interface Decompressed {
   readonly buffer: Buffer
-  /** bytesWritten: what was read of the body */
+  /** bytesWritten: bytes of the body that were read */
   readonly engine: { readonly bytesWritten: number }
 }
 
@@ -68,7 +68,7 @@ function decompressZstd(body: Uint8Array, maxOutputBytes: number): Uint8Array | 
   const pieces: Uint8Array[] = []
   for (let i = 0; i < ends.length; i++) {
     const frame = body.subarray(ends[i - 1] ?? 0, ends[i])
-    const piece = zstdDecompressSync(frame, { maxOutputLength: Math.max(1, left) }) // 0 is not taken
+    const piece = zstdDecompressSync(frame, { maxOutputLength: Math.max(1, left) }) // node:zlib refuses 0
     left -= piece.byteLength
     if (left < 0) return tooLarge(maxOutputBytes)
     pieces.push(piece)

@@ -1,21 +1,21 @@
 /**
- * Requests that wait for the decode lane, by tenant: in turn, so that a request of one tenant waits for one of each other at most, however many those
- * have sent.
+ * Requests that wait for the decode lane. The tenants take turns, so that the next request of a tenant waits for at most one turn of each other tenant,
+ * however many requests those have sent.
  *
- * Requests of one tenant stay in their order. A turn is an amount of the lane's time. A tenant whose last request took more than its turn waits until
- * its turns have made up for it, as long as it has requests here.
+ * Requests of one tenant stay in their order. A turn is an amount of the lane's time. A tenant whose last request took more than its turn skips turns
+ * until they make up for it; the debt is forgotten when the tenant has no requests here.
  *
- * A tenant whose window has no room pauses after each request that is refused for that. A sender that does not wait as it is told then costs others
- * 200 refusals a second with 16 places, and not as many as it can send. The more of its requests are here, the shorter are its pauses, so that they do not hold
- * the places of the gateway for long: the last of 16 is refused after 75 ms, of 64 after 0.2 s.
+ * A tenant whose window has no room pauses after each request that is refused for it. So a sender that ignores Retry-After costs the others 200 refusals
+ * a second with 16 slots, and not as many as it can send. The more requests of the tenant wait here, the shorter its pauses are, so that they do not hold
+ * slots of the gateway for long: the last of 16 is refused after 75 ms, the last of 64 after 0.2 s.
  */
 import assert from 'node:assert/strict'
 import { Queue } from '../../queue.ts'
 
-/** What a batch of the default size takes. */
+/** Length of a turn: what a batch of the default size takes. */
 const TURN_MS = 0.5
 const PAUSE_MS = 5
-/** Of all requests of a tenant that are here, if each is refused. */
+/** Divided by the number of the tenant's requests that are here, this bounds its pause. */
 const PAUSES_MS = 80
 
 interface Waiting<Request> {
@@ -28,7 +28,7 @@ interface Waiting<Request> {
 export class FairQueue<Request> {
   /** Tenants that have requests here. */
   readonly #tenants = new Map<number, Waiting<Request>>()
-  /** Those that do not pause; the first has its turn. */
+  /** The tenants of these that do not pause; the first has its turn. */
   readonly #turns = new Queue<Waiting<Request>>()
   /** Until when tenants pause, whether or not they have requests here. */
   readonly #pausedUntilMs = new Map<number, number>()
@@ -54,7 +54,7 @@ export class FairQueue<Request> {
   }
 
   /**
-   * The next request; null when there is none, or all pause. `served` follows.
+   * The next request; null when there is none, or all tenants pause. After each request the caller calls `served`.
    *
    * @param nowMs pauses up to here are over; Infinity: all are
    */
@@ -81,7 +81,7 @@ export class FairQueue<Request> {
     }
   }
 
-  /** What the request that `next` returned took of the lane's time, and when that was over. */
+  /** Accounts for the request that `next` returned: it took `ms` of the lane's time and ended at `endMs`. */
   served(ms: number, endMs: number, windowHadRoom: boolean): void {
     const served = this.#served
     assert(served !== null)

@@ -1,27 +1,27 @@
 /**
  * Frames of the cluster's leader on their way to the decode lane, which makes them frames of this log.
  *
- * F1  a lane that follows one that died gets everything that was not told as copied, in its order
+ * F1  a lane that replaces a dead one gets all frames that were not reported as copied, in their order
  */
 import { StoreError } from '../../errors.ts'
 import type { DecodeLane } from './decode-lane.ts'
 import type { LeaderFrames } from './lane-data.ts'
 
-interface OnTheirWay extends LeaderFrames {
+interface PendingFrames extends LeaderFrames {
   readonly settled: PromiseWithResolvers<void>
 }
 
 export class Follower {
   readonly #lane: () => Pick<DecodeLane, 'follow'> | null
-  #waiting: readonly OnTheirWay[] = []
+  #waiting: readonly PendingFrames[] = []
   #count = 0
 
-  /** @param lane at work; null: another one starts */
+  /** @param lane the lane at work; null while another one starts */
   constructor(lane: () => Pick<DecodeLane, 'follow'> | null) {
     this.#lane = lane
   }
 
-  /** Resolves when the frames are in the log and indexed, or when `end` was called. Rejects with what keeps them out. */
+  /** Resolves when the frames are in the log and indexed, or when `end` was called. Rejects with the reason when the lane cannot copy them. */
   follow(bytes: Uint8Array): Promise<void> {
     const frames = { number: (this.#count += 1), bytes, settled: Promise.withResolvers<void>() }
     this.#waiting = [...this.#waiting, frames]
@@ -45,7 +45,7 @@ export class Follower {
     for (const { settled } of failed) settled.reject(new StoreError('corrupt', 'cluster_frames_refused', reason))
   }
 
-  /** What is on its way is wanted no more. */
+  /** Resolves for all pending frames, which are no longer needed. */
   end(): void {
     this.followed(Infinity)
   }

@@ -1,10 +1,10 @@
 /**
- * What the decode lane does in a node of a cluster that does not lead: frames of the leader become frames of this log, and their records are
- * indexed and known as stored, so that this node can lead without reading anything again.
+ * What the decode lane does on a follower: it copies the leader's frames into this log, indexes their records and remembers them as stored. So this node
+ * can begin to lead without reading anything again.
  *
- * K1  main sends frames again to the lane that follows one that died: what is before the end of the log was copied already
- * K2  a frame is copied before it is indexed. No query sees the state between: this node answers nothing, and a segment is made a bundle when the next one
- *     has a frame
+ * K1  main sends frames again to the lane that replaces a dead one: those before the end of the log were copied already and are skipped
+ * K2  a frame is copied before it is indexed. No query sees the state in between: this node answers nothing, and a segment becomes a bundle only when
+ *     the next one has a frame
  */
 import assert from 'node:assert/strict'
 import {
@@ -21,9 +21,9 @@ import type { DecodeLaneMessage, LeaderFrames } from './lane-data.ts'
 import { openSegment } from './open-segment.ts'
 import type { SegmentParts } from './open-segment.ts'
 
-/** What a disk writes in about the time of a sync. */
+/** The journals are woken after this many bytes, which a disk writes in about the time of a sync. */
 const WAKE_BYTES = 256 << 10
-/** Before a log without room is asked again. */
+/** Milliseconds before a log without room is asked again. */
 const ROOM_MS = 20
 
 export interface FrameCopiesParts extends SegmentParts {
@@ -110,5 +110,5 @@ export class FrameCopies {
   }
 }
 
-/** A wait on it ends by its time alone. */
+/** No thread notifies it, so a wait on it ends only by its timeout. */
 const NEVER = new Int32Array(new SharedArrayBuffer(4))

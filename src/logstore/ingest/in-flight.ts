@@ -1,9 +1,7 @@
 /**
- * Ingest requests between their headers and their answer, by number. Numbers are reused, so a slot is a place in an array.
+ * Ingest requests that the decode lane has not decided yet, by number. Numbers are reused, so that they index an array.
  *
- * Accepted requests leave in the order of their positions, so the committed position of the log answers a prefix of them.
- *
- * F1  every request is taken out exactly once: answered, refused or aborted
+ * F1  every request is taken out exactly once: with its outcome, when the lane's ring is full, or when the lane dies
  */
 import assert from 'node:assert/strict'
 

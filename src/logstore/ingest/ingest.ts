@@ -3,12 +3,12 @@
  *
  *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
  *
- * No queue here is longer than the requests in flight. Places, arena and ring bound those: what does not fit is refused, retryably. A slow sender
- * loses its place before that (places.ts).
+ * No queue here is longer than the number of requests in flight, which admission slots, arena and ring bound. What does not fit is refused as retryable.
+ * Before that, a slow sender loses its slot (tenants/places.ts).
  *
- * T1  nothing is answered 200 before the log says that what ends at the outcome's position, in the outcome's generation, is stored; in a cluster
+ * T1  no request is answered 200 before the log says that everything up to the outcome's position, in the outcome's generation, is stored; in a cluster
  *     only while this node is sure to lead
- * T2  a request's places, gateway booking and arena slot are given back exactly once, whatever became of it. A client that
+ * T2  a request's admission slot, gateway booking and arena space are given back exactly once, however it ends. A client that
  *     goes away while its body arrives ends the request; one that goes away later only misses the answer
  */
 import type { Log } from '../../log/log.ts'
@@ -107,7 +107,7 @@ const IDENTITY = 0
 export class Ingest {
   readonly #parts: IngestParts
   readonly #places: Places
-  /** Bodies on their way, by the client that sends them. */
+  /** Bodies that are arriving, by the client that sends them. */
   readonly #gathering = new Map<WaitedClient, BodyGatherer>()
   readonly #decoding = new InFlightTable<InFlight>()
   /** Accepted by the lane, waiting for the log; in the order of their positions. */
@@ -129,7 +129,7 @@ export class Ingest {
     return { document, begin: (head, exchange) => this.#begin(head, exchange, signal, format) }
   }
 
-  /** Answers what the log has committed; fails what it never will. Call when the log or the lane has news. */
+  /** Answers the requests that the log has committed, and fails those that it never will. Call when the log or the lane has news. */
   progress(): void {
     const { log } = this.#parts
     for (let next = this.#waiting.peek(); next; next = this.#waiting.peek()) {
@@ -153,7 +153,7 @@ export class Ingest {
     }
   }
 
-  /** What the decode lane says of a request. */
+  /** The decode lane decided a request. */
   onOutcome(outcome: OutcomeHead, tail: Buffer): void {
     const request = this.#decoding.remove(outcome.request)
     if (outcome.kind === ACCEPTED) {
@@ -188,7 +188,7 @@ export class Ingest {
     }
   }
 
-  /** The lane died; what it had accepted was reported. The rest is failed: the clients send it again. */
+  /** The lane died; what it had accepted was reported. Fails the other requests, which the clients send again. */
   onLaneDeath(): void {
     for (const request of this.#decoding.clear()) {
       this.#freeBody(request)
@@ -199,12 +199,12 @@ export class Ingest {
     for (const { records, bytes } of this.#waiting.items()) {
       this.#parts.gateway.tryBook({ records: Infinity, bytes: Infinity }, records, bytes)
     }
-    this.progress() // what it had accepted may be stored already: no other news need be on its way
+    this.progress() // what it had accepted may be stored already, and then no other call need follow
   }
 
   /**
-   * There is no lane, and the next one goes on at `tail`: what the dead one accepted behind it was never published (N1 of
-   * batch-intake.ts), or was given up by a recovery of the log. Its positions will be those of other frames: it must not wait for them.
+   * Fails the accepted requests behind `tail`, where the next lane will append. Called while there is no lane: what the dead one accepted there was
+   * never published (N1 of batch-intake.ts), or a recovery of the log gave it up. Other frames will get these positions, so no request may wait for them.
    */
   failBehind(tail: Position): void {
     const accepted = this.#waiting.items()
@@ -224,7 +224,7 @@ export class Ingest {
     }
   }
 
-  /** Takes places for a caller whose headers are in order; the refusal when there are none. */
+  /** Takes an admission slot for a caller whose headers are in order. @returns the refusal when there is none */
   takePlace(caller: Caller): Refusal | null {
     switch (this.#places.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests)) {
       case 'taken':
@@ -240,7 +240,7 @@ export class Ingest {
     this.#places.giveBack(caller.tenant.id)
   }
 
-  /** A body for which a place is held begins to arrive: until `arrived` its client may be given up for another one. */
+  /** The body of a request that holds a slot begins to arrive: until `arrived` its client may be given up for another one. */
   arriving(caller: Caller, client: WaitedClient, body: BodyGatherer | null): void {
     this.#places.arriving(caller.tenant.id, client)
     if (body) this.#gathering.set(client, body)
@@ -251,20 +251,20 @@ export class Ingest {
     this.#gathering.delete(client)
   }
 
-  /** Gathers the body of a request that holds a place. @param declaredBytes -1: unknown */
+  /** Gathers the body of a request that holds a slot. @param declaredBytes -1: unknown */
   gatherer(declaredBytes: number): BodyGatherer {
-    return new BodyGatherer(this.#parts.arena, declaredBytes, () => this.#giveUpSlot())
+    return new BodyGatherer(this.#parts.arena, declaredBytes, () => this.#giveUpSlowest())
   }
 
-  /** False when no client that has arena space is slow. */
-  #giveUpSlot(): boolean {
+  /** Gives up the slowest client that holds arena space. False when none of them is slow. */
+  #giveUpSlowest(): boolean {
     const holders = [...this.#gathering].filter(([, body]) => body.hasSlot)
     const slowest = slowestOf(holders.map(([client]) => client))
     slowest?.giveUp()
     return slowest !== null
   }
 
-  /** Hands a whole body, for which a place is held, to the lane. The client is answered exactly once. */
+  /** Hands the whole body of a request that holds a slot to the lane. The client is answered exactly once. */
   submit(client: IngestClient, caller: Caller, body: BodyGatherer, encoding: number): void {
     const refused = this.#trySubmit(client, caller, body, encoding)
     if (!refused) return

@@ -1,4 +1,4 @@
-/** What a batch is refused with that is not stored now, or does not fit. */
+/** Refusals of batches that cannot be stored now, or that do not fit. */
 import { permanentRefusal, refusal } from '../refusals.ts'
 import type { Refusal, RefusalKind } from '../refusals.ts'
 import type { WindowVerdict } from '../tenants/admission-window.ts'

@@ -48,7 +48,7 @@ export interface PrepareLaneControl {
 /** Frames of the cluster's leader. */
 export interface LeaderFrames {
   readonly number: number
-  /** Whole and verified, back to back. */
+  /** Whole and verified frames, back to back. */
   readonly bytes: Uint8Array
 }
 
@@ -66,6 +66,6 @@ export type DecodeLaneMessage =
   | { readonly kind: 'wake' }
   /** These frames, and all that came before them, are in the log and indexed. */
   | { readonly kind: 'followed'; readonly number: number }
-  /** The log does not go on with the frames of the leader. */
+  /** The leader's frames do not continue this log. */
   | { readonly kind: 'follow-failed'; readonly reason: string }
   | { readonly kind: 'bundle-unreadable'; readonly base: number; readonly code: string }

@@ -1,17 +1,17 @@
 /**
- * When a lane leaves its core for a moment: while several tenants send, so that the threads which carry a request before and after the lane get a core soon.
- * Without rests, one that is woken waits for the lane until the kernel's next tick (niceness.ts). A tenant who sends alone pays nothing.
+ * Decides when a lane yields its core for a moment: while several tenants send, so that the threads that carry a request before and after the lane soon
+ * get a core. Without rests, such a thread waits for the lane until the kernel's next tick (niceness.ts). A tenant that sends alone pays nothing.
  */
 
 /** Two tenants whose requests are no further apart than this send at the same time. */
 const TOGETHER_MS = 1000
-/** Batches of small tenants take less, those of the default size more. */
+/** The lane works this long between two rests. Batches of small tenants take less, those of the default size more. */
 const REST_AFTER_MS = 1
 
 export class LaneRests {
   readonly #rest: () => void
   #tenant = -1
-  /** Until then another tenant may have requests on their way. */
+  /** Until then another tenant may be sending. */
   #sharedUntilMs = -Infinity
   #workedMs = 0
 

@@ -16,7 +16,7 @@
  *       16      4  bodyOffset        in the arena
  *       20      4  bodyBytes
  *       24      8  receivedAt        ns since the Unix epoch: low word, high word
- *       32      4  slot              of prepared-batches.ts; NO_SLOT: nothing prepares it
+ *       32      4  slot              of prepared-batches.ts; NO_SLOT: no lane prepares it
  *       36      4  ticket            in that slot
  *
  * Lane to main, the outcome (40 bytes and a tail):

@@ -13,7 +13,7 @@ export interface SegmentParts {
   readonly stopping: () => boolean
 }
 
-/** Gives the segment that the writer's last frame opens an index, and tells the main thread which. False when the service stops meanwhile. */
+/** Takes an index for the segment that the writer's last frame opens, and tells the main thread which one. False when the service stops meanwhile. */
 export function openSegment({ writer, seen, indexes, outcomes, stopping }: SegmentParts): boolean {
   const unused = seen.active.base === NO_SEGMENT
   const number = unused ? seen.active.number : indexes.take(stopping)

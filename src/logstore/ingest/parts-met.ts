@@ -1,7 +1,7 @@
 /**
- * The records of a large batch that its earlier parts have: identical records of one batch are different records, whichever parts they are in.
+ * Counts the records of the earlier parts of a large batch: identical records of one batch are different records, whichever parts they are in.
  *
- * A record is known by the id that it has as the first of its kind. A part is counted once it was asked about.
+ * Records are compared by the id that each has as the first of its kind. `identicalTo` answers for a part, and then counts it as an earlier one.
  */
 import { IdCounts } from '../index/id-counts.ts'
 import type { EarlierParts } from '../index/identify.ts'
@@ -10,7 +10,7 @@ import { TENANT_BATCH_RECORDS_MAX } from '../limits.ts'
 const WORDS = 4
 
 export class PartsMet implements EarlierParts {
-  /** By record of the part that was asked about last. */
+  /** For each record of the part that was asked about last: how many identical records the earlier parts have. */
   readonly identical = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #kinds = new IdCounts(TENANT_BATCH_RECORDS_MAX)
 
@@ -28,10 +28,10 @@ export class PartsMet implements EarlierParts {
 }
 
 export interface PartOfBatch {
-  /** What the earlier parts have. */
+  /** The records of the earlier parts. */
   readonly met: PartsMet
   /** Null: its records are recognised one by one. */
   readonly isStored: boolean | null
-  /** An earlier one got a frame. */
+  /** An earlier part got a frame. */
   readonly isBegun: boolean
 }

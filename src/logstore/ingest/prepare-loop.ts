@@ -25,14 +25,14 @@ export function runPrepareLane(port: MessagePort, data: PrepareLaneData): void {
   const requests = SpscRing.attach(data.requests)
   const prepared = PreparedBatches.attach(data.prepared)
   const preparer = new BatchPreparer(Buffer.from(data.arena), prepared, data.maxBodyBytes, data.policy)
-  let mayGoOn = true
-  /** False: it shall stop. */
+  let isRunning = true
+  /** False: the lane must stop. */
   const hear = (): boolean => {
     for (let received = receiveMessageOnPort(port); received; received = receiveMessageOnPort(port)) {
-      if (isStop(received.message)) mayGoOn = false
+      if (isStop(received.message)) isRunning = false
       else preparer.applyPolicy((received.message as PrepareLaneControl).policy) // ingest/decode-lane.ts posts nothing else
     }
-    return mayGoOn
+    return isRunning
   }
   while (hear()) {
     requests.waitForMessage(IDLE_MS)
@@ -69,7 +69,7 @@ class BatchPreparer {
     this.#policies.add(policy)
   }
 
-  /** False: it is left to the sequencer. */
+  /** False: the batch is left to the sequencer. */
   prepare(request: IngestRequest): boolean {
     const { id, options } = this.#policies.of(request.policyGeneration).tenants[request.tenant]!
     if (options.recordsPerBatchMax > RECORDS_PER_BATCH_MAX || options.partialSuccess) return false

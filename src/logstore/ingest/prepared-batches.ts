@@ -1,15 +1,16 @@
 /**
- * What further decode lanes made of a request before the sequencer takes it: the tables of its batch, its record ids and, if it came compressed, its body.
- * In slots of shared memory; main gives a slot to a request and takes it back with the outcome.
+ * What further decode lanes prepare of a request before the sequencer takes it: the tables of its batch, its record ids and, if it came compressed, its
+ * body. It is kept in slots of shared memory; main gives a slot to a request and takes it back with the outcome.
  *
  *   QUEUED ──► PREPARING ──► READY       a lane began, and has described the batch
- *      │           └───────► LEFT        it is nothing that a lane prepares: refusals, for one, are the sequencer's
+ *      │           └───────► LEFT        the lane leaves such a batch to the sequencer, for example one that is to be refused
  *      └─────► TAKEN                     no lane had begun when its turn came: the sequencer does all of it
  *
  * The sequencer takes requests in the order in which it would take them without lanes, and judges what the lanes left. So answers, refusals and what
  * is stored are the same with any number of lanes.
  *
- * S1  a word of a slot is its ticket, which each request raises, and its state. A lane that finds another ticket does nothing: the slot is another's by then
+ * S1  one word of a slot holds its ticket, which each request raises, and its state. A lane that finds another ticket does nothing: the slot belongs to
+ *     another request by then
  * S2  a slot is written by the lane that made it PREPARING, and read by the sequencer when it is READY
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
@@ -30,10 +31,10 @@ export const PREPARED_BODY_BYTES_MAX = 1024 * 1024
 const TEXT_BYTES_MAX = 16 * 1024
 const CAPACITY = RECORDS_PER_BATCH_MAX
 const HEAD_WORDS = 6
-/** How often a sequencer that waits for a lane looks whether it shall stop. */
+/** How often a sequencer that waits for a lane looks whether it must stop. */
 const LOOK_MS = 50
 
-/** Columns of 32 bits that a slot has of its batch, and how many words each has a record. */
+/** Columns of 32 bits that a slot has of its batch. */
 const COLUMNS = [
   'recordStart',
   'recordEnd',
@@ -54,7 +55,7 @@ const COLUMN_WORDS = COLUMNS.length * CAPACITY + 2 * WIDE_WORDS * CAPACITY
 const SLOT_BYTES =
   4 * (HEAD_WORDS + COLUMN_WORDS) + 2 * SHORT_COLUMNS.length * CAPACITY + TEXT_BYTES_MAX + PREPARED_BODY_BYTES_MAX
 
-/** Tenant claim, whether there are two, dataset: of one resource. */
+/** A resource's tenant claim, whether it has two different ones, and its dataset. */
 type ResourceText = readonly [claim: string | null, conflict: boolean, dataset: string | null]
 
 interface Slot {
@@ -87,14 +88,14 @@ export class PreparedBatches {
     this.#slots = Array.from({ length: slots }, (_, slot) => slotAt(shared, 8 * slots + slot * SLOT_BYTES))
   }
 
-  /** Main: for a request that a lane is told of. @returns its ticket (S1) */
+  /** Main: gives the slot to a request that a lane is to prepare. @returns the request's ticket (S1) */
   queue(slot: number): number {
     const ticket = (Math.floor(this.#states[2 * slot]! / STATES) + 1) % TICKETS_MAX
     Atomics.store(this.#states, 2 * slot, ticket * STATES + QUEUED)
     return ticket
   }
 
-  /** A lane: false when the request is not its any more. */
+  /** A lane: begins with the request. False when the sequencer has taken it, or the slot belongs to another one. */
   tryBegin(slot: number, ticket: number): boolean {
     const queued = ticket * STATES + QUEUED
     return Atomics.compareExchange(this.#states, 2 * slot, queued, ticket * STATES + PREPARING) === queued
@@ -123,8 +124,8 @@ export class PreparedBatches {
    * S2
    *
    * @param ids four words a record
-   * @param body null: it is as it came
-   * @returns false when it has no room
+   * @param body null: it came uncompressed
+   * @returns false when the slot has no room for the batch
    */
   write(slot: number, batch: OtlpBatch, ids: Uint32Array, body: Uint8Array | null): boolean {
     const into = this.#slots[slot]!
@@ -163,7 +164,7 @@ export class PreparedBatches {
    * S2
    *
    * @param batch gets the tables, `ids` the ids
-   * @returns the body; null: it is as it came. Valid until the outcome of the request is written
+   * @returns the body; null: it came uncompressed. Valid until the outcome of the request is written
    */
   read(slot: number, batch: OtlpBatch, ids: Uint32Array): Buffer | null {
     const { head, columns, shortColumns, traces, ids: itsIds, text, body } = this.#slots[slot]!

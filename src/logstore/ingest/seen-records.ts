@@ -1,14 +1,14 @@
 /**
- * What is stored already: the idempotency window of ingest.
+ * Finds what is stored already, in the idempotency window of ingest.
  *
- * R1  a batch is stored already when a frame holds its records and no others, told by their ids in their order: they stand for tenant,
- *     dataset and every byte that is kept. It is looked for by its first record
+ * R1  a batch is stored already when a frame holds its records and no others: the same ids in the same order. An id stands for tenant,
+ *     dataset and every byte that is kept. The frame is found by its first record
  * R2  a record is stored already when its id is, in whatever batch it came
  * R3  the window is what is not a bundle yet, the newest IDEMPOTENCY_BUNDLES bundles, and those of the last IDEMPOTENCY_SECONDS before
- *     the newest, up to IDEMPOTENCY_BUNDLES_MAX. A merged bundle counts as many as its records fill: no more than it was, so merging makes
- *     the window no shorter, and the tables of its bundles take as much memory as those of so many full segments
+ *     the newest, up to IDEMPOTENCY_BUNDLES_MAX. A merged bundle counts as the number of full segments that its records fill. These are at most the
+ *     bundles that were merged, so merging does not shorten the window; and the window's tables take at most the memory of so many full segments
  *
- * It looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
+ * The search looks into the active segment, into sealed segments whose sidecar is not published yet, and into the newest bundles. A
  * record with a time of its own can only stand in a segment whose times enclose it, so records that arrive in order of time
  * are looked for nowhere.
  */
@@ -28,14 +28,18 @@ export interface SeenBundle {
   readonly receivedUntil: number
   mayContainId(w0: number, w1: number, w2: number, w3: number): boolean
   containsId(w0: number, w1: number, w2: number, w3: number): boolean
-  /** R1. Offset of the frame in the segment; null: it has none. Of the frames whose first record is that of the batch, it may look at the newest `framesMax` only. */
+  /**
+   * R1. Where in the segment the frame begins; null: the bundle does not have the batch.
+   *
+   * @param framesMax the search may look only at this many of the newest frames that begin with the batch's first record
+   */
   frameOfBatch(ids: Uint32Array, records: number, framesMax: number): number | null
   close(): void
 }
 
 const WORD = 2 ** 32
 /**
- * Frames that begin with the same record are as many as a sender makes: with more than these in one segment, a repeat of an older one is
+ * A sender can make any number of frames that begin with the same record. If one segment has more of them than this, a repeat of an older one is
  * stored a second time.
  */
 const FRAMES_LOOKED_AT = 1024
@@ -101,7 +105,7 @@ export class SeenRecords {
     this.#sealing = this.#sealing.filter((sealed) => sealed.base !== base)
   }
 
-  /** In place of those that it is over. */
+  /** Replaces the bundles whose range the new one covers. */
   addBundle(bundle: SeenBundle): void {
     const isIn = ({ base }: SeenBundle): boolean => base >= bundle.base && base < bundle.end
     for (const { base } of this.#bundles.filter(isIn)) this.dropBundle(base)

@@ -4,8 +4,8 @@
  *
  * V1  a lane starts only when every frame that was published is written: its index is rebuilt from the file
  * V2  between two lanes requests are refused as retryable, and health says so
- * V3  a lane that was ended because the log restarts is no failure: only those that die by themselves are counted
- * V4  a lane at work knows every bundle of its window in the form that it has: what became of them while it started, it hears first
+ * V3  a lane that was ended because the log restarts is no failure: only lanes that die by themselves are counted
+ * V4  a lane at work knows every bundle of its window in its present form: it is told first of what changed while it started
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import type { Log, LogState } from '../../log/log.ts'
@@ -19,10 +19,10 @@ import { DecodeLane } from './decode-lane.ts'
 import type { DecodeLaneListener, DecodeLaneStart } from './decode-lane.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 
-/** More replacements than this within the window say that replacing does not help: the service stays unhealthy until a restart. */
+/** After more replacements than this within the window no lane is started any more: the service stays unhealthy until a restart. */
 const REPLACEMENTS_MAX = 5
 const REPLACEMENT_WINDOW_MS = 60_000
-/** How long it waits before it looks again whether all is written, or whether a lane is at work. */
+/** Milliseconds between two looks at whether all is written, or whether a lane is at work. */
 const LOOK_AGAIN_MS = 2
 
 export interface SupervisorParts {
@@ -43,7 +43,7 @@ export interface SupervisorParts {
   onTail(tail: Position): void
   /** A lane is at work. */
   onStarted(lane: DecodeLane): void
-  /** Replacing does not help. */
+  /** Lanes died too often: none is started any more. */
   onGivenUp(failure: string): void
   readonly nowMs: () => number
   /** Calls once. */
@@ -120,13 +120,13 @@ export class DecodeSupervisor {
     }
     const lane = DecodeLane.start(start, { ...listener, onDeath: (error) => this.#onDeath(lane, error) })
     const recoveredRecords = await lane.ready
-    lane.drain() // which index the active segment has
+    lane.drain() // tells which index the active segment has
     lane.applyPolicy(policy()) // may have been reloaded meanwhile
-    // As one that is at work while the log restarts.
+    // The log restarted meanwhile: this lane is ended like one that is at work then.
     if (log.generation !== generation || log.state.kind === 'restarting') return this.#end(lane)
     this.#lane = lane
     this.#tellNews(lane, start.bundles)
-    // The first one is no news: a start says in one line that it is ready, or why it cannot work.
+    // The first lane is not worth a line: a start logs one line that it is ready, or why it cannot work.
     this.#parts.logger[this.#hasStarted ? 'info' : 'debug']({ recoveredRecords }, 'decode lane ready')
     this.#hasStarted = true
     this.#parts.onStarted(lane)
@@ -144,7 +144,7 @@ export class DecodeSupervisor {
     const { log } = this.#parts
     const writer = LogWriter.attach(log.writer)
     const isWritten = (): boolean => {
-      const { tail } = writer // what was lost in a restart in place is not waited for
+      const { tail } = writer // read each time: frames that were lost in a restart in place are not waited for
       return log.written >= tail && (tail === 0 || (log.segments.at(-1)?.end ?? 0) >= tail)
     }
     while (!isWritten() && !this.#closed && log.state.kind !== 'read-only') await this.#pause()
@@ -156,7 +156,7 @@ export class DecodeSupervisor {
   }
 
   #onLogState(state: LogState): void {
-    // Frames may be gone that the lane's index describes. Its death is what replaces it.
+    // The lane's index may describe frames that are gone. `#onDeath` starts the next lane.
     if (state.kind !== 'restarting') return
     if (this.#lane !== null) void this.#end(this.#lane)
     this.#lane = null
@@ -184,7 +184,7 @@ export class DecodeSupervisor {
       })
   }
 
-  /** V3. True when replacing does not help. */
+  /** V3. True when lanes died too often. */
   #giveUpAfter(error: Error): boolean {
     const nowMs = this.#parts.nowMs()
     this.#replacedAtMs = [...this.#replacedAtMs.filter((at) => nowMs - at < REPLACEMENT_WINDOW_MS), nowMs]

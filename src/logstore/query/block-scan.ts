@@ -1,8 +1,9 @@
 /**
- * A search in a compacted bundle, block by block in the order of the page: what is frequent is counted without a look at the block, most other blocks are
- * ruled out by their filter and their severities, most records told by what the texts and numbers of the block say, and only the others are read.
+ * A search in a compacted bundle, block by block in the order of the page. Where the bundle itself knows how many rows match, the block is not read. Most
+ * other blocks are ruled out by their filter and their severities, most records are decided by the texts and numbers of the block, and only the others
+ * are read.
  *
- * B1  what it finds and counts is what reading every record would
+ * B1  the search finds and counts exactly what reading every record would
  */
 import { UNKNOWN, blockCountsOf } from '../compact/block-counts.ts'
 import { filterTestOf, judgeOf } from '../compact/block-search.ts'
@@ -35,7 +36,7 @@ export class BlockSearch {
     this.#matcher = matcher
   }
 
-  /** Tells the scan of the records that match among those of the partition that is to be searched. */
+  /** Reports to the scan the matching records of the partition that is to be searched. */
   run(scan: SegmentScan, index: CompactIndex, partition: number): void {
     const blocks = index.blocksOf(partition)
     if (scan.plan.descending) blocks.reverse()
@@ -85,7 +86,7 @@ export class BlockSearch {
       const numbers = this.#numbers
       const { timeHigh, timeLow, entry } = keys()
       seen = byRow(seen, rows)
-      for (let i = 0; i < count; i++) seen[numbers[i]!] = DIFFERS // they are told here
+      for (let i = 0; i < count; i++) seen[numbers[i]!] = DIFFERS // the matcher reports these
       this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => {
         const row = numbers[at]!
         scan.found(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
@@ -110,7 +111,7 @@ function rowsInRange({ plan }: SegmentScan, keys: BlockKeys): [from: number, to:
   return [from, firstRowAt(keys, plan.toHigh, plan.toLow, from, rows)]
 }
 
-/** False: it has to be looked which of the rows of the block match. */
+/** Counts the block's matching rows at once. False: the search has to find out which rows match. */
 function countAtOnce(scan: SegmentScan, index: CompactIndex, block: CompactBlock, count: number): boolean {
   const [minHigh, minLow] = [highWord(block.minTime), lowWord(block.minTime)]
   const [maxHigh, maxLow] = [highWord(block.maxTime), lowWord(block.maxTime)]

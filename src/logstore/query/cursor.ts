@@ -10,7 +10,7 @@
  *       16      8  position      u64, of the last result's frame
  *       24      8  snapshot      u64, position up to which the first page saw the log; later pages see no more
  *       32      8  scope         first bytes of a digest over tenant, dataset, filter and order
- *       40      8  bundles       of VERSION_OF_BUCKET: which bundles there are below the snapshot (seen-bundles.ts)
+ *       40      8  bundles       only in VERSION_OF_BUCKET: which bundles there are below the snapshot (seen-bundles.ts)
  *
  * Positions outlive seal and restart, so a cursor does too: it names a place in the order of results, not a place in an index.
  */
@@ -28,7 +28,7 @@ export interface Cursor {
   readonly position: number
   readonly recordNumber: number
   readonly snapshot: number
-  /** Undefined: it is of a log, not of a bucket. */
+  /** Undefined: the cursor is of a log, not of a bucket. */
   readonly bundles?: bigint | undefined
 }
 
@@ -50,7 +50,7 @@ export type Order = 'asc' | 'desc'
 export function cursorScope(tenant: string, dataset: string | null, filter: QueryFilter, order: Order): Buffer {
   const { recordId, traceId, startTime, endTime, search } = filter
   const common = [tenant, dataset, recordId, traceId, startTime?.toString(), endTime?.toString()]
-  // Cursors of queries that have neither are those of versions that knew neither.
+  // Without a search and in ascending order, the scope is the one of older versions, which knew neither: so their cursors stay valid.
   const more = search === null && order === 'asc' ? [] : [search, order]
   const text = JSON.stringify([...common, ...more], (_, value: unknown) =>
     typeof value === 'bigint' ? `${value}n` : value,

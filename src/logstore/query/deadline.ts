@@ -1,4 +1,4 @@
-/** The end of the time a query has. Looked at between pieces of work, never waited for. */
+/** The deadline of a query. The query checks it between pieces of work; no timer waits for it. */
 import { StoreError } from '../../errors.ts'
 
 export const LATE = 'the query did not finish before its deadline_ms: retry, narrow the time range or raise deadline_ms'

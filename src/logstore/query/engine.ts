@@ -4,8 +4,8 @@
  * E1  the answer is that of one snapshot: the committed position of the first page, the segments and damaged ranges of the task
  * E2  the snapshot names every segment below the committed position once: sealed ones by the catalog, those whose sidecar is
  *     not published yet, and the one being written, by their index in memory
- * E3  nothing is skipped silently: what cannot be read is a rejection with the place; what is known to be damaged is counted
- * E4  all pages from a bucket are of the same bundles below the snapshot: when they are others, the cursor is refused
+ * E3  nothing is skipped silently: what cannot be read is a rejection that names the place; what is known to be damaged is counted
+ * E4  all pages from a bucket are of the same bundles below the snapshot: when these have changed, the cursor is refused
  */
 import { SearchMatcher } from '../search/matcher.ts'
 import { timeOfWords } from '../time-words.ts'
@@ -66,7 +66,7 @@ export class QueryEngine {
     const plan = planQuery(tenant, dataset ?? { among }, filter, order, resume, seenTo, expired)
     const reader = this.#reader
     const sources = reader.sourcesOf(snapshot, plan)
-    // Those that fill the page come first: of the others nothing but the count is asked.
+    // Segments that fill the page come first: from the others only the count is needed.
     const walk = inOrderOfPage(sources, plan.descending)
     reader.bundles.expectIndexes(walk.map(([, source]) => source))
     const matcher = plan.search === null ? null : new SearchMatcher(plan.search, () => deadline.check())

@@ -1,24 +1,25 @@
 /**
- * What is remembered of the frames that are not compacted yet: which runs of four characters of words stand in their bodies. A search for a text with other
- * runs passes over the frame. Compacted blocks have filters of their own.
+ * Notes on the frames that are not compacted yet: which runs of four word characters (grams) occur in their bodies. A search skips a frame that lacks a
+ * run of its text. Compacted blocks have filters of their own.
  *
- * One thread at a time notes frames, ascending (note-frames.ts); all threads that search read the notes, in shared memory. Each keeps for itself which
- * frame has which note. A thread that reads a bucket notes for itself what its searches read.
+ * One thread at a time notes frames, ascending (note-frames.ts). All threads that search read the notes, in shared memory; each has its own table of
+ * which frame has which note. A thread that reads a bucket keeps notes of its own on what its searches read.
  *
  *   notes  a ring: position of the frame, where its bits are, how many (0: it may hold anything), and whether it follows (G4); by sequence numbers from
  *          TAIL to HEAD
  *   bits   a ring: by the hash of each run, see native-free-codecs/gram-bits.ts
  *
- * G1  a committed frame never changes while the log is of one generation. Notes of another one say nothing
- * G2  a frame is passed over only if none of the texts stands in it of which every match has one (`SearchMatcher.required`)
- * G3  bounded in bytes: the oldest notes go. TAIL moves before anything is overwritten, so what a note said holds if TAIL has not passed it since
- * G4  a frame follows if no other one with records stands in the log between it and that of the note before. So a search goes from note to note, without
- *     the index of the segment
+ * G1  a committed frame never changes while the log is of one generation. Notes of another generation are not used
+ * G2  a frame is skipped only if it has none of the texts in `SearchMatcher.required`: every match has at least one of them
+ * G3  the memory is bounded: the oldest notes go. TAIL moves before anything is overwritten, so what was read of a note is valid if TAIL has not
+ *     passed the note since
+ * G4  a frame follows if no other frame with records is in the log between it and the frame of the previous note. So a search can go from note to note
+ *     without the index of the segment
  */
 import type { RecordBatch } from '../batch-frame.ts'
 import { GRAM_BITS_MAX, GRAM_BYTES, gramHash, setGramBits } from '../../../native-free-codecs/gram-bits.ts'
 
-/** A bit for every four bytes: of a batch of logs, a tenth is set. */
+/** A frame gets a bit for every four bytes of its body. In a batch of logs, a tenth of the bits is set. */
 const BYTES_PER_BIT = 4
 const BITS_MIN = 1 << 8
 
@@ -28,10 +29,10 @@ const TAIL = 1
 const GENERATION = 2
 const HEAD_WORDS = 4
 
-/** A batch of one record takes a note, too. */
+/** How many notes there are. Even a batch of one record takes one. */
 const NOTES = 16_384
 
-/** The hashes of the runs of one text; a frame without one of them does not have the text. */
+/** The hashes of the runs of one text; a frame that lacks one of them does not have the text. */
 type Grams = readonly number[]
 
 export type FrameGramsHandle = Readonly<Record<'head' | 'position' | 'notes' | 'bits', SharedArrayBuffer>>
@@ -89,7 +90,7 @@ class Notes {
     Atomics.store(this.#head, GENERATION, generation)
   }
 
-  /** The next frame that has to be noted is at this position, or behind it. A thread that takes over goes on from here. */
+  /** The next frame that has to be noted is at this position, or behind it. A thread that takes over continues here. */
   get position(): number {
     return this.#position[0]!
   }
@@ -98,7 +99,7 @@ class Notes {
     this.#position[0] = position
   }
 
-  /** Whether it is not overwritten. Sequence numbers come again after 2^32 notes. */
+  /** Whether the note is not overwritten. Sequence numbers come again after 2^32 notes. */
   isThere(sequence: number): boolean {
     return isAtOrAfter(sequence, this.tail)
   }
@@ -107,7 +108,7 @@ class Notes {
 const isAtOrAfter = (a: number, b: number): boolean => ((a - b) | 0) >= 0
 const slotOf = (sequence: number): number => (sequence >>> 0) % NOTES
 
-/** The thread that notes. */
+/** For the thread that notes frames. */
 export class FrameNoter {
   readonly #notes: Notes
 
@@ -115,7 +116,7 @@ export class FrameNoter {
     this.#notes = new Notes(handle)
   }
 
-  /** Where it goes on. What it has of another generation is forgotten. */
+  /** Forgets notes of another generation. @returns the position at which noting continues */
   begin(generation: number): number {
     const notes = this.#notes
     if (notes.generation !== generation) {
@@ -127,9 +128,9 @@ export class FrameNoter {
   }
 
   /**
-   * Goes on behind the frame.
+   * Notes a frame. Noting continues behind it.
    *
-   * @param batch   what stands in it; null: it cannot be read
+   * @param batch   the records of the frame; null: it cannot be read
    * @param follows see G4
    */
   note(position: number, batch: RecordBatch | null, follows: boolean): void {
@@ -162,7 +163,7 @@ export class FrameNoter {
       at = 0
     }
     if (((head - tail) | 0) === NOTES) tail = next(tail)
-    // A note without bits goes with the place that it stands at: as the oldest it would keep those behind it from going.
+    // A note without bits goes when the words at its place are overwritten: as the oldest note it would keep those behind it from going.
     const isIn = (sequence: number): boolean =>
       startOf(sequence) < at + words && (endOf(sequence) > at || startOf(sequence) === at)
     while (tail !== head && isIn(tail)) tail = next(tail)
@@ -180,14 +181,14 @@ function bitCountOf(bytes: number): number {
 export interface FrameTest {
   /** False: no record of the frame matches. */
   mayMatch(frameOffset: number): boolean
-  /** Of this frame, and those behind it in the log that begin before this offset, no record matches; the offset of the frame itself: one may. */
+  /** No record matches in this frame, and in those behind it that begin before the returned offset. The offset of the frame itself: a record may match. */
   passOver(frameOffset: number): number
   wasRead(frameOffset: number, batch: RecordBatch): void
 }
 
 export const READS_ALL: FrameTest = { mayMatch: () => true, passOver: (offset) => offset, wasRead() {} }
 
-/** A thread that searches. */
+/** For a thread that searches. */
 export class FrameGrams {
   readonly #notes: Notes
   readonly #noter: FrameNoter | null
@@ -195,7 +196,7 @@ export class FrameGrams {
   readonly #known = new Map<number, number>()
   #seen = 0
 
-  /** @param noter nobody else notes in this memory; null: another thread does */
+  /** @param noter the only one that notes in this memory; null: another thread does */
   constructor(handle: FrameGramsHandle, noter: FrameNoter | null) {
     this.#notes = new Notes(handle)
     this.#noter = noter
@@ -204,13 +205,13 @@ export class FrameGrams {
   /**
    * One search in one segment.
    *
-   * @param required see G2; null: nothing of the kind
+   * @param required see G2; null: there are no such texts
    * @param end      where the next segment begins, if that is known
    */
   search(required: readonly string[] | null, base: number, generation: number, end = Infinity): FrameTest {
     const grams = required?.map(gramsOf) ?? []
     if (grams.length === 0 || grams.some((each) => each.length === 0)) return READS_ALL
-    this.#follow()
+    this.#readNewNotes()
     return {
       mayMatch: (frameOffset) => this.#passOver(base + frameOffset, 0, grams, generation) === base + frameOffset,
       passOver: (frameOffset) => this.#passOver(base + frameOffset, end, grams, generation) - base,
@@ -222,7 +223,7 @@ export class FrameGrams {
     if (!this.#known.has(position)) this.#noter?.note(position, batch, false)
   }
 
-  #follow(): void {
+  #readNewNotes(): void {
     const notes = this.#notes
     const { head } = notes
     if (!notes.isThere(this.#seen)) this.#seen = notes.tail
@@ -267,7 +268,7 @@ export class FrameGrams {
   }
 }
 
-/** For a thread that notes what it reads itself. */
+/** For a thread that notes for itself what it reads. */
 export function ownFrameGrams(bitsBytes: number): FrameGrams {
   const handle = createFrameGrams(bitsBytes)
   return new FrameGrams(handle, new FrameNoter(handle))

@@ -1,13 +1,13 @@
 /**
- * Batches read from the segments, each verified as a whole; the last ones read are kept, bounded in bytes. One per thread.
+ * Reads batches from the segments, and verifies each as a whole. The last ones read are kept, bounded in bytes. Each thread has its own reader.
  *
- * They lie in one piece of memory that is used in turn: memory of its own for every batch makes a collection of garbage, of several
- * milliseconds, out of every hundredth look-up.
+ * Kept batches share one ring of memory: with memory of its own for each batch, every hundredth look-up would cause a garbage collection of several
+ * milliseconds.
  *
  * A batch is valid until the next one is read.
  *
- * R1  what is kept lies in the order in which it was read, the oldest behind `#head`; the next one is put there, and what it
- *     covers is forgotten
+ * R1  kept batches lie in the memory in the order in which they were read, the oldest behind `#head`. The next batch is put there, and those that it
+ *     overwrites are forgotten
  */
 import { errorCode } from '../../log/files.ts'
 import { readFrame } from '../../log/read.ts'
@@ -16,7 +16,7 @@ import { StoreError } from '../../errors.ts'
 import { StoredBatch } from '../batch-frame.ts'
 import type { OpenBundles } from './open-bundles.ts'
 
-/** A frame that is not what was acknowledged: the place to report, and the error for the client. */
+/** A frame is not what was acknowledged: carries the position to report, and the error for the client. */
 export class DamagedFrameError extends StoreError {
   readonly position: number
 
@@ -82,7 +82,7 @@ export class FrameReader {
     }
   }
 
-  /** Where the next batch goes; a longer place begins where the shorter one that was asked for before did, or is elsewhere. */
+  /** Memory for the next batch. `readFrame` asks again for a longer frame: that memory begins where the shorter one did, or is elsewhere. */
   #place(bytes: number): Buffer {
     const { byteLength } = this.#memory
     if (bytes > byteLength) return Buffer.allocUnsafe(bytes)
@@ -94,7 +94,7 @@ export class FrameReader {
     return this.#memory.subarray(this.#head, this.#head + bytes)
   }
 
-  /** What lies in [from, to), from `#head` on (R1). */
+  /** Forgets the batches that lie in [from, to). They are the oldest ones, so the first that lies elsewhere ends the search (R1). */
   #forget(from: number, to: number): void {
     for (const [position, { start, end }] of this.#kept) {
       if (end <= from || start >= to) return

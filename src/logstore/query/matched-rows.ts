@@ -50,7 +50,7 @@ export class MatchedRows {
     return this.#readKeys()
   }
 
-  /** Of a row of the range; of the first one of the block no keys are read. */
+  /** Time of a row of the range. For the first row of the block it reads no keys. */
   timeOf(row: number): readonly [high: number, low: number] {
     const { minTime } = this.#block
     if (row === 0) return [highWord(minTime), lowWord(minTime)]
@@ -70,7 +70,7 @@ export class MatchedRows {
   }
 }
 
-/** The first of the rows [from, to) that is not before a time; `to`: all are. */
+/** The first of the rows [from, to) that is not before a time; `to` when all are before it. */
 export function firstRowAt(
   { timeHigh, timeLow }: BlockKeys,
   high: number,

@@ -1,6 +1,6 @@
 /**
- * Has what comes noted for searches (note-frames.ts), so that they need not read it: for a while behind each search, and without searches unless much comes. A store
- * that takes in all that it can is searched seldom, and needs its cores for that. Main thread.
+ * Has new frames noted for searches (note-frames.ts), so that searches need not read them. For a while after each search all of them are noted; later
+ * only while little comes, as a store that takes in all that it can is searched seldom and needs its cores. Runs on the main thread.
  *
  * N1  one step at a time, so that questions, which the same threads answer, wait for one step at most
  */
@@ -11,8 +11,8 @@ import { processNowMs } from './task.ts'
 import type { NoteQuestion } from './task.ts'
 
 const LOOK_EVERY_MS = 200
-const FOLLOWS_FOR_MS = 60_000
-/** Much is more between two looks, some 30 MiB a second: to note 20 of them takes 2 to 4 % of a core. */
+const NOTES_AFTER_SEARCH_MS = 60_000
+/** More than this between two looks is much: some 30 MiB a second. To note 20 MiB a second takes 2 to 4 % of a core. */
 const MUCH_BYTES = 6 * 1024 * 1024
 
 export interface NoteClock {
@@ -22,16 +22,16 @@ export interface NoteClock {
   every(intervalMs: number, task: () => void): () => void
 }
 
-/** What a step noted: part of what is there, or all of it; nothing when it was refused, and comes again with the next look. */
+/** What a step noted: part of what is there, or all of it. 'nothing': the step was refused, and the next look tries again. */
 export type Noted = 'part' | 'all' | 'nothing'
 
-/** What of the log is there to be noted. */
+/** How far there are frames to be noted, and in which generation of the log. */
 export interface NotedLog {
   readonly committed: number
   readonly generation: number
 }
 
-/** A step takes some milliseconds, and may wait for others. */
+/** A step takes some milliseconds, and may wait for other questions. */
 const NOTE: NoteQuestion = { kind: 'note', deadlineMs: 30_000 }
 const NO_TENANT = ''
 
@@ -47,11 +47,11 @@ export class NoteAhead {
   readonly #log: NotedLog
   readonly #step: () => Promise<Noted>
   readonly #stopLooking: () => void
-  /** Searches came, and may come again until then. */
+  /** Until then frames are noted even if many come: searches came, and may come again. */
   #untilMs = -Infinity
-  /** At the last look. */
+  /** Committed position at the last look. */
   #committed = 0
-  /** Everything before it was met in this generation of the log. */
+  /** Everything before this position was noted, in this generation of the log. */
   #noted: NotedLog = { committed: 0, generation: -1 }
   #running: Promise<void> | null = null
   #closed = false
@@ -69,7 +69,7 @@ export class NoteAhead {
     if (this.#closed) return
     const nowMs = this.#clock.nowMs()
     const isFollowing = nowMs <= this.#untilMs
-    this.#untilMs = nowMs + FOLLOWS_FOR_MS
+    this.#untilMs = nowMs + NOTES_AFTER_SEARCH_MS
     if (!isFollowing) this.#look()
   }
 

@@ -1,8 +1,8 @@
 /**
- * Notes for searches what stands in the frames that are not compacted yet (frame-grams.ts), in the order of the log. One step at a time, on whichever
- * query thread is free, from where the last one ended.
+ * Notes the frames that are not compacted yet for searches (frame-grams.ts), in the order of the log. One step runs at a time, on any free query thread,
+ * and continues where the last one ended.
  *
- * A frame that cannot be read may hold anything: a search that comes to it reads it, and tells.
+ * A frame that cannot be read is noted as one that may hold anything: a search that comes to it reads it, and reports the failure.
  */
 import { StoreError } from '../../errors.ts'
 import type { RecordBatch } from '../batch-frame.ts'
@@ -14,7 +14,7 @@ import { SegmentReader } from './segment-reader.ts'
 import type { SegmentReaderParts, Source } from './segment-reader.ts'
 import type { NoteQuestion, QueryAnswer, QueryTask } from './task.ts'
 
-/** A question waits for so long at most, and a frame. */
+/** A step ends after the frame during which this time has passed, so a question waits for little longer. */
 const STEP_MS = 10
 const NO_FILTER = { recordId: null, traceId: null, startTime: null, endTime: null, search: null }
 const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
@@ -30,7 +30,7 @@ export class NoteEngine {
     this.#parts = { reader: new SegmentReader(parts), scans: parts.scans, noter, nowMs }
   }
 
-  /** Whether all that is committed was met, as JSON. */
+  /** Answers, as JSON, whether everything that is committed was met. */
   run({ snapshot }: QueryTask<NoteQuestion>): QueryAnswer {
     const { reader } = this.#parts
     return reader.answer((): QueryAnswer => {
@@ -83,7 +83,7 @@ class Step {
   /** The segments of the snapshot come in the order of the log, all of them. */
   walk(source: Source, places: EntryPlaces): void {
     const { base } = source
-    if (this.position > base) this.#isUnbroken = true // the last one is in this segment, whose frames are noted one behind the other
+    if (this.position > base) this.#isUnbroken = true // the frame that was noted last is in this segment, whose frames are all noted in order
     let entry = places.entriesBefore(this.position - base, 0)
     const end = places.entriesBefore(this.#snapshot.committed - base, 0)
     while (entry < end && !this.isOver) {
@@ -114,7 +114,7 @@ class Step {
   }
 }
 
-/** Where the entries of a unit end, of which this is one: they stand side by side. */
+/** Where the entries of this entry's unit end: entries of one unit are adjacent. */
 function endOfUnit(places: EntryPlaces, entry: number, end: number): number {
   places.seekEntry(entry)
   const { unit } = places

@@ -1,10 +1,10 @@
 /**
- * The bundles one thread has open: indexes and record files, least recently used first out. Keyed by position and by the
- * identity of the index file, so that a rebuilt index is opened anew, and a bundle that was compacted.
+ * The bundles that one thread has open: indexes and record files. The least recently used are evicted. They are keyed by position and by the
+ * identity of the index file, so that a rebuilt index is opened anew, and so is a bundle that was compacted.
  *
  * The snapshot says which form of a bundle is opened, so a whole query sees one form.
  *
- * O2  a restart of the log in place may cut a segment and make it again: files of records are opened anew in each generation of the log
+ * O2  a restart of the log in place may cut a segment and write it again: record files are opened anew in each generation of the log
  */
 import { RECORDS_NAME } from '../../log/segment-format.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
@@ -17,8 +17,8 @@ import type { BundleFile, SegmentFiles } from '../index/segment-files.ts'
 import type { Catalog } from '../index/catalog.ts'
 
 /**
- * A look-up goes through all of them: if there are more, none that it meets is open. Each holds a file descriptor, and 125 KB where it is compacted, or an
- * index up to 11 blocks beyond the cache's bound (see BlockTable).
+ * A look-up goes through all bundles: if there are more than this, each is evicted before the look-up comes to it again. An open bundle holds a file
+ * descriptor, and 125 KB if it is compacted; otherwise its index may hold up to 11 blocks beyond the cache's bound (see BlockTable).
  */
 const OPEN_MAX = 512
 
@@ -43,7 +43,7 @@ export class OpenBundles {
     this.#pieces = pieces
   }
 
-  /** The kind of refusal that a failed read is for a client. */
+  /** The kind of refusal that a client gets for a failed read. */
   get failure(): SegmentFiles['failure'] {
     return this.#files.failure
   }
@@ -67,7 +67,7 @@ export class OpenBundles {
     if (!this.#files.readsAhead) return
     const closed = segments.filter(({ kind, base }) => kind === 'bundle' && !this.#indexes.has(base))
     const isCompacted = (segment: ExpectedSegment): boolean => segment.expected?.isCompacted === true
-    // One kind of file at a time can be expected: that of most bundles, once they are compacted.
+    // Only one kind of file can be expected at a time: that of compacted bundles, if there are any, as most are compacted in the end.
     const compacted = closed.filter(isCompacted)
     const [name, first] = compacted.length > 0 ? [STAND_IN_NAME, compacted] : [INDEX_NAME, closed]
     this.#files.expect(
@@ -96,7 +96,7 @@ export class OpenBundles {
     this.#indexes.delete(base)
   }
 
-  /** A question begins. Gives up what neither the catalog nor the segments without a sidecar name any more. */
+  /** A question begins. Closes what neither the catalog nor `others`, the segments without a sidecar, have any more. */
   keepOnly(catalog: Catalog, others: readonly { readonly base: number }[], generation: number): void {
     this.#pieces.beginQuestion()
     for (const [base, { header }] of this.#indexes) {

@@ -1,15 +1,15 @@
 /**
- * The order in which the segments of a snapshot are walked for a page. Records of the page are met first then, and what comes later is refused at
- * once: also when senders deliver old records last, so that a later segment has earlier times.
+ * The order in which a query walks the segments of a snapshot: by time, so that the records of the page come first, and the page refuses all later ones at
+ * once. This also holds when senders deliver old records late, so that a later segment has earlier times.
  */
 
-/** Nanoseconds as doubles: the order of the work follows from them, never an answer. */
+/** Nanoseconds as doubles: they decide the order of the work, never an answer. */
 export interface TimeSpan {
   readonly earliest: number
   readonly latest: number
 }
 
-/** Each with its number, which is its place in the order of positions. */
+/** Each segment with its number, which is its place in the order of positions. */
 export function inOrderOfPage<Spanned extends TimeSpan>(
   segments: readonly Spanned[],
   descending: boolean,

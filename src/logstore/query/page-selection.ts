@@ -26,7 +26,7 @@ export class PageSelection {
     this.#heap = new Uint16Array(capacity)
   }
 
-  /** False when it is not among the first: a caller that offers in order may stop then. */
+  /** False when the candidate is not among the first: a caller that offers in order may stop then. */
   offer(timeHigh: number, timeLow: number, source: number, entry: number): boolean {
     const full = this.#size === this.capacity
     const slot = full ? this.#heap[0]! : this.#size

@@ -13,7 +13,7 @@ import { highWord, isBefore, lowWord } from '../time-words.ts'
 import type { Search } from '../search/expression.ts'
 import type { Cursor, Order, QueryFilter } from './cursor.ts'
 
-/** First time beyond all: "no end" (the high word is then 2^32, as no time's is). */
+/** The first time beyond all others, for "no end": its high word is 2^32, which no time has. */
 const TIME_END = 1n << 64n
 
 /** The datasets of a tenant that may be read. */
@@ -24,7 +24,7 @@ export interface SeveralDatasets {
 
 export interface QueryPlan {
   readonly tenant: string
-  /** '', as no dataset is called, when `several` says which. */
+  /** '' when `several` says which; no dataset has this name. */
   readonly dataset: string
   readonly several: SeveralDatasets | null
   /** Four words, or null when not filtered by it. */
@@ -40,9 +40,9 @@ export interface QueryPlan {
   readonly resumeHigh: number
   readonly resumeLow: number
   readonly descending: boolean
-  /** Null: every record matches that the rest lets through. */
+  /** Null: every record that passes the other conditions matches. */
   readonly search: Search | null
-  /** The time range of one dataset leaves it out; of several, each has its own. */
+  /** What has expired. In a plan for one dataset the time range leaves it out; of several datasets, each has its own bound. */
   readonly expired: Expired
   /** Nothing can match: an id that no record has, an empty time range. */
   readonly impossible: boolean

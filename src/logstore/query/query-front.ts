@@ -1,9 +1,9 @@
 /**
- * Questions to the query threads, on the main thread: permissions, places, and a snapshot for the thread that answers. Every question, whatever
- * its route, takes one of the tenant's places for queries.
+ * Questions to the query threads, on the main thread: permissions, admission slots, and a snapshot for the thread that answers. Every question, whatever
+ * its route, takes one of the tenant's slots for queries.
  *
  * Order of refusals: tenant header, credentials, tenant known, token, content type, encoding, declared size,
- * places, body, request, dataset. A question without a body knows no content type, encoding and size.
+ * slots, body, request, dataset. A question without a body has no content type, encoding and size.
  */
 import { freeMemory } from '../../free-memory.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
@@ -55,7 +55,7 @@ export interface QueryParts {
   readonly onIncident: (incident: QueryIncident) => void
   /** A search was answered. */
   readonly onSearched: () => void
-  /** Queries are answered from it; null: from the log. */
+  /** The bucket that queries are answered from; null: from the log. */
   readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
   /** Absent: there is no cluster. */
   readonly lead?: Lead
@@ -71,7 +71,7 @@ export type AskParts<Asked extends Question, Body> = Pick<
   readonly jobs: Pick<JobPool<QueryTask<Asked>, ThreadAnswer<Body>>, 'run'>
 }
 
-/** A question in a body, about the records of one dataset; null: of all that may be read. */
+/** A question in a body, about the records of one dataset, or, when `dataset` is null, of all that may be read. */
 export interface BodyForm<Asked extends Question & { readonly dataset: string | null }> {
   /** Reads a body; valid only during the call. */
   readonly parse: (body: Uint8Array) => Asked | QueryRequestProblem
@@ -92,7 +92,7 @@ const PAGES: BodyForm<QueryRequest> = {
 
 export class QueryFront {
   readonly #parts: QueryParts
-  /** Places are per tenant only: the queue of the query threads bounds the whole. */
+  /** Slots are per tenant only: the queue of the query threads bounds the whole. */
   readonly #places = new Places(Infinity)
 
   constructor(parts: QueryParts) {
@@ -224,11 +224,11 @@ export const bodyTooLarge = (): Refusal =>
   refusal('payload_too_large', `a query holds at most ${QUERY_BODY_BYTES_MAX} bytes`)
 
 /**
- * The answer of a query thread to what is there now. What retention drops meanwhile is neither damaged nor missing: the question is asked again
+ * Has a query thread answer from what is stored now. What retention drops meanwhile is neither damaged nor missing: the question is asked again
  * of what is left, until its deadline.
  *
  * @param tenant its id
- * @param among  of a question that names no dataset: those that may be read; null: all
+ * @param among  for a question that names no dataset: the datasets that may be read; null: all
  */
 export async function askThread<Asked extends Question, Body extends object>(
   parts: AskParts<Asked, Body>,
@@ -262,7 +262,7 @@ export async function askThread<Asked extends Question, Body extends object>(
   }
 }
 
-/** The answer of a query thread to what is in the bucket. */
+/** Has a query thread answer from what is in the bucket. */
 async function askBucket<Asked extends Question, Body extends object>(
   parts: AskParts<Asked, Body>,
   bucket: NonNullable<QueryParts['bucket']>,
@@ -297,7 +297,7 @@ async function askBucket<Asked extends Question, Body extends object>(
   }
 }
 
-/** A refusal when no thread gave one. @throws a bug of ours, such as what cannot be cloned */
+/** The answer of a thread; a refusal when no thread gave one. @throws on a bug of ours, such as a task that cannot be cloned */
 async function answerOf<Asked extends Question, Body extends object>(
   { jobs, logger, bucket, expired }: AskParts<Asked, Body>,
   asked: Omit<QueryTask<Asked>, 'expired'>,
@@ -316,7 +316,7 @@ async function answerOf<Asked extends Question, Body extends object>(
       logger.warn({ reason: error.message }, 'a query thread did not answer in time')
       return refusal('deadline_exceeded', LATE)
     }
-    // A thread says of what it cannot read, so this is a bug of ours, and no disk is at fault.
+    // A thread reports what it cannot read, so this is a bug of ours, and no disk is at fault.
     if (error.code === 'job_failed') throw error
     logger.error({ code: error.code, reason: error.message }, 'a query thread failed')
     if (bucket !== null) return refusal('object_storage_read_failed', 'the query thread failed; repeat the query')

@@ -2,7 +2,7 @@
  * The body of `POST /v1/query`: its schema, and what each violation is called.
  *
  * null stands for absent in every optional field. Times are u64 nanoseconds and stay exact: as decimal strings, or as JSON
- * integers, which are read from their own digits and never pass through a double: by the time of the check they are strings.
+ * integers, which `parseJson` turns into strings of their own digits before the check, so that they never pass through a double.
  */
 import { Type } from '../../schema.ts'
 import type { Static, TSchema } from 'typebox'
@@ -20,7 +20,7 @@ const PAGE_LIMIT_DEFAULT = 100
 const PAGE_LIMIT_MAX = 500
 export const DEADLINE_DEFAULT_MS = 10_000
 export const DEADLINE_MAX_MS = 60_000
-/** Longer ones exist nowhere in the store (see PARTITION_NAME_BYTES_MAX) and match nothing; they are refused for their size. */
+/** No dataset in the store has a longer name (see NAME_BYTES_MAX), so longer ones are refused for their size. */
 const DATASET_LENGTH_MAX = 1024
 export const TIME_MAX = (1n << 64n) - 1n
 
@@ -165,7 +165,7 @@ export function parseQueryRequest(bytes: Uint8Array): QueryRequest | QueryReques
   }
 }
 
-/** What ABOUT_RECORDS says, in a body that its schema let through. */
+/** What the members of ABOUT_RECORDS say, in a body that its schema accepts. */
 export function recordsAskedFor(
   body: Pick<Static<typeof QueryRequestBody>, keyof typeof ABOUT_RECORDS> & { readonly dataset: string },
 ): (Pick<QueryRequest, 'filter' | 'deadlineMs'> & { readonly dataset: string }) | QueryRequestProblem {
@@ -210,10 +210,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Integers of TIME_FIELDS, and those in `attributes` that a double may not hold, become the text they were written as. */
 export function parseJson(bytes: Uint8Array): unknown {
-  const inexact = new Map<unknown, [name: string, source: string][]>() // by what they are members of, which comes after its members
+  const inexact = new Map<unknown, [name: string, source: string][]>() // by the object that has them, which the reviver gets after its members
   try {
     return parseWithSource(utf8.decode(bytes), function (key, value, { source }) {
-      if (key === 'attributes' && inexact.has(value)) return withTexts(value as object, inexact.get(value)!) // it has members
+      if (key === 'attributes' && inexact.has(value)) return withTexts(value as object, inexact.get(value)!) // an object, as it has members
       if (typeof value !== 'number') return value
       if (TIME_FIELDS.has(key)) return source
       if (isInexactInteger(value, source)) {
@@ -281,7 +281,7 @@ function problemOf(body: unknown): QueryRequestProblem {
 /**
  * The first violation in a fixed order: fields that do not exist, then those of ABOUT_RECORDS, then the rules as listed.
  *
- * @param rules of the other members, the inner ones first
+ * @param rules for the other members, the inner ones first
  */
 export function violationOf(
   errors: readonly TLocalizedValidationError[],

@@ -1,7 +1,7 @@
 /**
- * The clock of a thread that reads. The thread looks at it between pieces of work (deadline.ts), and may then leave its core for a moment: while another tenant sends
- * than the one that it reads for. Else the threads that take those records in wait for the kernel's next tick (niceness.ts). Where only the reading
- * tenant sends, nothing rests: its questions would take longer, and no other tenant would gain.
+ * The clock of a thread that reads, which looks at it between pieces of work (deadline.ts). While another tenant than the one that the thread reads for
+ * is sending, a look may yield the core for a moment: otherwise the threads that take in those records would wait for the kernel's next tick
+ * (niceness.ts). If only the reading tenant sends, the thread does not rest: its questions would take longer, and no other tenant would gain.
  */
 import type { OtherSenders } from '../senders.ts'
 

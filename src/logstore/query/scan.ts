@@ -66,9 +66,9 @@ export const ENTRIES_PER_CHECK = 8192
 export class SegmentScan {
   /** Whether `found` needs a view of the record. */
   readonly needsViews: boolean = false
-  /** What it needs of the records of a compacted block, which its columns say, or a view where they do not; null: nothing. */
+  /** Reads what the scan needs of the records of a compacted block from its columns; records that these do not decide need a view. Null: it needs nothing. */
   readonly rowValues: RowValuesReader | null = null
-  /** With a search: number of the partition whose records have to be searched, block by block or frame by frame; -1: the candidates have to be. */
+  /** With a search: number of the partition whose records have to be searched, block by block or frame by frame; -1: search the candidates. */
   partitionToSearch = -1
   matched = 0
   quarantined = 0
@@ -93,7 +93,7 @@ export class SegmentScan {
     this.#resumeEntry = bounds.resumeEntry
   }
 
-  /** Where a scan in order of time may begin: the place of the resumed page in this segment, or the begin of the range. */
+  /** Where a scan in order of time may begin: the place of the resumed page in this segment, or the start of the range. */
   get firstOfPage(): { timeHigh: number; timeLow: number; entry: number } {
     const { resume, fromHigh, fromLow, resumeHigh, resumeLow } = this.plan
     if (resume === null || isBefore(resumeHigh, resumeLow, fromHigh, fromLow)) {
@@ -116,27 +116,27 @@ export class SegmentScan {
     return false
   }
 
-  /** One entry of the right partition that may match: visible, in the time range? Then it counts, and may come onto the page. */
+  /** Takes an entry of the right partition. If it is visible and in the time range, it counts, and may come onto the page. */
   consider(entry: number, timeHigh: number, timeLow: number): void {
     if (entry >= this.visible || !isInRange(this.plan, timeHigh, timeLow)) return
     if (this.damaged.length > 0 && this.isDamaged(entry)) this.quarantined++
     else this.count(entry, timeHigh, timeLow)
   }
 
-  /** One entry that matches, as far as indexes say. */
+  /** Takes an entry that matches as far as the indexes say. */
   count(entry: number, timeHigh: number, timeLow: number): void {
     if (this.plan.search === null) this.found(entry, timeHigh, timeLow)
     else this.candidates.add(entry)
   }
 
-  /** One entry that matches. @param _view of its record, where a search looked at it; valid during the call */
+  /** Takes an entry that matches. @param _view its record, if a search looked at it; valid during the call */
   found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
   }
 
-  /** Rows of a compacted block that match and whose records were not looked at. */
+  /** Takes rows of a compacted block that match and whose records were not looked at. */
   foundRows(rows: MatchedRows): void {
     const { timeHigh, timeLow, entry } = rows.keys()
     for (let row = rows.from; row < rows.to; row++)
@@ -144,9 +144,9 @@ export class SegmentScan {
   }
 
   /**
-   * So many entries match, of times in [earliest, latest]. False: they have to be told one by one, as it is not their number alone that is wanted.
+   * Counts matching entries whose times are in [earliest, latest]. False: they have to be reported one by one, as more than their number is wanted.
    *
-   * @param _severityRows how many of them have which severity, the others none; null: it is not known
+   * @param _severityRows how many of them have which severity, the others have none; null: it is not known
    */
   countAtOnce(
     count: number,
@@ -195,7 +195,7 @@ function disjoint(spans: readonly Span[]): readonly Span[] {
   return merged
 }
 
-/** True when the segment's index was searched past the pruning. */
+/** True when the segment was not pruned, and its index was searched. */
 export function scanActive(scan: SegmentScan, active: ActiveIndex): boolean {
   const { plan } = scan
   const partition = active.findPartition(plan.tenant, plan.dataset)
@@ -283,7 +283,7 @@ function zonesToWalk(scan: SegmentScan, active: ActiveIndex): readonly number[] 
   return hasPart ? [whole, ...zones] : zones
 }
 
-/** For a zone that overlaps the time range. 'some' is always true enough. */
+/** For a zone that overlaps the time range. 'some' is always a safe answer. */
 function zoneMatch(scan: SegmentScan, active: ActiveIndex, partition: number, zone: number): 'all, not shown' | 'some' {
   const earliestHigh = active.zoneEarliestHigh[zone]!
   const earliestLow = active.zoneEarliestLow[zone]!
@@ -323,13 +323,13 @@ function scanActiveEntries(
   }
 }
 
-/** False: the bundle has not the record id, or not the trace, that is looked for. */
+/** False: the bundle does not have the record id or the trace that is looked for. */
 export function mayHold(index: BundleSearch, { id, trace }: Pick<QueryPlan, 'id' | 'trace'>): boolean {
   if (id !== null && !index.mayContainId(id[0]!, id[1]!, id[2]!, id[3]!)) return false
   return trace === null || index.mayContainTrace(trace[0]!, trace[1]!, trace[2]!, trace[3]!)
 }
 
-/** True when the bundle's index was searched past the pruning. @param index see `mayHold` */
+/** True when the bundle was not pruned, and its index was searched. @param index see `mayHold` */
 export function scanBundle(scan: SegmentScan, index: BundleSearch): boolean {
   const { plan } = scan
   if (scan.visible === 0) return false
@@ -388,7 +388,7 @@ function considerEntry(scan: SegmentScan, index: BundleSearch, partition: Partit
   if (index.partition === partition.number) scan.consider(entry, index.timeHigh, index.timeLow)
 }
 
-/** Counts by two searches in the posting list, less what is not to be seen; then walks the list only as far as the page wants. */
+/** Counts by two searches in the posting list, less what the query may not see; then walks the list only as far as the page needs. */
 function scanBundleTime(scan: SegmentScan, index: BundleSearch, partition: Partition): void {
   const { from, to } = postingsInRange(scan.plan, index, partition)
   const beyond = countMatching(scan, index, partition, scan.visible, index.entryCount)
@@ -401,7 +401,7 @@ function scanBundleTime(scan: SegmentScan, index: BundleSearch, partition: Parti
   else showAscending(scan, index, partition, from, to)
 }
 
-/** Rows [from, to) of the postings of the partition that are in the time range. Reads no posting where the partition says it. */
+/** Rows [from, to) of the postings of the partition that are in the time range. Reads no posting if the times of the partition tell. */
 export function postingsInRange(
   plan: QueryPlan,
   index: BundleSearch,

@@ -1,7 +1,7 @@
 /**
  * The part of a search that reads records: frame by frame, or block by block, in the order of the file.
  *
- * A frame or block is read once for all its candidates, and the deadline is checked before each. Frames that need not be read are passed over before
+ * A frame or block is read once for all its candidates, and the deadline is checked before each. Frames that need not be read are skipped before
  * their entries are looked at.
  */
 import { BLOCK_ROWS_MAX } from '../compact/block-writer.ts'
@@ -73,7 +73,7 @@ class Candidates {
   readonly #timeHigh = new Uint32Array(BLOCK_ROWS_MAX)
   readonly #timeLow = new Uint32Array(BLOCK_ROWS_MAX)
 
-  /** The one that was sought. */
+  /** Adds the entry that the places were set to. */
   add(entry: number, { number, timeHigh, timeLow }: EntryPlaces): void {
     const at = this.count++
     this.#entries[at] = entry
@@ -82,7 +82,7 @@ class Candidates {
     this.#timeLow[at] = timeLow
   }
 
-  /** Tells the scan of those that match; they are candidates no longer. */
+  /** Reports to the scan the candidates that match, and forgets all of them. */
   search(scan: SegmentScan, batch: RecordBatch, matcher: SearchMatcher): void {
     const { count } = this
     this.count = 0
@@ -95,10 +95,10 @@ class Candidates {
 type ReadUnit = (unit: number) => RecordBatch
 
 /**
- * Tells the scan of its candidates that match.
+ * Reports to the scan which of its candidates match.
  *
  * @param entries the candidates in the order in which they are read
- * @param frames  which of the units need not be read; null: all need
+ * @param frames  which of the units need not be read; null: all have to be read
  */
 export function searchEntries(
   scan: SegmentScan,
@@ -128,7 +128,7 @@ export function searchEntries(
   }
 }
 
-/** Tells the scan of the records that match among those of its partition and time range, in a segment that is not compacted and has no damage. */
+/** Reports to the scan the matching records of its partition and time range, in a segment that is not compacted and has no damage. */
 export function searchFrames(
   scan: SegmentScan,
   places: EntryPlaces,

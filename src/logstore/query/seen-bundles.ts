@@ -1,15 +1,15 @@
 /**
- * Which bundles of a bucket a question sees, in 8 bytes. Tools copy bundles there in any order, and remove some, so what lies below a position may
- * change between two pages, or two steps of an export.
+ * A digest of 8 bytes of which bundles of a bucket a question sees. Tools copy bundles there in any order, and remove some, so what lies below a position
+ * may change between two pages, or two steps of an export.
  *
- * Bundles count by the positions that they are over: when they are compacted, or merged with their neighbours, they hold the same records.
+ * Only the positions that the bundles cover count: bundles that are compacted, or merged with their neighbours, hold the same records.
  */
 import { hash } from 'node:crypto'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { Catalog } from '../index/catalog.ts'
 import type { QuerySnapshot, QueryTask, Question } from './task.ts'
 
-/** @param below positions from here on do not count: what came later is another matter */
+/** @param below positions from here on do not count, as the question does not see them */
 export function seenBundles(
   { catalog: encoded, logId }: Pick<QuerySnapshot, 'catalog' | 'logId'>,
   below: number,
@@ -26,7 +26,7 @@ export function seenBundles(
   return hash('sha256', new Float64Array([logId, ...bounds]), 'buffer').readBigUInt64LE()
 }
 
-/** What cursors of this question carry; undefined: it is of a log, which keeps what it has. */
+/** What cursors of this question carry; undefined: it asks a log, not a bucket. */
 export const seenBy = (
   { remote, snapshot }: Pick<QueryTask<Question>, 'remote' | 'snapshot'>,
   below: number,

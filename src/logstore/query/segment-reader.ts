@@ -1,6 +1,6 @@
 /**
- * The segments of one snapshot as questions read them: which there are, what their indexes find, and the records behind it. Whatever is
- * asked, what cannot be read is told with its bundle, and what is damaged with its place.
+ * The segments of one snapshot as questions read them: which there are, what their indexes find, and the records that the entries stand for. For every
+ * question, a failed read is reported with its bundle, and damage with its place.
  */
 import assert from 'node:assert/strict'
 import { errorCode } from '../../log/files.ts'
@@ -28,9 +28,9 @@ import type { EntryPlaces } from './search-scan.ts'
 import { scanActiveOfSeveral, scanBundleOfSeveral } from './several-scan.ts'
 import type { QueryIncident, QueryRefusal, QuerySnapshot } from './task.ts'
 
-/** That are told ahead of a search. */
+/** Most frames that are announced ahead of a search. */
 const EXPECTED_FRAMES_MAX = 4096
-/** To find an entry by its posting takes as long as to look at so many in their order, or less. */
+/** Finding an entry by its posting takes at most as long as looking at this many entries in their order. */
 const ENTRIES_PER_POSTING = 4
 
 /** The log that is read. */
@@ -54,7 +54,7 @@ export interface BundleSource extends TimeSpan {
 export interface SegmentReaderParts {
   readonly bundles: OpenBundles
   readonly frames: FrameReader
-  /** For searches, which read everything once: the batches of pages stay where they are. */
+  /** For searches, which read everything once: so they evict no batches of pages. */
   readonly scans: FrameReader
   /** Which frames need not be searched; null: each is read. */
   readonly grams: FrameGrams | null
@@ -77,7 +77,7 @@ export class SegmentReader {
     return this.#parts.frames
   }
 
-  /** What `run` answers, or the refusal that is told when it could not read or was too late. */
+  /** The answer of `run`, or a refusal when it could not read or was too late. */
   answer<Answer>(run: () => Answer): Answer | QueryRefusal {
     try {
       return run()
@@ -92,7 +92,7 @@ export class SegmentReader {
     }
   }
 
-  /** The segments that the catalog does not rule out. Lets go of bundles that the snapshot does not name. */
+  /** The segments that the catalog does not rule out. Closes bundles that the snapshot does not name. */
   sourcesOf({ indexed, catalog: encoded, generation }: QuerySnapshot, plan: QueryPlan): readonly Source[] {
     const catalog = new Catalog(encoded)
     this.#parts.bundles.keepOnly(catalog, indexed, generation)
@@ -147,7 +147,7 @@ export class SegmentReader {
       return isSearched ? scan : null
     }
     return this.inBundle(source, (index) => {
-      if (!mayHold(index, plan)) return null // most bundles, of a look-up: nothing is made for them
+      if (!mayHold(index, plan)) return null // a look-up ends here for most bundles, and allocates nothing for them
       const scan = scanOf(boundsOf(plan, base, index, quarantined))
       const { several } = plan
       const isSearched = several === null ? scanBundle(scan, index) : scanBundleOfSeveral(scan, index, several)
@@ -155,7 +155,7 @@ export class SegmentReader {
     })
   }
 
-  /** Finds among what a scan leaves to be searched the records that match. */
+  /** Searches the records that the scan left to be searched, and reports to it those that match. */
   search(scan: SegmentScan, source: Source, matcher: SearchMatcher, snapshot: Read): void {
     if (source.kind === 'active')
       return this.#searchFrames(scan, source, new ActivePlaces(source.index), matcher, snapshot)
@@ -172,7 +172,7 @@ export class SegmentReader {
     })
   }
 
-  /** Of a segment that is not compacted. */
+  /** Searches a segment that is not compacted. */
   #searchFrames(
     scan: SegmentScan,
     source: Source,
@@ -191,7 +191,7 @@ export class SegmentReader {
     searchEntries(scan, entries, places, matcher, read, frames)
   }
 
-  /** Gathers candidates if the frames to read have to be told ahead, or if they are much fewer than the entries of the bundle. */
+  /** Gathers candidates if the frames to read have to be announced, or if the candidates are much fewer than the entries of the bundle. */
   #gatherFew(scan: SegmentScan, index: BundleSearch): void {
     const { plan, partitionToSearch } = scan
     const partition = partitionToSearch < 0 ? null : index.findPartition(plan.tenant, plan.dataset)
@@ -202,7 +202,7 @@ export class SegmentReader {
     scan.partitionToSearch = -1
   }
 
-  /** Made once for a search: it goes through many bundles. */
+  /** Made once for a search, which goes through many bundles. */
   #blockSearch({ plan }: SegmentScan, matcher: SearchMatcher): BlockSearch {
     assert(plan.search !== null)
     if (this.#searching?.matcher !== matcher)
@@ -243,7 +243,7 @@ export class SegmentReader {
     }
   }
 
-  /** Runs something that reads a bundle's index, and says of a failure which bundle it was. */
+  /** Runs `read` on a bundle's index. A failure names the bundle. */
   inBundle<Result>({ base, expected }: BundleSource, read: (index: BundleSearch) => Result): Result {
     try {
       return read(this.#parts.bundles.index(expected))
@@ -261,7 +261,7 @@ export class SegmentReader {
 
 const doubleOf = (high: number, low: number): number => high * 2 ** 32 + low
 
-/** Where the frames of the candidates begin, in the order of the segment; the first ones where they are many. */
+/** Where the frames of the candidates begin, in the order of the segment; only the first ones if there are many. */
 function framesOf(entries: Uint32Array, index: EntryPlaces, base: number): { base: number; frameOffset: number }[] {
   const frames: { base: number; frameOffset: number }[] = []
   for (const entry of entries) {
@@ -274,7 +274,7 @@ function framesOf(entries: Uint32Array, index: EntryPlaces, base: number): { bas
   return frames
 }
 
-/** Entries of a bundle are fewer, also of a merged one. */
+/** No bundle has as many entries, not even a merged one. */
 const ENTRIES = 2 ** 24
 
 /** The same entries in the order in which their records are read. */
@@ -288,7 +288,7 @@ function inUnits(index: CompactIndex, entries: Uint32Array): Uint32Array {
 
 /** Where a record is. */
 export interface RecordLocation {
-  /** In the log: what cursors name. */
+  /** The place in the log, which cursors name. */
   readonly frameOffset: number
   readonly recordNumber: number
   /** Where it is read, see BundleSearch. */
@@ -297,7 +297,7 @@ export interface RecordLocation {
   readonly id: Uint32Array
 }
 
-/** What the world can do to a read: the seam to the files says it as a StoreError, and what is read past the seam as the system does. */
+/** True for a failure from outside: `SegmentFiles` reports it as a StoreError, and reads that bypass it throw the error of the system. */
 const isOfReading = (error: unknown): boolean => error instanceof StoreError || /^E[A-Z0-9]+$/.test(errorCode(error))
 
 /** A segment could not be read. */
@@ -318,7 +318,7 @@ export function refused(
   return { kind, message, incident }
 }
 
-/** What the index of an unsealed segment says of places in it. */
+/** Finds places in an unsealed segment by its index. */
 export function placesOf(index: ActiveIndex): SegmentIndex {
   const places = new ActivePlaces(index)
   return { entriesBefore: (frameOffset, recordNumber) => places.entriesBefore(frameOffset, recordNumber) }

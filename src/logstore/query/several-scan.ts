@@ -1,4 +1,4 @@
-/** A trace over several datasets of a tenant: the part of a scan that looks for it in one segment. */
+/** The part of a scan that looks in one segment for a trace over several datasets of a tenant. */
 import type { ActiveIndex } from '../index/active-index.ts'
 import type { BundleSearch } from '../index/reader.ts'
 import { isKept, keptFrom } from '../expired.ts'

@@ -8,11 +8,11 @@ import type { QueryFilter } from './cursor.ts'
 import type { FrameGramsHandle } from './frame-grams.ts'
 import type { QueryRequest } from './request.ts'
 
-/** What each thread that reads is told. */
+/** What each thread that reads starts with. */
 export interface QueryWorkerData {
-  /** Where the log's segments are; null: in a bucket, which each task comes with access to. */
+  /** Where the log's segments are; null: in a bucket, to which each task brings access. */
   readonly segmentsDirectory: string | null
-  /** What is noted of frames, for all threads; null: each that reads a bucket has its own. */
+  /** Notes on frames, for all threads; null: each thread that reads a bucket has its own. */
   readonly grams: FrameGramsHandle | null
   readonly senders: SendersHandle
 }
@@ -23,7 +23,7 @@ export interface Question {
   readonly filter?: Pick<QueryFilter, 'search'>
 }
 
-/** What came since the last one is noted for searches, or the first part of it (note-frames.ts). It is of no tenant; its answer is whether that was all. */
+/** Has what came since the last one noted for searches, or the first part of it (note-frames.ts). It has no tenant. The answer says whether that was all. */
 export interface NoteQuestion extends Question {
   readonly kind: 'note'
 }
@@ -41,7 +41,7 @@ export interface QueryTask<Asked extends Question = QueryRequest> {
   readonly snapshot: QuerySnapshot
   /** What of the tenant's records has expired; absent: nothing. */
   readonly expired?: Expired
-  /** To the bucket that is asked. */
+  /** Access to the bucket that is asked. */
   readonly remote?: RemoteAccess
 }
 

@@ -3,8 +3,8 @@
  *
  * Memory holds the text of one step. An export ends when it meets damage that was not known at its start. The next export knows of it, and counts it.
  *
- * X1  what was stored after the first step does not appear. If a bucket has other bundles below that than at the first step, the export ends
- * X4  the last line says that the export is complete; without it, and with the connection closed inside the body, it is not
+ * X1  what was stored after the first step does not appear. If the bundles of a bucket below that point have changed since then, the export ends
+ * X4  the last line says that the export is complete. An export that is not complete lacks it, and its connection is closed inside the body
  */
 import type { Logger } from '../../observability/logger.ts'
 import type { AnswerSource, Exchange, RequestHead } from '../../http/exchange.ts'

@@ -47,7 +47,7 @@ export class JaegerFront {
   readonly #logger: Pick<Logger, 'warn'>
   readonly #services = new Set<string>()
 
-  /** @param places of short reads */
+  /** @param places the slots of short reads */
   constructor(readers: Readers, places: Places, logger: Pick<Logger, 'warn'>) {
     this.#readers = readers
     this.#places = places
@@ -79,12 +79,12 @@ export class JaegerFront {
     return this.#endpoint(document, (head, caller, exchange) => this.#getTrace(caller, exchange, head.param(0) ?? ''))
   }
 
-  /** There are none: what calls what is not computed. */
+  /** Always empty: the store does not compute which service calls which. */
   dependencies(document: OperationDocument): Endpoint {
     return this.#endpoint(document, async (_head, _caller, exchange) => answerData(exchange, []))
   }
 
-  /** What a handler returns is refused. It reads the head before its first await. */
+  /** Answers with the refusal that a handler returns, if any. A handler reads the head before its first await. */
   #endpoint(document: OperationDocument, handle: Handle): Endpoint {
     const begin = (head: RequestHead, exchange: Exchange): void => {
       const caller = this.#readers.admit(head, exchange, this.#places)
@@ -122,7 +122,7 @@ export class JaegerFront {
     return true
   }
 
-  /** @param kind of which spans, '' of all; null: names alone are wanted */
+  /** @param kind of the spans; '': of any kind; null: only names are wanted */
   async #listOperations(
     caller: Caller,
     exchange: Exchange,
@@ -156,7 +156,7 @@ export class JaegerFront {
     return null
   }
 
-  /** Different names, newest first. */
+  /** Distinct names, newest first. */
   async #gather(
     caller: Caller,
     dataset: string,
@@ -187,7 +187,7 @@ export class JaegerFront {
   async #getTrace(caller: Caller, exchange: Exchange, given: string): Promise<Refusal | null> {
     if (!/^[0-9a-fA-F]{1,32}$/.test(given))
       return refusal('invalid_query', 'a trace id has up to 32 hexadecimal digits')
-    const traceId = given.toLowerCase().padStart(32, '0') // Jaeger leaves zeros in front out
+    const traceId = given.toLowerCase().padStart(32, '0') // Jaeger omits leading zeros
     const body = await this.#traceOf(caller, traceId)
     if (isRefusal(body)) return body
     if (body.text.byteLength === 0) return traceNotFound(body.quarantined)

@@ -111,7 +111,7 @@ function tagCondition(key: string, value: string): Search {
 
 const NANOSECONDS: Readonly<Record<string, number>> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 }
 
-/** Null: it is no duration. */
+/** Null: the text is not a duration. */
 function nanosecondsOf(text: string): number | null {
   if (text.length > 64 || !/^(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+$/.test(text)) return null
   let sum = 0

@@ -1,4 +1,4 @@
-/** What is read in steps, put together: a pool of threads that walk, and the fronts that ask it. */
+/** Opens the reads that take several steps: a pool of threads that walk, and the fronts that ask it. */
 import type { Lifecycle } from '../../lifecycle.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { JobPool } from '../../pipeline/jobs.ts'

@@ -1,4 +1,4 @@
-/** The routes of what is read besides queries: exports, tails, traces, and what Jaeger's clients ask for. */
+/** The routes of reads other than queries: exports, tails, traces, and what Jaeger's clients ask for. */
 import { Type } from '../../schema.ts'
 import type { TSchema } from 'typebox'
 import type { OperationDocument, Route } from '../../http/routes.ts'
@@ -113,7 +113,7 @@ const traceDocument = reading(
   TraceReply,
 )
 
-// What Jaeger's clients read. Source: the JSON that Jaeger's user interface is served.
+// What Jaeger's clients read. Source: the JSON that Jaeger serves to its user interface.
 
 const data = <Schema extends TSchema>(of: Schema) =>
   Type.Object({

@@ -1,9 +1,9 @@
 /**
- * The common part of reads that take more than one step: permissions, places, and steps on threads that walk. Main thread.
+ * The common part of reads that take more than one step: permissions, admission slots, and steps on threads that walk. Runs on the main thread.
  *
- * A request holds its place from its headers to its end, and gives it back once.
+ * A request holds its slot from its headers to its end, and gives it back once.
  *
- * R2  every step is asked with what the caller may read by the policy as it is then
+ * R2  every step reads only what the caller may read under the policy of that moment
  */
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { StoreError } from '../../errors.ts'
@@ -39,20 +39,20 @@ interface ReaderClock {
   after(delayMs: number, run: () => void): void
 }
 
-/** A step that fails for a reason that passes is tried again so often, after so long. */
+/** How often, and after how long, a step is tried again that failed for a reason that may pass. */
 const RETRIES = 3
 const RETRY_MS = 200
 
 export class Readers {
   readonly parts: ReaderParts
-  /** Of callers that `admit` gave out. */
+  /** Slots of the callers that `admit` returned. */
   readonly #places = new WeakMap<Caller, HeldPlace>()
 
   constructor(parts: ReaderParts) {
     this.parts = parts
   }
 
-  /** The caller, with a place that is held until the exchange has ended, and its last step; null: the request is refused. */
+  /** Takes a slot, which is held until the exchange and its last step have ended. @returns the caller; null: the request is refused */
   admit(head: RequestHead, exchange: Exchange, places: Places): Caller | null {
     const { policy, maxConcurrentReads } = this.parts
     const caller = identifyCaller(policy(), head.header(TENANT_HEADER), head.header('authorization'))
@@ -72,7 +72,7 @@ export class Readers {
     return caller
   }
 
-  /** @param dataset null: it asks for all that it may read */
+  /** @param dataset null: the caller asks for all that it may read */
   problemOf(caller: Caller, dataset: string | null): Refusal | null {
     const credential = caller.tenant.credentials[caller.credentialNumber]!
     if (dataset === null || mayUseDataset(credential, dataset)) return null
@@ -91,9 +91,9 @@ export class Readers {
   }
 
   /**
-   * A step of an answer that was begun: a refusal would end it.
+   * A step of an answer that has begun, which a refusal would end: the step is tried again.
    *
-   * @param passes whether a refusal may not come again
+   * @param passes whether the reason of a refusal may pass
    */
   async patientStep(
     caller: Caller,
@@ -114,14 +114,14 @@ export class Readers {
   }
 }
 
-/** For an answer that was begun: its connection is closed inside the body. */
+/** Ends an answer that has begun: its connection is closed inside the body. */
 export class ReadBroke extends StoreError {
   constructor({ kind, message }: Refusal) {
     super('unavailable', kind, message)
   }
 }
 
-/** A parameter that is not known is refused: a wrong name would ask for something else. */
+/** Refuses a parameter that it does not know: without it the request would ask for something else. */
 export function queryParameters<Name extends string>(
   query: string,
   names: readonly Name[],
@@ -140,7 +140,7 @@ export function queryParameters<Name extends string>(
 const SHOWN_LENGTH = 40
 const quoted = (name: string): string => JSON.stringify(name.slice(0, SHOWN_LENGTH))
 
-/** No longer than the connection takes without keeping much. */
+/** Bytes of a piece: no more than a connection takes without buffering much. */
 const PIECE_BYTES = 64 * 1024
 
 export function* piecesOf(text: Uint8Array): Iterable<Uint8Array> {

@@ -1,13 +1,13 @@
 /**
  * `GET /v1/tail`: records as they are stored, as server-sent events.
  *
- * Memory holds a place and the text of one step. What the reader does not take stays in the log.
+ * A tail keeps its place and the text of one step in memory. What its client does not take stays in the log.
  *
  * E1  only what is committed is sent, in the order of the log, each record once. An event's id is the place behind its record: a client
- *     that comes back with it continues there, also after a crash, as positions of what is committed are never given again
- * E2  a tail that has been at the end of the log once and falls LAG_BYTES behind it skips to the end and says how many records it missed. Until
- *     then, that is after a Last-Event-ID, nothing is skipped, however long it takes
- * E4  records that retention removed, or that are damaged, are told as missed as well
+ *     that comes back with it continues there, also after a crash, as committed positions are never used again
+ * E2  a tail that was at the end of the log once and then falls LAG_BYTES behind skips to the end and says how many records it missed. Until it has
+ *     been at the end, as after a Last-Event-ID, it skips nothing, however long that takes
+ * E4  records that retention removed, or that are damaged, are reported as missed as well
  */
 import type { AnswerSource, Exchange, RequestHead } from '../../http/exchange.ts'
 import type { Endpoint, OperationDocument } from '../../http/routes.ts'
@@ -37,7 +37,7 @@ const HEARTBEAT_MS = 10_000
 const WAKE_MS = 10
 const WAKE_MS_PER_TAIL = 1
 const STEP_DEADLINE_MS = 10_000
-/** A client that lost its connection comes back after so long. */
+/** Milliseconds after which a client that lost its connection comes back. */
 const COME_BACK_MS = 1000
 
 export type TailLog = Pick<Log, 'committed' | 'id' | 'segments' | 'onProgress'>
@@ -65,7 +65,7 @@ export class TailFront {
     return { document, begin: (head, exchange) => this.#begin(head, exchange) }
   }
 
-  /** Every tail ends behind what it has been sent: its client comes back with the id of that. */
+  /** Ends every tail behind the last event that it sent: its client comes back with that event's id. */
   async close(): Promise<void> {
     this.#stopTicking()
     for (const tail of this.#tails) tail.close()
@@ -82,7 +82,7 @@ export class TailFront {
     exchange.onEnd(() => this.#tails.delete(tail))
     exchange.answerStream(200, EVENT_STREAM_TYPE, tail, [
       ['cache-control', 'no-store'],
-      ['x-accel-buffering', 'no'], // proxies that know it hand on what they get at once
+      ['x-accel-buffering', 'no'], // proxies that know this header do not buffer
     ])
   }
 
@@ -142,7 +142,7 @@ interface WantedTail {
   readonly isAtEnd: boolean
 }
 
-/** One reader's place in the log. */
+/** The tail of one client. */
 class Tail implements AnswerSource {
   readonly #readers: Readers
   readonly #log: TailLog
@@ -255,7 +255,7 @@ class Tail implements AnswerSource {
     return this.#place.position >= this.#log.committed
   }
 
-  /** E4: between the frames of two segments there is a footer, and nothing was lost. */
+  /** E4. Between the frames of two segments there is a footer, which is not counted as a loss. */
   #isRemoved(oldest: number): boolean {
     return this.#place.position < oldest - SEGMENT_FOOTER_BYTES
   }

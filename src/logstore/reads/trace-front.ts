@@ -16,7 +16,7 @@ export class TraceFront {
   readonly #readers: Readers
   readonly #places: Places
 
-  /** @param places of short reads */
+  /** @param places the slots of short reads */
   constructor(readers: Readers, places: Places) {
     this.#readers = readers
     this.#places = places

@@ -5,7 +5,7 @@
  * windowMs old. So the window never admits more than its limit in any windowMs, at most a 256th later than exact, and no batch waits
  * longer than windowMs.
  *
- * What is `windowMs` old is held only together with something younger of its slice.
+ * What is `windowMs` old is held only while its slice has something younger.
  *
  * W1  usedRecords and usedBytes are the sums over the slices held
  * W3  the 257 slices held are the present one and those before it, and only the oldest can be due to leave
@@ -34,7 +34,7 @@ export interface QuotaWindow {
   admit(nowMs: number, records: number, bytes: number): WindowVerdict
   /** Takes back what the latest `admit` booked: the batch was refused after all. */
   takeBack(records: number, bytes: number): void
-  /** What it holds now. */
+  /** What the window holds now. */
   used(nowMs: number): Used
   /** Books what another window held, as if it was admitted now. */
   takeOver(nowMs: number, used: Used): void
@@ -60,7 +60,7 @@ export class AdmissionWindow implements QuotaWindow {
     this.#sliceMs = this.#windowMs / SLICES
   }
 
-  /** New limits after a policy reload. What was used stays used; in a window of another length, as if it had all been admitted last. */
+  /** New limits after a policy reload. What was used stays used; if the window's length changes, as if all of it had been admitted last. */
   applyLimits(limits: TenantLimits): void {
     const windowMs = limits.windowSeconds * 1000
     if (windowMs !== this.#windowMs) {
@@ -138,7 +138,7 @@ export class AdmissionWindow implements QuotaWindow {
     this.#latestMs[index] = 0
   }
 
-  /** Time until at least both excesses have left the window; the window's length at most. */
+  /** Milliseconds until both excesses have left the window, at most the window's length. */
   #waitMs(nowMs: number, excessRecords: number, excessBytes: number): number {
     let freedRecords = 0
     let freedBytes = 0

@@ -1,6 +1,6 @@
 /**
- * A place that a request holds to its end, and longer while a thread works for it: a client that leaves early, again and again, would else have as many
- * threads at work as it likes.
+ * An admission slot that a request holds to its end, and longer while a thread works for it: otherwise a client that leaves early, again and again, would
+ * have any number of threads at work.
  */
 export class HeldPlace {
   readonly #giveBack: () => void
@@ -18,7 +18,7 @@ export class HeldPlace {
     if (this.#holders === 0) this.#giveBack()
   }
 
-  /** Work that begins when the place was given back does not take it again. */
+  /** Work that begins after the slot was given back does not take it again. */
   async during<Result>(work: Promise<Result>): Promise<Result> {
     if (this.#holders === 0) return work
     this.#holders += 1

@@ -1,8 +1,8 @@
 /**
- * The next place that comes free is kept for a tenant that was refused while it had less than its share: a tenant without a limit of its own would
- * take it at once.
+ * Keeps the next admission slot that comes free for a tenant that was refused while it had less than its share: otherwise a tenant without a limit of its
+ * own would take it at once.
  *
- * K1  a place is kept until the tenant takes one, for KEPT_MS at most, which is longer than clients wait until they ask again
+ * K1  a slot is kept until the tenant takes one, for KEPT_MS at most, which is longer than clients wait until they ask again
  */
 
 /** Clients are told to wait for one second. */
@@ -18,7 +18,7 @@ export class KeptPlaces {
     this.#nowMs = nowMs
   }
 
-  /** Tenants that a place is kept for. */
+  /** Tenants that a slot is kept for. */
   get tenants(): Iterable<string> {
     return this.#untilMs.keys()
   }
@@ -27,12 +27,12 @@ export class KeptPlaces {
     this.#untilMs.set(tenant, this.#nowMs() + KEPT_MS)
   }
 
-  /** The tenant took a place. */
+  /** The tenant took a slot. */
   took(tenant: string): void {
     this.#untilMs.delete(tenant)
   }
 
-  /** How many are kept for other tenants. */
+  /** How many slots are kept for other tenants. */
   forOthersThan(tenant: string): number {
     let count = 0
     for (const [name, untilMs] of this.#untilMs) {

@@ -1,12 +1,12 @@
 /**
- * Concurrent requests: a place is held from the headers of a request to its answer. When there is none left, the slowest client whose body
- * is still arriving gives its place to the next request: of the same tenant when the tenant has none left, of any when the gateway has none.
+ * Admission slots: a request holds one from its headers to its answer. When there is none left, the slowest client whose body is still arriving loses its
+ * slot to the next request: a client of the same tenant when the tenant has none left, any client when the gateway has none.
  *
- * Where tenants are to have shares, the next place that comes free is kept for a tenant that was refused below its share (kept-places.ts). As long as
- * none was, one alone may have all of them, and a tenant below its share is never refused for what is kept.
+ * If tenants have shares, the next slot that comes free is kept for a tenant that was refused below its share (kept-places.ts). As long as no tenant was,
+ * one alone may have all slots. A tenant below its share is never refused because slots are kept.
  *
- * P1  a place that was taken is given back exactly once
- * P2  a client that is given up gives its place back before `giveUp` returns
+ * P1  a slot that was taken is given back exactly once
+ * P2  a client that is given up gives its slot back before `giveUp` returns
  */
 import assert from 'node:assert/strict'
 import { slowestOf } from '../../http/slow-clients.ts'
@@ -18,7 +18,7 @@ export class Places {
   readonly #kept: KeptPlaces | null
   #taken = 0
   readonly #takenByTenant = new Map<string, number>()
-  /** Holders of places whose bodies are not whole, with their tenants. */
+  /** Holders of slots whose bodies are not whole, with their tenants. */
   readonly #arriving = new Map<WaitedClient, string>()
 
   /**
@@ -34,7 +34,7 @@ export class Places {
     return this.#taken
   }
 
-  /** Takes one place of the whole and one of the tenant's, or none and says which were missing. */
+  /** Takes one of all slots and one of the tenant's, or none and says which were missing. */
   tryTake(tenant: string, tenantLimit: number): 'taken' | 'all' | 'tenant' {
     const isFull = this.#taken >= this.#limit
     const tenantIsFull = this.#takenBy(tenant) >= tenantLimit
@@ -58,7 +58,7 @@ export class Places {
     if (this.#takenBy(tenant) < this.#shareOf(tenant)) this.#kept?.keep(tenant)
   }
 
-  /** Of all places, among those that have some or are waited for. */
+  /** A tenant's share of all slots: the same for each tenant that has some or that one is kept for. */
   #shareOf(tenant: string): number {
     const tenants = new Set([tenant, ...this.#takenByTenant.keys(), ...(this.#kept?.tenants ?? [])])
     return Math.max(1, Math.floor(this.#limit / tenants.size))
@@ -72,7 +72,7 @@ export class Places {
     else this.#takenByTenant.set(tenant, ofTenant - 1)
   }
 
-  /** The body of a client that holds a place begins to arrive. */
+  /** The body of a client that holds a slot begins to arrive. */
   arriving(tenant: string, client: WaitedClient): void {
     this.#arriving.set(client, tenant)
   }
@@ -82,7 +82,7 @@ export class Places {
     this.#arriving.delete(client)
   }
 
-  /** For want of what a client holds besides its place. @returns false when no client is slow */
+  /** Gives up the slowest client whose body is still arriving. @returns false when no client is slow */
   giveUpSlowest(): boolean {
     return this.#giveUpSlowest(this.#arriving.keys())
   }

@@ -1,8 +1,8 @@
 /**
- * The policies that requests on their way to the lane were found in: main finds tenant and credential, and names them by their places.
+ * The policies under which requests on their way to the lane were admitted: main finds tenant and credential in one, and names them by their indexes.
  *
- * P1  a request is judged by the policy it was found in, though a newer one has come since
- * P2  requests come in the order of their policies: what is older than the one of the last request is not asked for again
+ * P1  a request is judged by the policy under which it was admitted, even if a newer one has come since
+ * P2  requests come in the order of their policies: a policy older than that of the last request is not needed again
  */
 import assert from 'node:assert/strict'
 import type { TenantPolicy } from './tenant-policy.ts'
@@ -15,7 +15,7 @@ export class PoliciesInUse {
     this.#policies = [policy]
   }
 
-  /** Generation of the newest. */
+  /** Generation of the newest policy. */
   get generation(): number {
     return this.#policies.at(-1)!.generation
   }

@@ -19,7 +19,7 @@ export class PolicyHolder {
   #policy: TenantPolicy
 
   /**
-   * @param path  of the policy file; null: the development policy
+   * @param path  path of the policy file; null: the development policy
    * @throws StoreError when the file cannot be read or is not a policy
    */
   static load(files: Files, path: string | null, logger: Logger, audit = NO_AUDIT_LOG): PolicyHolder {

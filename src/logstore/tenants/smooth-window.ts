@@ -1,7 +1,7 @@
 /**
  * A tenant's window that refills steadily: what may be admitted grows at limit / window a second, up to the limit.
  *
- * A batch that does not fit waits for as long as what it lacks takes to grow, where the sliding window waits for a whole burst to leave. The
+ * A batch that does not fit waits only until what it lacks has grown; in the sliding window it would wait for a whole burst to leave. The
  * price is that up to twice the limit is admitted in a window that begins after a pause.
  *
  * 0 <= used <= limit, unless the limit was lowered.

@@ -25,9 +25,9 @@ export interface TenantOptions {
   readonly claimOptional: boolean
   /** A batch with more is refused; one beyond RECORDS_PER_BATCH_MAX is cut into several frames. */
   readonly recordsPerBatchMax: number
-  /** Malformed records are dropped and told, instead of refusing their batch. */
+  /** Malformed records are dropped and reported; without this option their batch is refused. */
   readonly partialSuccess: boolean
-  /** The window refills steadily, instead of when what was admitted leaves it. */
+  /** The window refills steadily (smooth-window.ts). */
   readonly smoothQuota: boolean
   /** `batches`: a batch that comes again is stored once, any other one whole; `records`: a record that comes again is stored once. */
   readonly deduplication: 'batches' | 'records'
@@ -49,10 +49,10 @@ export interface TenantPolicy {
   readonly numbers: ReadonlyMap<string, number>
 }
 
-/** SHA-256 of a token: what a policy holds of it. */
+/** SHA-256 of a token. A policy holds nothing else of it. */
 export const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer')
 
-/** Index of the tenant's credential of the token's digest, or -1. Takes the same time whichever credential matches, if any. */
+/** Index of the tenant's credential with this token digest, or -1. Takes the same time whichever credential matches, if any. */
 export function credentialWith(tenant: Tenant, digest: Buffer): number {
   let found = -1
   tenant.credentials.forEach((credential, index) => {

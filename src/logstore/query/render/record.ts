@@ -37,8 +37,8 @@ const LOG_RECORD = 'opentelemetry.proto.logs.v1.LogRecord'
 const SPAN = 'opentelemetry.proto.trace.v1.Span'
 
 /**
- * Texts of the resources and scopes of one page, of which most stand there for many records. They go with the bodies: what the
- * page's batches may keep in memory is not for this to say.
+ * Texts of the resources and scopes of one page, most of which are used by many records. They are freed with the bodies, so that they
+ * keep none of the page's batches in memory.
  */
 export class PartTexts {
   readonly #ofBody = new WeakMap<Buffer, Map<number, string>>()
