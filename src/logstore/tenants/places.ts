@@ -39,7 +39,7 @@ export class Places {
     const isFull = this.#taken >= this.#limit
     const tenantIsFull = this.#takenBy(tenant) >= tenantLimit
     if (tenantIsFull && !this.#giveUpSlowest(this.#arrivingOf(tenant))) return isFull ? 'all' : 'tenant'
-    if (!tenantIsFull && (isFull || this.#isKeptFrom(tenant)) && !this.giveUpSlowest()) {
+    if (!tenantIsFull && (isFull || this.#isKeptFrom(tenant)) && !this.#giveUpSlowest(this.#arriving.keys())) {
       this.#keepFor(tenant)
       return 'all'
     }
@@ -82,11 +82,7 @@ export class Places {
     this.#arriving.delete(client)
   }
 
-  /** Gives up the slowest client whose body is still arriving. @returns false when no client is slow */
-  giveUpSlowest(): boolean {
-    return this.#giveUpSlowest(this.#arriving.keys())
-  }
-
+  /** Gives up the slowest of these clients, whose bodies are still arriving. @returns false when none is slow */
   #giveUpSlowest(clients: Iterable<WaitedClient>): boolean {
     const slowest = slowestOf(clients)
     if (slowest === null) return false
