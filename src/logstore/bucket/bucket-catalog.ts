@@ -1,18 +1,19 @@
 /**
  * Which bundles are in the bucket: a copy of the directory of a log's segments, made by tools that know nothing of bundles, in any order.
  *
- * C1  a bundle counts when its manifest is there and whole, and every file it stands for is there with its size; or its stand-in, when that has the
- *     length that it says: what is on its way does not count yet
- * C4  a bundle that counted counts on while its stand-in is on its way, whatever is left of the other form: queries of it fail until it is whole
- * C2  a manifest is read once, as long as its ETag is the same; a look at a bucket of which nothing changed is its listing alone
- * C5  a segment that has moved (src/log/merged.ts) is read from the merged file over it, once that is there, or from its other files as long as they
- *     are. Until then it counts with what its stand-in says, and queries of it fail: an answer without its records would look whole
+ * C1  a bundle counts when its manifest is whole and every file that it names is there with its size, or when its stand-in has the length that it says. A
+ *     bundle that is still being copied does not count
+ * C4  a bundle that counted still counts while its stand-in is being copied, whatever is left of the other form: queries of it fail until the stand-in is
+ *     whole
+ * C2  a manifest is read once for each ETag, so a refresh only lists the bucket when nothing has changed
+ * C5  a segment that has moved (src/log/merged.ts) is read from the merged file over it once that is there, or from its other files as long as they are
+ *     there. Without both it counts with what its stand-in says, and queries of it fail: an answer without its records would look whole
  * C6  bundles that a merged file over a moved segment encloses do not count beside it, whatever is left of them. Merged files count for nothing else but C7
- * C7  a segment of which nothing is whole and the stand-in is on its way is read from the merged file over it: a merged bundle that was written again without
- *     expired records goes back to a stand-in for each segment
- * C8  objects are never there in part. So a segment counts, and each query of it fails, when its manifest or stand-in is there, cannot be read, and nothing
- *     else of it counts, in the segment itself or over it. What it holds is unknown: it may hold anything
- * C3  bundles of two logs cannot be told apart by position: then there is no catalog
+ * C7  a segment that has nothing whole, and whose stand-in is being copied, is read from the merged file over it: a trimmed merged bundle goes back to a
+ *     stand-in for each segment
+ * C8  an object is never there in part. So if a manifest or stand-in is there but cannot be read, and neither the segment itself nor a merged file over it
+ *     has anything that counts, the segment counts as one that may hold anything, and each query of it fails
+ * C3  bundles of two logs cannot be told apart by position, so with both there is no catalog
  */
 import { MANIFEST_NAME, decodeManifest } from '../../log/sidecar.ts'
 import { QUARANTINE_NAME, decodeQuarantine } from '../../log/quarantine.ts'
@@ -40,7 +41,7 @@ interface DamagedPositions {
 }
 
 interface KnownBundle {
-  /** The name of its file or of its stand-in; null: it cannot be read (C5, C8). */
+  /** The name of its stand-in or merged file; null: it is not compacted, or it cannot be read (C5, C8). */
   readonly compactName: string | null
   /** The ETags of its files. */
   readonly version: string
@@ -58,9 +59,9 @@ interface KnownSegment {
   readonly bundle: KnownBundle | null
   /** C8 */
   readonly isUnreadable: boolean
-  /** A merged file over it counts: it has moved, or C7. */
+  /** Whether a merged file over it counts: the segment has moved, or C7. */
   readonly readsMerged: boolean
-  /** Those that begin with this segment. */
+  /** The merged files that begin with this segment. */
   readonly merged: readonly KnownBundle[]
 }
 
@@ -72,7 +73,7 @@ export interface BundleObjects {
   readonly index: ListedObject | null
   readonly records: ListedObject | null
   readonly compact: ListedObject | null
-  /** Length of what opens the index file of the bundle. */
+  /** Bytes that open the file of the bundle; null: an older version did not say. */
   readonly indexHeadBytes: number | null
   /** C8. Null: its files can be read, as far as they are there. */
   readonly problem: string | null
@@ -86,13 +87,13 @@ export interface BucketState {
   readonly damaged: readonly DamagedPositions[]
 }
 
-/** Manifests that are read at once. */
+/** Segments whose files are read at once. */
 const READS_AT_ONCE = 16
 
 export class BucketCatalog {
   readonly #client: ObjectClient
   readonly #prefix: string
-  /** What was read so far, also by a look that failed in the end (C2). By key of what says it: a manifest, a stand-in, a merged file. */
+  /** By key of a manifest, stand-in or merged file: the bundle that it describes (C2). Kept even if the refresh that read it fails. */
   #read = new Map<string, KnownBundle>()
   #known: ReadonlyMap<number, KnownBundle> = new Map()
   #objects: ReadonlyMap<number, Objects> = new Map<number, Objects>()
@@ -120,7 +121,7 @@ export class BucketCatalog {
     }
   }
 
-  /** @throws ObjectReadError; the catalog is as it was then */
+  /** @throws ObjectReadError: the catalog then stays as it was */
   async refresh(signal: AbortSignal): Promise<BucketState> {
     const listed = segmentsOf(await this.#client.list(this.#prefix, signal), this.#prefix)
     const segments: KnownSegment[] = []
@@ -162,7 +163,7 @@ export class BucketCatalog {
     return objects.has(STAND_IN_NAME) && isOfSegment ? before : null
   }
 
-  /** Null: it does not count (C1). `unreadable`: its manifest is there and says nothing (C8). */
+  /** Null: it does not count (C1). `unreadable`: its manifest is there and cannot be used (C8). */
   async #bundleOf(base: number, objects: Objects, signal: AbortSignal): Promise<KnownBundle | 'unreadable' | null> {
     const compact = objects.get(STAND_IN_NAME)
     const compacted = compact === undefined ? null : await this.#compactedOf(base, compact, STAND_IN_NAME, signal)
@@ -201,7 +202,7 @@ export class BucketCatalog {
     })
   }
 
-  /** What the begin of a file says (C2). Null: nothing that counts, or the file was replaced since it was listed. */
+  /** Decodes the first bytes of a file, once for each ETag (C2). Null: they do not count, or the file was replaced since it was listed. */
   async #readOnce(
     object: ListedObject,
     bytes: number,
@@ -235,7 +236,7 @@ export class BucketCatalog {
       if (read.kind === 'bad') return read.what === 'file' ? null : 'unreadable'
       const described = describedBundle(read.manifest)
       if (described === null || described.bundle.base !== base) return 'unreadable'
-      // While it is written, and while it is copied, a segment is not as long as its manifest says.
+      // While a segment is written or copied, it is not as long as its manifest says.
       if (records.bytes !== described.bundle.end - base + SEGMENT_FOOTER_BYTES) return null
       const logId = described.logId ?? (await this.#logIdOf(records, signal))
       if (logId === null) return 'unreadable'
@@ -247,7 +248,7 @@ export class BucketCatalog {
       this.#read.set(manifest.key, known)
       return known
     } catch (error) {
-      // It is being replaced, or was removed since it was listed: the next look finds what is there then.
+      // The object was replaced or removed since it was listed: the next refresh finds what is there then.
       if (error instanceof ObjectReadError && error.kind === 'stale') return null
       throw error
     }
@@ -268,7 +269,7 @@ const UNREADABLE = 'what is in the bucket of it is damaged, or of another versio
 /** C8 */
 function unreadable(base: number, segments: readonly KnownSegment[]): KnownBundle {
   const next = Math.min(...segments.flatMap((other) => (other.base > base ? other.base : [])))
-  const end = Math.min(next - SEGMENT_FOOTER_BYTES, base + MERGED_POSITIONS_MAX) // it ends there at the latest
+  const end = Math.min(next - SEGMENT_FOOTER_BYTES, base + MERGED_POSITIONS_MAX) // the segment ends there at the latest
   const times = { minTime: 0n, maxTime: 2n ** 64n - 1n, receivedUntil: 2n ** 64n - 1n }
   const bundle = { base, end, ...times, records: 1, identity: 0, isCompacted: true }
   return { compactName: null, version: '', bundle, logId: null, indexHeadBytes: null, damaged: [] }

@@ -1,10 +1,10 @@
 /**
- * The bucket that queries are answered from, on the main thread: the catalog as it was seen last, and the lane that reads.
+ * The bucket that queries are answered from, on the main thread: the catalog of the last listing, and the lane that reads.
  *
  * A query is answered from the one catalog that it began with.
  *
- * S2  while the bucket was never seen, queries are refused; when it cannot be seen any more, they go on with what was, and health says so
- * S3  a reader that dies takes its queries along, retryably, and is replaced
+ * S2  until the bucket was listed once, queries are refused; if it cannot be listed later, they use the last catalog, and health reports it
+ * S3  if the reader thread dies, its queries are refused as retryable, and another thread is started
  */
 import { MessageChannel } from 'node:worker_threads'
 import { StoreError } from '../../errors.ts'
@@ -46,7 +46,7 @@ export interface BucketStoreParts {
 interface BucketSnapshot {
   readonly catalog: SharedArrayBuffer
   readonly logId: number
-  /** Behind the last bundle. */
+  /** Position behind the last bundle. */
   readonly end: number
   readonly damaged: BucketState['damaged']
   readonly bundles: number
@@ -55,12 +55,12 @@ interface BucketSnapshot {
 export interface BucketQuery {
   readonly snapshot: BucketSnapshot
   readonly access: RemoteAccess
-  /** Once, when the query is over. */
+  /** Called once, when the query is over. */
   release(): void
 }
 
-/** A start waits so long for its first look at the bucket. */
-const FIRST_LOOK_MS = 10_000
+/** How long a start waits for the first listing of the bucket. */
+const FIRST_LISTING_MS = 10_000
 const RESTART_MS = 1000
 
 export class BucketStore {
@@ -72,14 +72,14 @@ export class BucketStore {
   #snapshot: BucketSnapshot | null = null
   #problem: string | null = 'it was not looked at yet'
   #closed = false
-  #looked: (refusedBecause: string | null) => void = () => {}
+  #resolveFirstListing: (refusedBecause: string | null) => void = () => {}
 
   /** @throws StoreError when the settings cannot work; a bucket that cannot be reached is no reason not to start */
   static async open(parts: BucketStoreParts): Promise<BucketStore> {
     const store = new BucketStore(parts)
     const refused = await new Promise<string | null>((resolve) => {
-      store.#looked = resolve
-      parts.clock.after(FIRST_LOOK_MS, () => resolve(null))
+      store.#resolveFirstListing = resolve
+      parts.clock.after(FIRST_LISTING_MS, () => resolve(null))
       store.#refresh()
     })
     if (refused === null) return store
@@ -93,7 +93,7 @@ export class BucketStore {
     this.#stopRefreshing = parts.clock.every(1000 * parts.settings.refreshSeconds, () => this.#refresh())
   }
 
-  /** Why the bucket could not be looked at the last time; null when it could. */
+  /** Why the bucket could not be listed the last time; null: it could. */
   get problem(): string | null {
     return this.#problem
   }
@@ -125,7 +125,7 @@ export class BucketStore {
     return this.#counters[FAILURES_COUNTER]!
   }
 
-  /** Null while the bucket was never seen (S2). */
+  /** Null: the bucket was never listed (S2). */
   query(): BucketQuery | null {
     const snapshot = this.#snapshot
     if (snapshot === null) return null
@@ -139,7 +139,7 @@ export class BucketStore {
       access,
       release: () => {
         this.#queries.delete(access)
-        port2.close() // what was not handed to a query thread, as its queue is full
+        port2.close() // if the queue was full, no query thread has taken over the port
       },
     }
   }
@@ -149,7 +149,7 @@ export class BucketStore {
     return snapshot === this.#snapshot
   }
 
-  /** What was read of a bundle is damaged: it is read again, of what is in the bucket then. */
+  /** A reader found the bundle damaged: it is read again, from what the bucket has then. */
   distrust(base: number): void {
     this.#post({ kind: 'distrust', base })
   }
@@ -168,8 +168,8 @@ export class BucketStore {
       name: 'logstore object reader',
       filename: workerFile('object-reader'),
       workerData,
-      onMessage: (message) => this.#hear(message as ObjectReaderMessage), // the worker posts nothing else
-      onDeath: (error) => this.#died(error),
+      onMessage: (message) => this.#handleMessage(message as ObjectReaderMessage), // the worker posts nothing else
+      onDeath: (error) => this.#handleDeath(error),
     })
   }
 
@@ -181,21 +181,21 @@ export class BucketStore {
     this.#lane.post(control, control.kind === 'connect' ? [control.access.port] : [])
   }
 
-  #hear(message: ObjectReaderMessage): void {
+  #handleMessage(message: ObjectReaderMessage): void {
     switch (message.kind) {
       case 'catalog':
-        this.#see(message.state)
-        return this.#looked(null)
+        this.#takeState(message.state)
+        return this.#resolveFirstListing(null)
       case 'unreachable':
-        this.#fail(message.reason)
-        return this.#looked(null)
+        this.#noteProblem(message.reason)
+        return this.#resolveFirstListing(null)
       case 'refused':
-        this.#problem = message.problem // a start says it in its one line
-        return this.#looked(message.problem)
+        this.#problem = message.problem // the start fails, and reports it
+        return this.#resolveFirstListing(message.problem)
     }
   }
 
-  #see({ bundles, logId, damaged }: BucketState): void {
+  #takeState({ bundles, logId, damaged }: BucketState): void {
     const before = this.#snapshot?.bundles
     if (this.#problem !== null || before !== bundles.length) {
       this.#parts.logger.info({ bundles: bundles.length }, 'the bucket was listed')
@@ -206,13 +206,13 @@ export class BucketStore {
     if (this.#snapshot === null || !isSame(this.#snapshot, snapshot)) this.#snapshot = snapshot
   }
 
-  #fail(reason: string): void {
+  #noteProblem(reason: string): void {
     if (this.#problem !== reason) this.#parts.logger.warn({ reason }, 'the bucket that queries read cannot be listed')
     this.#problem = reason
   }
 
   /** S3 */
-  #died(error: Error): void {
+  #handleDeath(error: Error): void {
     this.#parts.logger.error({ reason: error.message }, 'the thread that reads the bucket died')
     this.#problem = 'the thread that reads it died'
     for (const { words } of this.#queries) {

@@ -2,8 +2,8 @@
  * What queries need of an S3-compatible store, over the AWS SDK: list a prefix, read a range of one version of an object.
  *
  * O1  a range is answered whole, and by the object with the ETag that was asked for, or not at all
- * O2  the SDK repeats what the store refuses for a while, and corrects a clock that is wrong; an answer that breaks off or stalls is asked
- *     for again here, `ATTEMPTS` times in all
+ * O2  the SDK repeats requests that the store refuses for a while, and corrects a wrong clock. If an answer breaks off or stalls, the request is repeated
+ *     here, up to `ATTEMPTS` attempts
  *
  * The SDK is loaded with the first client: it takes 20 MB, and nothing else needs it.
  */
@@ -25,11 +25,11 @@ export interface ListedObject {
 }
 
 export interface ObjectClient {
-  /** All objects whose key begins so; what throws is an ObjectReadError. */
+  /** All objects whose key begins with the prefix. @throws ObjectReadError; the reason of the signal when it aborts */
   list(prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]>
-  /** Bytes [from, to) of the object; what throws is an ObjectReadError. */
+  /** Bytes [from, to) of the object. @throws ObjectReadError; the reason of the signal when it aborts */
   read(object: ListedObject, from: number, to: number, signal: AbortSignal): Promise<Uint8Array>
-  /** What was asked of the store so far, and what of that failed. */
+  /** Requests to the store so far, bytes that it answered, and reads and listings that failed. */
   readonly counts: { requests: number; bytes: number; failures: number }
   close(): void
 }
@@ -44,7 +44,7 @@ export class ObjectReadError extends Error {
   }
 }
 
-/** Also bounds what is read at once: the SDK has as many connections. */
+/** Connections of the SDK, which also bound the requests at the same time. */
 const CONNECTIONS = 32
 const CONNECT_MS = 2000
 const ATTEMPT_MS = 3000
@@ -131,7 +131,7 @@ export async function openObjectClient(settings: ObjectClientSettings): Promise<
 /** An answer that is not the range that was asked for. */
 class TruncatedError extends Error {}
 
-/** The one thing that has no default anywhere. */
+/** The region is the one setting without a default. */
 async function checkRegion(client: S3Client): Promise<void> {
   try {
     await client.config.region()
@@ -142,7 +142,7 @@ async function checkRegion(client: S3Client): Promise<void> {
   }
 }
 
-/** What the SDK does not repeat itself: answers that ended early, and those that did not come in time. */
+/** Whether a request is repeated that the SDK does not repeat itself: its answer ended early, or did not come in time. */
 function mayPass(error: unknown, limited: AbortSignal): boolean {
   if (limited.aborted || error instanceof TruncatedError) return true
   return BROKEN_OFF.has(codeOf(error))

@@ -1,11 +1,11 @@
 /**
  * Reads a bucket for all query threads: the catalog of its bundles, and pieces of their files. The one thread with the AWS SDK.
  *
- * One read opens a bundle: it has all that says where to look in it. A bundle of an older version, or with a larger head, needs two or more. Requests
- * of a query are answered in their order. When its channel closes, reads for it alone are given up.
+ * One read opens a bundle: it gets everything that says where to look in the file. A bundle of an older version, or with a larger head, needs two or more.
+ * Requests of a query are answered in their order. When the channel of the query closes, reads that no other query waits for are aborted.
  *
- * B3  an object that is not the one that was listed has the bucket looked at again
- * B4  what opens a bundle is read when the bundle is first seen, newest first, up to half of the cache: an id is then looked for in all of them
+ * B3  if an object is not the one that was listed, the bucket is listed again
+ * B4  the head of a bundle is read as soon as the bundle is listed, newest first, up to half of the cache. So an id is looked for in all these bundles
  *     without a request
  */
 import assert from 'node:assert/strict'
@@ -39,11 +39,11 @@ const PIECE_BYTES: Readonly<Record<RemoteFileKind, number>> = {
 /** A longer read is not joined with others, and is cut only at this length. */
 const LONG_READ_BYTES = 8192 * KIB
 const READS_AT_ONCE = 24
-/** Pieces of one query that are read before it asks for them. */
-const AHEAD = 16
-/** Bundles that are opened at once before they are asked for. */
+/** Expected places of one query that are read before it asks for them. */
+const PLACES_AHEAD = 16
+/** Heads that are read at the same time before a query asks for them (B4). */
 const WARMING_AT_ONCE = 4
-/** Pieces behind one that is read in turn. */
+/** Pieces that are read ahead while a query reads an index file in sequence. */
 const SEQUENTIAL_AHEAD = 4
 
 export class ObjectReader {
@@ -54,7 +54,7 @@ export class ObjectReader {
   readonly #post: (message: ObjectReaderMessage) => void
   readonly #closing = new AbortController()
   readonly #warmBytesMax: number
-  #looking: Promise<void> | null = null
+  #listing: Promise<void> | null = null
   #warming: Promise<void> = Promise.resolve()
 
   constructor(client: ObjectClient, data: ObjectReaderData, post: (message: ObjectReaderMessage) => void) {
@@ -66,13 +66,13 @@ export class ObjectReader {
     this.#post = post
   }
 
-  /** Looks at the bucket, unless that is being done. */
+  /** Lists the bucket, or waits for the listing that is under way. */
   refresh(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => (this.#looking = null))
-    return this.#looking
+    this.#listing ??= this.#list().finally(() => (this.#listing = null))
+    return this.#listing
   }
 
-  /** What was read of a bundle is not what it should be. */
+  /** A reader found the bundle damaged: drops it from the cache, and lists the bucket again. */
   async distrust(base: number): Promise<void> {
     const objects = this.#catalog.objectsOf(base)
     if (objects !== null) {
@@ -96,7 +96,7 @@ export class ObjectReader {
     this.#client.close()
   }
 
-  async #look(): Promise<void> {
+  async #list(): Promise<void> {
     try {
       const state = await this.#catalog.refresh(this.#closing.signal)
       this.#post({ kind: 'catalog', state })
@@ -109,7 +109,7 @@ export class ObjectReader {
     }
   }
 
-  /** B4. What fails here fails again when it is asked for. */
+  /** B4. Ignores errors: the read fails again when a query asks for it. */
   async #warm(bases: number[]): Promise<void> {
     let bytes = 0
     const warmNext = async (): Promise<void> => {
@@ -150,7 +150,7 @@ interface QueryReadParts {
   get(piece: Piece, signal: AbortSignal): Promise<Uint8Array>
 }
 
-/** What one query reads, and is about to. */
+/** The reads of one query, and those that it is about to make. */
 class QueryReads {
   readonly #port: MessagePort
   readonly #words: Int32Array
@@ -158,7 +158,7 @@ class QueryReads {
   readonly #over = new AbortController()
   /** Answers are given one after the other. */
   #answering: Promise<void> = Promise.resolve()
-  /** What the query said that it reads next, and how much of that is behind it or under way. */
+  /** The places that the query said it reads next: how many are behind it, and how many are read or under way. */
   #expected: {
     readonly file: RemoteFileKind
     readonly places: readonly ExpectedPlace[]
@@ -216,14 +216,14 @@ class QueryReads {
     objects: BundleObjects,
     { base, file, at, bytes }: Extract<RemoteRequest, { kind: 'read' }>,
   ): Promise<Uint8Array> {
-    this.#pass(file, base, at)
+    this.#passExpected(file, base, at)
     const pieces = piecesOf(objects, file, at, bytes)
     const reading = Promise.all(pieces.map((piece) => this.#parts.get(piece, this.#over.signal)))
     this.#readSequentially(objects, base, file, pieces)
     return cut(pieces, await reading, at, bytes)
   }
 
-  /** A table that is read block after block is read ahead. */
+  /** Reads ahead while the query reads an index file block after block. */
   #readSequentially(objects: BundleObjects, base: number, file: RemoteFileKind, pieces: readonly Piece[]): void {
     const { to } = pieces.at(-1)!
     const isNext =
@@ -233,13 +233,13 @@ class QueryReads {
       pieces[0]!.from === this.#lastIndexRead.to
     if (isNext) {
       const end = Math.min(objects.index.bytes, to + SEQUENTIAL_AHEAD * PIECE_BYTES.index)
-      if (end > to) for (const piece of piecesOf(objects, file, to, end - to)) this.#begin(piece)
+      if (end > to) for (const piece of piecesOf(objects, file, to, end - to)) this.#readPieceAhead(piece)
     }
     if (file === 'index') this.#lastIndexRead = { base, to }
   }
 
-  /** The query is at this bundle, or at this frame of it: what it expected before is behind it. */
-  #pass(file: RemoteFileKind, base: number, at: number): void {
+  /** The query is at this bundle, or at this frame of it: the places that it expected before are behind it. */
+  #passExpected(file: RemoteFileKind, base: number, at: number): void {
     const expected = this.#expected
     if (file !== expected.file) return
     const isHere = (place: ExpectedPlace): boolean => place.base === base && (file !== 'records' || place.at === at)
@@ -253,16 +253,16 @@ class QueryReads {
     const expected = this.#expected
     const { file, places } = expected
     expected.begun = Math.max(expected.begun, expected.passed)
-    for (; expected.begun < places.length && expected.begun - expected.passed < AHEAD; expected.begun++) {
+    for (; expected.begun < places.length && expected.begun - expected.passed < PLACES_AHEAD; expected.begun++) {
       const { base, at } = places[expected.begun]!
       const objects = this.#parts.objectsOf(base)
       if (objects === null || at >= (objects[file]?.bytes ?? 0)) continue
-      for (const piece of piecesOf(objects, file, at, 1)) this.#begin(piece)
+      for (const piece of piecesOf(objects, file, at, 1)) this.#readPieceAhead(piece)
     }
   }
 
-  /** What fails here fails again when it is asked for. */
-  #begin(piece: Piece): void {
+  /** Reads ahead. Ignores errors: the read fails again when the query asks for it. */
+  #readPieceAhead(piece: Piece): void {
     this.#parts.get(piece, this.#over.signal).catch(() => {})
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Pieces of objects, read once and kept while there is room, least recently used first out.
+ * Pieces of objects, read once and kept while there is room; the least recently used ones are evicted first.
  *
  * R1  a piece is of one version of its object: the ETag is part of its name
  * R2  readers of a piece that is being read wait for it together; the read is given up when no reader waits any more
@@ -29,7 +29,7 @@ export class RangeCache {
   readonly #reads = new Map<string, Read>()
   readonly #queue: (() => void)[] = []
   #keptBytes = 0
-  #under = 0
+  #readsUnderWay = 0
 
   constructor(client: Pick<ObjectClient, 'read'>, options: { readonly bytesMax: number; readonly readsMax: number }) {
     this.#client = client
@@ -52,7 +52,7 @@ export class RangeCache {
     return this.#wait(name, read, signal)
   }
 
-  /** Gives up what is kept of these objects, whichever version. */
+  /** Drops what is kept of these objects, of whichever version. */
   forget(keys: readonly string[]): void {
     for (const [name, { byteLength }] of this.#kept) {
       if (!keys.some((key) => name.endsWith(` ${key}`))) continue
@@ -98,14 +98,14 @@ export class RangeCache {
   }
 
   async #read({ object, from, to }: Piece, signal: AbortSignal): Promise<Uint8Array> {
-    if (this.#under >= this.#readsMax) await new Promise<void>((resolve) => this.#queue.push(resolve))
-    else this.#under += 1
+    if (this.#readsUnderWay >= this.#readsMax) await new Promise<void>((resolve) => this.#queue.push(resolve))
+    else this.#readsUnderWay += 1
     try {
       signal.throwIfAborted()
       return await this.#client.read(object, from, to, signal)
     } finally {
       const next = this.#queue.shift()
-      if (next === undefined) this.#under -= 1
+      if (next === undefined) this.#readsUnderWay -= 1
       else next()
     }
   }

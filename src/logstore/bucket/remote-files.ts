@@ -1,5 +1,5 @@
 /**
- * The files of bundles in a bucket, as a query thread reads them: the object reader's thread fetches, and this one waits for it.
+ * The files of bundles in a bucket, for a query thread: the thread of the object reader fetches, and the query thread waits.
  *
  * F1  a read waits until the deadline of its query and no longer
  * F2  requests are answered in their order, so that one counter says whether the answer is there

@@ -1,6 +1,6 @@
 /**
- * What a query thread and the object reader tell each other, over a channel of their own for each query. The end of the channel is the end of
- * the query: what is still being read for it is given up then.
+ * The messages between a query thread and the object reader, over one channel for each query. When the channel closes, the query is over, and its reads are
+ * aborted.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { BundleObjects } from './bucket-catalog.ts'
@@ -26,13 +26,13 @@ export interface ExpectedPlace {
   readonly at: number
 }
 
-/** To each request but `expect`, in their order. */
+/** The replies to all requests but `expect`, in the order of the requests. */
 export type RemoteReply =
   | { readonly kind: 'size'; readonly bytes: number }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'failed'; readonly reason: string }
 
-/** What a query gets of the reader. */
+/** The access of a query to the reader. */
 export interface RemoteAccess {
   readonly port: MessagePort
   /** Two i32 words, see below. */
@@ -67,7 +67,7 @@ export type ObjectReaderControl =
 
 export type ObjectReaderMessage =
   | { readonly kind: 'catalog'; readonly state: BucketState }
-  /** The bucket could not be looked at. */
+  /** The bucket could not be listed. */
   | { readonly kind: 'unreachable'; readonly reason: string }
-  /** It cannot work: what is wrong with the settings. */
+  /** The settings cannot work. */
   | { readonly kind: 'refused'; readonly problem: string }

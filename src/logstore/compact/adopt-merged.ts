@@ -1,11 +1,12 @@
 /**
  * A start finds what merging left of the segments.
  *
- * A1  a merged file counts if one of its segments has moved into it. Else it is removed, as the bundles that it is of are all there; it is made again.
- * A2  a segment that has moved and is in no merged file that opens is damage: an incident that names it. If its own file is there, that counts. A merged
- *     file that does not open is taken from another directory of the log that has it
- * A3  a segment of which no form opens has moved, as far as is known: a merged file over it has its records. Its stand-in is made again, with all that the
- *     merged file knows of it, and no damage is left (recovery V10)
+ * A1  a merged file counts if one of its segments needs it: the segment has moved, or no form of it opens (A3). Otherwise the file is removed: the bundles
+ *     that it was made of are all there, and they are merged again
+ * A2  a moved segment without a merged file that opens is damaged, and an incident names it; if its `records.log` is there, that counts instead. A merged
+ *     file that does not open is first copied from another directory of the log that has it whole
+ * A3  a segment of which no form opens is taken to have moved, if a merged file over it has its records. Its stand-in is then made again from what the
+ *     merged file says, and no damage is reported (recovery V10)
  */
 import { StoreError } from '../../errors.ts'
 import { TEMPORARY_SUFFIX, withOpenFile } from '../../log/files.ts'
@@ -26,7 +27,7 @@ import { PieceCache } from './piece-cache.ts'
 
 /**
  * @param segments    sealed ones, ascending
- * @param onMadeAgain hears of each segment whose stand-in was (A3)
+ * @param onMadeAgain called with each segment whose stand-in was made again (A3)
  * @returns the merged bundles, ascending
  * @throws what the file system throws
  */
@@ -63,7 +64,7 @@ export function adoptMerged(
   return chosen.map((range) => opened.get(range)!)
 }
 
-/** Merged files in the directory of a segment that end with another one. What a crash left half-written goes. */
+/** The merged files in the directory of a segment that end where some segment ends. Removes files that a crash left half-written. */
 function rangesIn(
   files: Files,
   logId: number,
@@ -77,7 +78,7 @@ function rangesIn(
   return mergedIn(files, directory, logId, base).filter(({ end }) => areInRow(segments, base, end))
 }
 
-/** Whether the segments from one base to one end are all there. */
+/** Whether segments cover the range from `base` to `end` without a gap. */
 function areInRow(segments: readonly SegmentInfo[], base: number, end: number): boolean {
   let at = segments.findIndex((segment) => segment.base === base)
   while (segments[at] !== undefined && segments[at]!.end < end) {
@@ -90,7 +91,7 @@ function areInRow(segments: readonly SegmentInfo[], base: number, end: number): 
 const directoryOf = (segments: readonly SegmentInfo[], { base }: MergedRange): string =>
   segments.find((segment) => segment.base === base)!.directory
 
-/** False: it is damaged. */
+/** Adds the bundle to `opened`. False: the file is damaged. */
 function open(files: Files, directory: string, range: StandIn, opened: Map<StandIn, Bundle>): boolean {
   try {
     const bundle = withOpenFile(files, `${directory}/${mergedName(range.end)}`, (file) =>
@@ -120,15 +121,15 @@ function removeUnused(
   }
 }
 
-/** A3. False: the disk does not take it, and the next start tries again. */
+/** A3. False: the stand-in could not be written; the next start tries again. */
 function makeAgain(files: Files, { base, end, directory }: SegmentInfo, over: StandIn, facts: Bundle): boolean {
   const { logId, epoch } = over
-  const lastHeaderCrc = end === over.end ? over.lastHeaderCrc : 0 // with the number of frames, it was nowhere else
+  const lastHeaderCrc = end === over.end ? over.lastHeaderCrc : 0 // lost for the other segments, like the number of frames: only their stand-ins had them
   const content = encodeMoved(facts)
   const header = encodeStandInHeader({ logId, base, end, frameCount: 0, epoch, lastHeaderCrc }, [content])
   try {
     const quarantine = `${directory}/${QUARANTINE_NAME}`
-    if (files.exists(quarantine)) files.removeFile(quarantine) // of an earlier start, which took it for lost
+    if (files.exists(quarantine)) files.removeFile(quarantine) // an earlier start reported the segment as lost
     publishStandIn(files, directory, [header, content])
     return true
   } catch {

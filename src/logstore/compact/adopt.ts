@@ -1,8 +1,8 @@
 /**
  * A start finds what compaction left of a segment.
  *
- * A1  beside the segment's file a stand-in counts only if it is whole: else it goes, and the segment is compacted anew
- * A2  a stand-in that is alone and does not open is damage: an incident that names the whole segment, unless another directory of the log gives its own
+ * A1  while `records.log` is there, a stand-in counts only if it is whole. Otherwise it is removed, and the segment is compacted again
+ * A2  a stand-in that is alone and does not open is damage: an incident names the whole segment, unless another directory of the log has the stand-in whole
  */
 import { StoreError } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
@@ -14,7 +14,7 @@ import { CompactIndex } from './compact-index.ts'
 import { bundleOfCompact } from './compact-segment.ts'
 import { PieceCache } from './piece-cache.ts'
 
-/** Takes a damaged bundle from another directory of the log, over the segments from one position to another. False: none has it. */
+/** Replaces a damaged bundle over positions [base, end) with the one of another directory of the log. False: no directory has it whole. */
 export type MendAtStart = (bundle: {
   readonly base: number
   readonly end: number

@@ -1,4 +1,4 @@
-/** What the thread of compaction does, and what comes of it. */
+/** The jobs of the compaction thread, and their results. */
 import type { CompactJob, CompactResult } from './compact-segment.ts'
 import type { MendJob, MendResult } from './mend-bundle.ts'
 import type { MergeResult, MergeTask } from './merge-bundles.ts'

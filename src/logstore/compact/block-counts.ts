@@ -1,4 +1,4 @@
-/** How many rows of a block match a search for one thing, as the bundle says it without the block (token-counts.ts K1). */
+/** Counts the rows of a block that match a search with a single condition. The bundle has these counts, so the block is not read (token-counts.ts K1). */
 import type { NameCondition, Search } from '../search/expression.ts'
 import { resolveName } from '../search/names.ts'
 import { isAscii } from '../search/words.ts'
@@ -11,7 +11,7 @@ import { PAIRS, WORDS, isPairKey, pairToken } from './token-counts.ts'
 export type BlockCount = (block: CompactBlock) => number
 export const UNKNOWN = -1
 
-/** What says the counts in a bundle; null: the search is not for one thing. */
+/** Gives the counts of a bundle for a search. Null: bundles have no counts for such a search. */
 export function blockCountsOf(search: Search): ((index: CompactIndex) => BlockCount) | null {
   switch (search.kind) {
     case 'all':
@@ -50,7 +50,10 @@ function rowsBetween({ severityRows }: CompactBlock, min: number, max: number): 
   return rows
 }
 
-/** The key and value that a condition wants, if no number, list or map may pass for it; `places`: how many of resource, scope, record may have it. */
+/**
+ * The key and value that a condition asks for. Null: it is not about an attribute, or a number or a boolean may match it as well. Blocks with lists or maps
+ * in attributes count no pairs. `places`: in how many of resource, scope and record the attribute may be.
+ */
 export function pairOf({
   name,
   value,

@@ -1,5 +1,5 @@
 /**
- * Says which blocks of a bundle may hold a record id or a trace id, as bundles of version 3 and before say it; hash-index.ts has what is written now.
+ * Says which blocks of a bundle may hold a record id or a trace id, for bundles of version 3 and before. Newer ones have the index of hash-index.ts.
  *
  *   directory   bits of the hashes u8, pieces varint; each: pairs varint, first hash u32, then as `writePiece`
  *   piece       pairs of a hash and the number of a block, in the order of hashes: steps from hash to hash, varints; then the blocks, one byte each, or two
@@ -23,7 +23,7 @@ export class BlockHashIndex {
     this.end = this.#pieces.end
   }
 
-  /** As HashIndex.placesOf; places are blocks. */
+  /** As HashIndex.placesOf, where a place is the number of a block. */
   placesOf(hash: number, load: LoadPiece): number[] {
     const wanted = hash >>> this.#shift
     const found: number[] = []
@@ -31,7 +31,7 @@ export class BlockHashIndex {
     return found
   }
 
-  /** Goes through the steps as they stand: to make arrays of a piece takes many times longer, and look-ups seldom meet one twice. */
+  /** Reads the steps in place: to decode a piece into arrays takes many times longer, and look-ups seldom read the same piece twice. */
   #find(bytes: Buffer, pairs: number, first: number, wanted: number, found: number[]): void {
     const blocksAt = bytes.byteLength - pairs * this.#blockBytes
     let hash = first

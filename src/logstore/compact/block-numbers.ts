@@ -1,7 +1,7 @@
 /**
- * What the numbers of a block say of conditions on them, without its records.
+ * Judges conditions on numbers by the number columns of a block, without making its records.
  *
- * N1  the values are those that views of records give (search/protobuf-values.ts, search/record-view.ts): whole numbers beyond the exact doubles as bigint
+ * N1  a value is what the view of the record gives (search/protobuf-values.ts, search/record-view.ts): a whole number that is not exact as a double is a bigint
  */
 import type { FieldName } from '../search/names.ts'
 import { LOG_FIELDS, SPAN_FIELDS, STATUS_FIELDS } from '../search/record-view.ts'
@@ -22,11 +22,11 @@ const wordsOfDouble = new Uint32Array(double.buffer)
 
 /** A whole number of two words, the high one with a sign. */
 function wholeOf(high: number, low: number): number | bigint {
-  const about = high * WORD + low // rounded at most once, so that what is not safe is seen
+  const about = high * WORD + low // rounded at most once, so a number that is not safe does not look safe
   return Number.isSafeInteger(about) ? about : (BigInt(high) << 32n) + BigInt(low)
 }
 
-/** The value of an attribute of two words. @param kind of its column */
+/** The value of an attribute whose number has these two words. @param kind of its column */
 export function numberOf(kind: number, high: number, low: number): number | bigint | boolean {
   if (kind === BOOLEAN) return (high | low) !== 0
   if (kind !== DOUBLE) return wholeOf(high | 0, low)
@@ -35,17 +35,17 @@ export function numberOf(kind: number, high: number, low: number): number | bigi
   return double[0]!
 }
 
-/** By value of a column of numbers of attributes. @param kind of the column */
+/** One verdict for each value of a column of attribute numbers. @param kind of the column */
 export function judgeNumbers({ pairs: { high, low, count } }: NumberColumn, kind: number, test: ValueTest): Uint8Array {
   const verdicts = new Uint8Array(count)
   for (let i = 0; i < count; i++) verdicts[i] = test(numberOf(kind, high[i]!, low[i]!)) ? MATCHES : DIFFERS
   return verdicts
 }
 
-/** Where a small number of a field stands: in a log, in a span. */
+/** The paths of a field that is a small number, in logs or in spans. */
 interface FieldPaths {
   readonly root: number
-  /** As a varint, and in four bytes: the first one that is there counts. */
+  /** The field as a varint, and as four bytes. If a record has both, the varint counts. */
   readonly varint: string
   readonly fixed: string
 }
@@ -56,7 +56,7 @@ const pathsIn = (root: number, message: string, field: number): FieldPaths => ({
   fixed: `${message}/${8 * field + 5}`,
 })
 
-/** Null: the field is no small number. */
+/** Null: the field is not a small number. */
 export function pathsOf(field: FieldName): readonly FieldPaths[] | null {
   const paths: FieldPaths[] = []
   const [ofLog, ofSpan, ofStatus] = [LOG_FIELDS[field], SPAN_FIELDS[field], STATUS_FIELDS[field]]
@@ -69,7 +69,7 @@ export function pathsOf(field: FieldName): readonly FieldPaths[] | null {
 const SPAN_STATUS_TAG = 8 * 15 + 2
 export const STATUS_PATH = `${ROOT_SPAN}/${SPAN_STATUS_TAG}`
 
-/** Null: what the field says is not among the numbers. */
+/** Null: number columns do not hold the field. */
 export function judgeOfField(
   field: FieldName,
   test: ValueTest,
@@ -102,7 +102,7 @@ export function judgeOfField(
 const START_PATH = `${ROOT_SPAN}/${8 * 7 + 1}`
 const END_PATH = `${ROOT_SPAN}/${8 * 8 + 1}`
 
-/** As `durationOf` has it. Times stand as steps from that of their record, modulo 2^64. */
+/** Computes durations as `durationOf` does. A column stores times as steps from the time of their record, modulo 2^64. */
 function judgeDurations(texts: BlockTexts, shapes: Shapes, test: ValueTest): Verdict {
   const start = valuesAt(texts, shapes, START_PATH)
   const end = valuesAt(texts, shapes, END_PATH)
@@ -124,9 +124,9 @@ function judgeDurations(texts: BlockTexts, shapes: Shapes, test: ValueTest): Ver
 const isZero = ([high, low]: Uint32Array): boolean => high === 0 && low === 0
 
 /**
- * By row, of a value that each record has once at most.
+ * One verdict for each row, for a value that a record has at most once.
  *
- * @param valueIn a shape: what gives the value of a row, null: it has none; null: no row of it has one
+ * @param valueIn gives, for a shape, the function that reads the value of a row, or null if the row has none. Null: no row of the shape has the value
  */
 function byRow(
   { shapes, rowShape }: BlockTexts,
@@ -147,11 +147,11 @@ function byRow(
 interface Values {
   readonly high: Uint32Array
   readonly low: Uint32Array
-  /** By row: which of them is the first of its record; -1: it has none. */
+  /** By row: number of the first value of its record; -1: it has none. */
   readonly of: Int32Array
 }
 
-/** Null: no record of the block has a number there. */
+/** Null: no record of the block has a number at this path. */
 function valuesAt(texts: BlockTexts, { columns }: Shapes, path: string): Values | null {
   const column = columns.findIndex((each) => each.path === path)
   if (!texts.counts.has(column)) return null

@@ -1,6 +1,6 @@
 /**
- * Reads blocks, see block-writer.ts. A block is read in parts: its keys say where and when its rows are; its texts and numbers tell most searches which of
- * them match; with its values the records are there again, see block-records.ts.
+ * Reads blocks (block-writer.ts) part by part. The keys have the time and entry of each row, and texts and numbers tell most searches which rows match.
+ * With the values, the records can be made again (block-records.ts).
  */
 import { freeMemory } from '../../free-memory.ts'
 import { FORMAT_JSON } from '../batch-frame.ts'
@@ -16,12 +16,12 @@ import { rootOf } from './block-writer.ts'
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import { highWord, lowWord } from '../time-words.ts'
 
-/** When each row is, and its entry in the segment. */
+/** The time of each row, and its entry in the segment. */
 export class BlockKeys {
   readonly timeHigh: Uint32Array
   readonly timeLow: Uint32Array
   readonly entry: Uint32Array
-  /** In memory: many times what is stored, where rows follow each other evenly. */
+  /** Bytes in memory: many times what is stored, if times and entries grow evenly. */
   readonly heldBytes: number
 
   constructor(part: Buffer, rows: number, firstTime: bigint) {
@@ -50,7 +50,7 @@ export interface MoreParts {
   values(): Buffer<ArrayBuffer>
 }
 
-/** What stands in the values of a block beside texts. */
+/** What the values part of a block has beside texts. */
 export interface BlockValues {
   readonly bytes: ReadonlyMap<number, BytesColumn>
   readonly explicitIds: ReadonlyMap<number, Uint32Array>
@@ -58,7 +58,7 @@ export interface BlockValues {
   readonly length: number
 }
 
-/** What of a block is in its texts, and in its numbers. */
+/** The texts and numbers of a block. */
 export class BlockTexts {
   readonly rows: number
   readonly groups: readonly Group[]
@@ -66,7 +66,7 @@ export class BlockTexts {
   /** The shapes of the rows, which `rowShape` names by their number. */
   readonly shapes: readonly Shape[]
   readonly rowShape: Uint16Array
-  /** By number in the bundle, ascending: how many values each has. */
+  /** By number of a column in the bundle, ascending: how many values the column has in the block. */
   readonly counts: ReadonlyMap<number, number>
   readonly texts = new Map<number, TextColumn>()
   readonly severities = new Map<number, NumberColumn>()
@@ -100,19 +100,19 @@ export class BlockTexts {
     return this.#more.keys()
   }
 
-  /** The values of a column of numbers that is no severity; from the first one on, at each call. */
+  /** A column of numbers other than severities. Each call makes a new object. */
   numbers(column: number): NumberColumn {
     this.#numbers ??= this.#findNumbers()
     this.#numbers.at = this.#numbersAt.get(column)!
     return new NumberColumn(this.#numbers, this.counts.get(column)!, this.#bundle.columns[column]!.kind)
   }
 
-  /** From then on the columns of texts have their values. */
+  /** Reads the values part: from then on the columns of texts have their values. */
   values(): BlockValues {
     return (this.#values ??= this.#readValues(new ByteReader(this.#kept(this.#more.values()))))
   }
 
-  /** Frees its memory: nothing that it gave, or that was made of it, is used any more. */
+  /** Frees the memory of its parts. Nothing that was read from them may be used any more. */
   free(): void {
     this.#parts.forEach(freeMemory)
   }

@@ -1,8 +1,8 @@
 /**
- * The records of a block, byte for byte. A record is made when it is asked for: a page wants few of them, and a search only those that the columns
- * leave open.
+ * The records of a block, byte for byte. A record is made when it is asked for: a page needs few of them, and a search only those that the columns cannot
+ * decide.
  *
- * R1  bytes that were handed out stay as they are: records are put behind those that were made before, or into other memory
+ * R1  bytes that were handed out do not change: records are appended to those that were made before, or go to other memory
  */
 import assert from 'node:assert/strict'
 import { freeMemory } from '../../free-memory.ts'
@@ -29,7 +29,7 @@ interface GroupPlace {
 
 type ColumnReader = TextColumn | NumberColumn | BytesColumn
 
-/** The names that a partition gives the records of its blocks. */
+/** The names of the partition that the records belong to. */
 export interface BlockOwner {
   readonly tenant: string
   readonly dataset: string
@@ -37,7 +37,7 @@ export interface BlockOwner {
 
 const NOT_MADE = 0xffff_ffff
 const BODY_BYTES = 16 * 1024
-/** Records take about so many times the bytes of their values. */
+/** Records take about this many times the bytes of their values. */
 const BYTES_OF_VALUE = 6
 
 export class BlockRecords implements RecordBatch {
@@ -45,7 +45,7 @@ export class BlockRecords implements RecordBatch {
   readonly groups: readonly Group[]
   readonly rowGroup: Uint16Array
   readonly ids: RecordIds
-  /** About: when all of its records were made. */
+  /** Estimated bytes in memory once all records are made. */
   readonly heldBytes: number
   readonly #owner: BlockOwner
   readonly #texts: BlockTexts
@@ -58,15 +58,15 @@ export class BlockRecords implements RecordBatch {
   readonly #explicitIds: ReadonlyMap<number, Uint32Array>
   readonly #traces: Uint32Array
   #into = new ByteWriter(BODY_BYTES)
-  /** By row: where its record stands in the body; NOT_MADE. */
+  /** By row: where its record begins in the body, or NOT_MADE; then where it ends. */
   readonly #starts: Uint32Array
   readonly #ends: Uint32Array
-  /** The row that the columns are at, and by column the number of its next value. */
+  /** The row that the columns are at, and by column the number of the next value. */
   #row = 0
   readonly #next: Uint32Array
   readonly #passed: Uint32Array
   readonly #place = noPlace()
-  /** Where the contents begin of messages that are being written. */
+  /** Where the contents of the messages begin that are being written. */
   readonly #opened: number[] = []
 
   constructor(texts: BlockTexts, keys: BlockKeys, bundle: Shapes, owner: BlockOwner) {
@@ -103,7 +103,7 @@ export class BlockRecords implements RecordBatch {
     return this.#into.written()
   }
 
-  /** The memory of all records that were made. Nothing is asked for any more. */
+  /** Frees the memory of the records that were made. Nothing may be read any more. */
   free(): void {
     freeMemory(this.#into.bytes)
   }
@@ -125,7 +125,7 @@ export class BlockRecords implements RecordBatch {
     for (let i = 0; i < count; i++) this.#make(numbers[i]!)
   }
 
-  /** All rows of a range, one behind the other. */
+  /** Makes all rows of a range, one behind the other. */
   #makeRows(from: number, to: number): void {
     if (to - from === 1) {
       if (this.#starts[from] === NOT_MADE) this.#make(from)
@@ -186,7 +186,7 @@ export class BlockRecords implements RecordBatch {
     this.#row = row
   }
 
-  /** Moves the columns behind the row. */
+  /** Also moves the columns to the next row. */
   #writeRecord({ steps, isIrregular }: Shape, row: number): void {
     const into = this.#into
     const next = this.#next
@@ -209,7 +209,7 @@ export class BlockRecords implements RecordBatch {
     this.#row = row + 1
   }
 
-  /** One that does not follow from the record counts before it. */
+  /** An explicit trace id counts before the one in the record. */
   #setTrace(row: number, at: number): void {
     if (this.#explicitTraces.has(row)) return
     for (let word = 0; word < 4; word++) this.#traces[4 * row + word] = this.#into.bytes.readUInt32BE(at + 4 * word)
@@ -311,7 +311,7 @@ function bytesOf(trace: Uint32Array): Buffer {
   return bytes
 }
 
-/** What stands behind `start` gets its length in front, where one byte was kept for it. */
+/** Writes the length of the bytes from `start` on in front of them. One byte was kept for it; a longer number moves the bytes. */
 function closeAt(into: ByteWriter, start: number): void {
   const length = into.at - start
   if (length < 128) {

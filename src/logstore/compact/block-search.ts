@@ -1,10 +1,9 @@
 /**
- * What the texts and numbers of a block say of a search, without the other values: for each row that it matches, that it does not, or that its record
- * has to be looked at.
+ * Judges a search by the texts and numbers of a block, without the other values. A row matches, it does not match, or its record has to be read.
  *
- * S1  MATCHES and DIFFERS are what the matcher of records says, of every record; LOOK promises nothing
- * S2  a text is as good as its form (text-column.ts), where no word of the search has a digit: the words it lacks have one each, stand by themselves and
- *     between the others. For the beginning of a word it is if no placeholder is of a word that begins with letters
+ * S1  MATCHES and DIFFERS agree with the matcher of records (search/matcher.ts) for every record; LOOK promises nothing
+ * S2  a form (text-column.ts) decides for all of its texts if no word of the search has a digit: each word that a placeholder stands for has one, and keeps
+ *     its neighbours apart. With a prefix, all placeholders have to be numbers, as other variables may begin with letters
  */
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import type { NameCondition, Search, TextCondition, ValueCondition } from '../search/expression.ts'
@@ -94,7 +93,7 @@ function combined(
 const negated = (verdict: Verdict): Verdict =>
   typeof verdict === 'number' ? MATCHES - verdict : verdict.map((each) => MATCHES - each)
 
-/** The verdicts of rows that each have one of some choices. */
+/** The verdicts of rows. @param verdicts by choice @param choices by row */
 function byChoice(verdicts: readonly number[], choices: Uint16Array): Verdict {
   const [first = DIFFERS] = verdicts
   if (verdicts.every((each) => each === first)) return first
@@ -111,7 +110,7 @@ function judgeOfText(condition: TextCondition): Judge {
   const isAboutNumbers = words.some(hasDigit)
   const plain = words.find((word) => !hasDigit(word) && !(prefix && word === words.at(-1)))
   const plainTest = plain === undefined ? null : new TextTest({ kind: 'text', words: [plain], prefix: false })
-  // Without it no form passes but one of a whole text: what a form lacks are words with digits.
+  // A form without this word cannot pass, unless it is a whole text: placeholders stand for words with digits.
   const needle = needleOf(words.filter((word) => !hasDigit(word) && !(prefix && word === words.at(-1))))
   const finder = needle === null ? null : new ByteFinder(needle)
   const variable = words.find((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))
@@ -134,18 +133,18 @@ function judgeOfText(condition: TextCondition): Judge {
 
 interface JudgedColumn {
   readonly verdicts: Uint8Array
-  /** Which of them each value has; null: each its own. */
+  /** By value: the number of its verdict. Null: each value has its own. */
   readonly choices: Uint16Array | null
 }
 
-/** Whether a value passes, which stands in bytes [0, end). */
+/** Whether the value in bytes [0, end) passes. */
 type ValueTestInBytes = (bytes: Buffer, end: number) => boolean
 
 /**
- * Where a form leaves it open, the values say it.
+ * Judges the forms, and the values of those forms that leave the verdict open.
  *
- * @param needle   stands in every form that passes, but for those of whole texts; null: nothing of the kind is known
- * @param variable a word with a digit in it that every value that passes has; without one, all values are looked at
+ * @param needle   a text in every form that may pass, except whole texts; null: none is known, and all forms are judged
+ * @param variable a word with a digit that every value that passes has; without one, all values of open forms are judged
  */
 function judgeTexts(
   texts: BlockTexts,
@@ -182,7 +181,7 @@ function judgeTexts(
   return { verdicts, choices: null }
 }
 
-/** The value that is looked at. */
+/** Scratch: the value that is judged. */
 const value = new ByteWriter()
 
 /** Whether each word with a digit is a variable: words beside characters beyond ASCII are not, see T2 of text-column.ts. */
@@ -190,9 +189,9 @@ const hasItsDigitsApart = ({ kinds, pieces }: Form): boolean =>
   !kinds.includes(WHOLE) && pieces.every((piece) => piece.every((byte) => byte < 128))
 
 /**
- * The best verdict of the values of some columns, by row.
+ * For each row the highest verdict of its values in some columns.
  *
- * @param columnsOf a shape: those that count, each as often as it stands there; null: its records have to be looked at
+ * @param columnsOf the columns of a shape that count, each as often as the shape has it; null: its records have to be read
  */
 function byColumns(
   texts: BlockTexts,
@@ -218,7 +217,7 @@ function byColumns(
   }
   for (const columns of chosen) for (const column of columns ?? []) judge(column)
   if (isAllSame && first <= DIFFERS && chosen.every((columns) => columns !== null)) return DIFFERS
-  // Every value of a column is passed, in rows of whatever shape it stands.
+  // A cursor passes every value of its column, also in rows whose shape does not count.
   const all = new Set(chosen.flatMap((columns) => columns ?? []))
   const cursors = [...all].map((number) => new Cursor(judge(number)))
   const places = new Map([...all].map((number, place) => [number, place]))
@@ -261,7 +260,7 @@ function judgeOfSeverity(min: number, max: number): Judge {
     })
 }
 
-/** Attributes of resources and scopes, those of records that are texts or numbers, and fields that are numbers. */
+/** Judges attributes of resources and scopes, attributes of records that are texts or numbers, and fields that are numbers. */
 function judgeOfName({ name, value }: NameCondition): Judge {
   const named = resolveName(name)
   const test = valueTest(value)
@@ -307,7 +306,7 @@ function judgeOfName({ name, value }: NameCondition): Judge {
   }
 }
 
-/** Whether a text may pass that begins, ends and goes on between its variables with these. */
+/** Whether a text may pass that has these pieces before, between and behind its variables. */
 function mayFormPass(value: ValueCondition, pieces: readonly Buffer[]): boolean {
   if (value.kind === 'compare') return pieces.every((piece) => /^[-+.eE]*$/.test(piece.toString('latin1')))
   if (value.kind !== 'equals') return true
@@ -360,7 +359,7 @@ export function filterTestOf(search: Search): FilterTest {
   }
 }
 
-/** Words that stand in every record that matches; those that are not ASCII are in no filter. */
+/** @param words that every matching record has; those that are not ASCII are in no filter */
 function needing(words: readonly string[]): FilterTest {
   const hashes = words.filter(isAscii).map((word) => wordHash(Buffer.from(word, 'latin1'), 0, word.length))
   return (filter) => filter === null || hashes.every((hash) => mayHoldToken(filter, hash))
@@ -378,7 +377,7 @@ const TEXT_FIELDS: ReadonlySet<FieldName> = new Set<FieldName>([
 function wordsOfValue({ name, value }: NameCondition): readonly string[] {
   if (value.kind !== 'equals' && value.kind !== 'begins') return []
   const { text } = value
-  // Numbers and booleans are no texts.
+  // A number or a boolean may match as well, and filters hold texts only.
   const mayBeOther =
     value.kind === 'begins' ? /^[-0-9]/.test(text) : value.number !== null || /^(true|false)$/.test(text)
   const named = resolveName(name)

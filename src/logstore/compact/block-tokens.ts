@@ -1,6 +1,6 @@
 /**
- * The tokens of the records of a block, and of what they belong to: for its filter (token-filter.ts F1 to F3), and the frequent ones with the number
- * of their rows (token-counts.ts K1).
+ * Collects the tokens of a block's records and of their resources and scopes. All go into the filter of the block (token-filter.ts F1 to F3); frequent ones
+ * are also listed with the number of their rows (token-counts.ts K1).
  */
 import type { AttributePlace } from '../search/names.ts'
 import { isAscii } from '../search/words.ts'
@@ -20,9 +20,9 @@ import { isKnown } from './verdict.ts'
 const BACKSLASH = 0x5c
 const NO_FILTER = Buffer.alloc(0)
 const NO_TOKENS = new Uint32Array(0)
-/** Tokens that are listed of one block: a block of usual logs has some hundreds. */
+/** Most tokens that are listed for one block; a block of usual logs has some hundreds. */
 const LISTED_MAX = 2048
-/** Keys that are told apart; of a bundle with more, the others have no pairs. */
+/** Most attribute keys of a bundle that get numbers. Blocks with further keys count no pairs. */
 const KEYS_MAX = 0xffff
 
 export interface FinishedTokens {
@@ -46,14 +46,15 @@ export class BlockTokens {
   readonly #tokens = new TokenTable()
   /** By column. */
   readonly #texts: (ColumnTokens | undefined)[] = []
-  /** Tokens of the pairs of each group of the block, and what is known of the groups of the bundle; null: their pairs are not. */
+  /** By group of the block: the tokens of its pairs. */
   readonly #groups = new Map<Group, Uint32Array>()
+  /** By group of the bundle: its pairs; null: they are not known. */
   readonly #pairs = new WeakMap<Group, readonly GroupPair[] | null>()
   #group: Group | null = null
   #groupTokens: Uint32Array = NO_TOKENS
   readonly #keys: Key[] = []
   readonly #keyNumbers = new Map<string, Key>()
-  /** By shape: which of WORDS and PAIRS are counted of its records. */
+  /** By shape: which of WORDS and PAIRS are counted in its records. */
   readonly #countedOf = new Map<Shape, number>()
   #shape: Shape | null = null
   #row = 0
@@ -64,12 +65,12 @@ export class BlockTokens {
     this.#columns = shapes.columns
   }
 
-  /** Before the first record of a block. @param source what its records stand in */
+  /** Call it before the first record of a block. @param source has the bytes of its records */
   begin(source: Buffer): void {
     this.#source = source
   }
 
-  /** A text of the record that is added next, which was added to its column. */
+  /** Counts a text of the record that `addRecord` adds next. Its column has the text already. */
   countText(number: number, column: TextColumnWriter, start: number, end: number): void {
     const tokens = (this.#texts[number] ??= this.#columnOf(number))
     tokens.add(column, this.#source, start, end, this.#row)
@@ -81,7 +82,7 @@ export class BlockTokens {
     return new ColumnTokens(this.#tokens, isSearched, attribute === null ? null : () => this.#keyOf(attribute))
   }
 
-  /** @param cut as it was cut, into the values of the shape; its texts were counted before */
+  /** Call it after `countText` for all texts of the record. @param cut the record, cut into the values of the shape */
   addRecord(cut: RecordCutter, shape: Shape, group: Group, isJson: boolean): void {
     if (shape !== this.#shape) this.#noteShape(shape)
     if (cut.isWhole) this.#noteWhole(this.#source, cut, isJson)
@@ -128,7 +129,7 @@ export class BlockTokens {
     return { filter, counted, listed }
   }
 
-  /** Texts and attributes are where a shape says only of shapes that are known, see `isKnown`; pairs only where each attribute is one value. */
+  /** Words are counted only in shapes that are known (`isKnown`), and pairs only if each attribute of the shape is a single value as well. */
   #noteShape(shape: Shape): void {
     this.#shape = shape
     let counted = this.#countedOf.get(shape)
@@ -140,7 +141,7 @@ export class BlockTokens {
     this.#counted &= counted
   }
 
-  /** Null: no search that asks for pairs names such a key, or there are too many. */
+  /** Null: no search asks for pairs with such a key, or there are too many keys. */
   #keyOf(text: string): Key | null {
     const known = this.#keyNumbers.get(text)
     if (known !== undefined) return known
@@ -155,7 +156,7 @@ export class BlockTokens {
     return key
   }
 
-  /** Null: an attribute of its resource or scope is a list or a map, in which a pair may stand, or there are too many keys. */
+  /** Null: an attribute of the resource or scope is a list or a map, which may hold a pair, or there are too many keys. */
   #pairsOf(group: Group): readonly GroupPair[] | null {
     const view = viewOfProtobufGroup(group)
     const pairs: GroupPair[] = []

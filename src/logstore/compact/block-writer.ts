@@ -9,9 +9,9 @@
  *   values   by column: values of texts, bytes. Then record ids and trace ids that do not follow from the records: count varint, rows,
  *            16 bytes each
  *
- * What stands in `texts` and `numbers` says of most searches which rows match, without the values.
+ * `texts` and `numbers` tell most searches which rows match, so that they need not read the values.
  *
- * B1  columns stand in the order of their numbers in the bundle, and in a column the values of the rows in their order
+ * B1  columns are in the order of their numbers in the bundle, and the values of a column are in the order of the rows
  */
 import assert from 'node:assert/strict'
 import { ByteWriter } from './byte-writer.ts'
@@ -23,7 +23,7 @@ import { TextColumnWriter } from './text-column-writer.ts'
 import { BytesColumnWriter, NumberColumnWriter } from './value-columns.ts'
 
 export const BLOCK_ROWS_MAX = 4096
-/** A block ends when its records have so many bytes; its last one may be long. */
+/** A block ends once its records have this many bytes. The last record may go far beyond. */
 export const BLOCK_BYTES_MAX = 2 * 1024 * 1024
 
 /** What records share: where they came from, and what they belong to. */
@@ -49,11 +49,11 @@ export interface BlockParts {
   readonly values: Buffer<ArrayBuffer>
   /** See `severityBit`. */
   readonly severities: number
-  /** By severity: how many rows have it. Null: of a row it is not known. */
+  /** By severity: how many rows have it. Null: the severity of some row is not known. */
   readonly severityRows: Uint32Array | null
 }
 
-/** Sees each text of a record when it was added to its column. */
+/** Called with each text of a record, after the text was added to its column. */
 export interface TextVisitor {
   countText(number: number, column: TextColumnWriter, start: number, end: number): void
 }
@@ -71,7 +71,7 @@ interface ShapePlan {
 export class BlockWriter {
   #source: Buffer = Buffer.alloc(0)
   readonly #shapes: Shapes
-  /** As it cut the record that was added last. */
+  /** Has the values of the record that was added last. */
   readonly cutter = new RecordCutter()
   readonly #keys = new ByteWriter()
   readonly #texts = new ByteWriter()
@@ -81,18 +81,18 @@ export class BlockWriter {
   #rows = 0
   #shape: Shape | null = null
   #lastShape = 0
-  /** By shape: the one of the record that came behind it last. */
+  /** By shape: the shape that followed it last. */
   readonly #nextShape: number[] = []
   #severities = 0
   readonly #severityRows = new Uint32Array(SEVERITY_BITS)
   readonly #visitor: TextVisitor | null
   readonly #plans: ShapePlan[] = []
-  /** By number of the column, those of the last block and of this one. */
+  /** By number of a column: writers for the columns of the last block and of this one. */
   readonly #textColumns: (TextColumnWriter | undefined)[] = []
   readonly #numberColumns: (NumberColumnWriter | undefined)[] = []
   readonly #bytesColumns: (BytesColumnWriter | undefined)[] = []
   #groups = new Map<Group, number>()
-  /** Of the record that was added last, and its number in the block. */
+  /** The group of the record that was added last, and the number of this group in the block. */
   #group: Group | null = null
   #groupNumber = 0
   #usedShapes = new Map<number, number>()
@@ -110,7 +110,7 @@ export class BlockWriter {
     this.#visitor = visitor
   }
 
-  /** Before the first record of a block. @param source what its records stand in, until `finish` */
+  /** Call it before the first record of a block. @param source has the bytes of its records until `finish` */
   begin(source: Buffer): void {
     assert(this.#rows === 0)
     this.#source = source
@@ -163,7 +163,7 @@ export class BlockWriter {
     if (!this.#followsTrace(plan, trace, traceAt)) this.#traces.push([row, trace.slice(traceAt, traceAt + 4)])
   }
 
-  /** The number of its shape. First it is taken to have the one that came last behind that of the record before. */
+  /** The number of the record's shape. Tries first the shape that last followed the shape of the record before. */
   #cut(start: number, end: number, root: number): number {
     const cutter = this.cutter
     const expected = this.#nextShape[this.#lastShape] ?? -1
@@ -231,7 +231,7 @@ export class BlockWriter {
     if (severity !== NO_SEVERITY) this.#severityRows[31 - Math.clz32(severity)]!++
   }
 
-  /** Whether a reader finds the trace id of the record that was cut. */
+  /** Whether a reader gets the trace id from the values of the record. */
   #followsTrace({ trace: value }: ShapePlan, trace: Uint32Array, at: number): boolean {
     const start = value < 0 ? 0 : this.cutter.first[value]!
     if (value < 0 || this.cutter.second[value]! - start !== 16) {
@@ -243,7 +243,7 @@ export class BlockWriter {
     return true
   }
 
-  /** The parts of the rows that were added; valid until the next call. Rows come into the next block from here on. */
+  /** The parts of the rows that were added; valid until the next call. The next row begins a new block. */
   finish(): BlockParts {
     const rows = this.#rows
     const keys = this.#keys
@@ -280,7 +280,7 @@ export class BlockWriter {
     }
   }
 
-  /** A column that this block has no value of is forgotten: else the memory of all of them would be kept. */
+  /** Drops the writer of a column without values in this block; otherwise the memory of all columns would be kept. */
   #writeColumn(number: number): void {
     const text = this.#textColumns[number]
     if (text !== undefined && text.count > 0) {
@@ -311,10 +311,10 @@ export class BlockWriter {
 
 export const SEVERITY_BITS = 32
 const NO_SEVERITY = 0
-/** A record that does not say its severity by a number has this one. */
+/** The bit of records whose severity is not known from a number. */
 const ANY_SEVERITY = 1
 
-/** The severities in a block are the union of these. */
+/** The severities of a block are the union of the bits of its rows. */
 const severityBit = (severity: number): number =>
   severity > 0 && severity < SEVERITY_BITS ? (1 << severity) >>> 0 : ANY_SEVERITY
 
@@ -327,7 +327,7 @@ export function maySeverityBe(severities: number, min: number, max: number): boo
   return false
 }
 
-/** Which value of the records of a shape is their trace id; -1: none, or more than one. */
+/** Which value of the records of a shape is their trace id; -1: none, or the shape is irregular. */
 function traceColumnOf(shapes: Shapes, shape: number): number {
   const { columns, isIrregular } = shapes.all[shape]!
   if (isIrregular) return -1

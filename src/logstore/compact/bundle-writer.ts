@@ -1,6 +1,6 @@
 /**
- * Makes the content of a compacted bundle, see compact-format.ts, of records that come in the order of its rows: by partition, then by time, then by
- * entry. What grows with their number goes to a scratch; what is known of each block stays in memory until the end.
+ * Makes the content of a compacted bundle (compact-format.ts) from records that come in the order of its rows: by partition, time and entry. Data that
+ * grows with the number of records goes to a scratch; the facts of each block stay in memory until the end.
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -20,9 +20,9 @@ import type { ByteList, RowsByEntry, Scratch } from './scratch.ts'
 import { Shapes } from './shapes.ts'
 import { ListedTokens, SEVERITIES, writeTokenCounts } from './token-counts.ts'
 
-/** More do not fit the 16 bits of their numbers. */
+/** The number of a block has 16 bits. */
 export const BLOCKS_MAX = 0xffff
-/** Blocks that are listed of all tokens together: usual logs have some hundreds a block. What is not listed is looked for in its block. */
+/** Most listings (of a token in a block) of a bundle; usual logs have some hundreds a block. A search for a token that is not listed reads the block. */
 const LISTED_MAX = 1 << 20
 
 interface Time {
@@ -57,9 +57,9 @@ interface WrittenPartition {
   readonly blocks: WrittenBlock[]
 }
 
-/** One row, until `add` returns; the arrays are read at the places that are named. */
+/** One row. The caller may change it, and `trace`, as soon as `add` returns. */
 export interface Row extends Place {
-  /** Where the record begins in what the block began with. */
+  /** Where the record begins in the source of the block. */
   readonly start: number
   readonly end: number
   readonly group: Group
@@ -67,19 +67,19 @@ export interface Row extends Place {
   readonly traceAt: number
   /** The first word of its record id. */
   readonly idWord: number
-  /** The id where it does not follow from record and group. */
+  /** The id where it does not follow from record and group; read again when the block ends. */
   readonly explicitId: Uint32Array | null
 }
 
 export interface BundleFacts {
   readonly receivedUntil: bigint
-  /** Bytes of the files of segments that it stands for. */
+  /** Bytes of the files that it replaces. */
   readonly originalBytes: number
   /** How often its records were written again since they were compacted. */
   readonly level: number
 }
 
-/** Where the records of entries [from, to) stood in the log: frame offsets and numbers in their frames. */
+/** The places of the records of entries [from, to) in the log: frame offsets, and numbers of the records in their frames. */
 export type PlacesOf = (
   from: number,
   to: number,
@@ -126,7 +126,7 @@ export class BundleWriter {
     this.#partitions.push({ name: encodePartitionName(tenant, dataset), records: 0, bytes: 0, signals: 0, blocks: [] })
   }
 
-  /** Before the first row of a block. @param source what its records stand in, until `endBlock` */
+  /** Call it before the first row of a block. @param source has the bytes of its records until `endBlock` */
   beginBlock(source: Buffer): void {
     this.#blocks.begin(source)
     this.#tokens.begin(source)
@@ -151,7 +151,7 @@ export class BundleWriter {
     if (hasTrace) this.#addTrace(traceHash(w0, w1, w2, w3))
   }
 
-  /** Once for each block: traces have many rows, which stand near each other. */
+  /** Adds a trace once for each block: traces have many rows, which are near each other. */
   #addTrace(hash: number): void {
     if (this.#tracesOfBlock.has(hash)) return
     this.#tracesOfBlock.add(hash)
@@ -247,7 +247,7 @@ export class BundleWriter {
     }
   }
 
-  /** By entry: its row, and where its record stood in the segment. */
+  /** Writes by entry its row, and the place of its record in the segment. */
   #writeChunks(directory: ByteWriter, placesOf: PlacesOf): void {
     const into = new ByteWriter()
     const numbers = new Float64Array(CHUNK_ENTRIES)
@@ -271,10 +271,10 @@ export class BundleWriter {
   }
 }
 
-/** Whether a block that has so much takes no more rows. */
+/** Whether a block with this many rows and bytes takes no more rows. */
 export const isBlockFull = (rows: number, bytes: number): boolean => rows === BLOCK_ROWS_MAX || bytes >= BLOCK_BYTES_MAX
 
-/** At most so many blocks: each is full, but for the last one of its partition. */
+/** Upper bound of the number of blocks: each is full, except the last one of each partition. */
 export const blocksAtMost = (partitions: number, records: number, bytes: number): number =>
   partitions + records / BLOCK_ROWS_MAX + bytes / BLOCK_BYTES_MAX
 

@@ -1,6 +1,6 @@
 /**
- * Reads what ByteWriter wrote. What it reads has a checksum that was verified, so a read beyond the end is our bug: it throws, and never
- * returns bytes of something else.
+ * Reads what ByteWriter wrote. The checksum of the bytes was verified before, so a read beyond the end is our bug: it throws, and never returns other
+ * bytes.
  */
 import assert from 'node:assert/strict'
 

@@ -1,4 +1,4 @@
-/** Strings of bytes told apart: each has a number, in the order in which they first came. Equal ones have the same. */
+/** Numbers the distinct byte strings, in the order in which they first came. */
 
 const SLOTS_AT_FIRST = 16
 const EMPTY = 0
@@ -12,7 +12,7 @@ export class ByteTable {
   #ends = new Uint32Array(SLOTS_AT_FIRST / 2)
   /** By number. */
   #hashes = new Uint32Array(SLOTS_AT_FIRST / 2)
-  /** Number and one; EMPTY. At least twice as many as there are strings. */
+  /** Number + 1, or EMPTY. There are at least twice as many slots as strings. */
   #slots = new Uint32Array(SLOTS_AT_FIRST)
 
   startOf(number: number): number {
@@ -23,12 +23,12 @@ export class ByteTable {
     return this.#ends[number]!
   }
 
-  /** -1: it did not come yet. */
+  /** -1: the string is not in the table. */
   find(source: Uint8Array, start: number, end: number): number {
     return this.#slots[this.#slotOf(hashOf(source, start, end), source, start, end)]! - 1
   }
 
-  /** Its bytes are copied when it is new: it has the number that `count` was then. */
+  /** The number of a string. A new one is copied, and gets the `count` before the call as its number. */
   numberOf(source: Uint8Array, start: number, end: number): number {
     const hash = hashOf(source, start, end)
     const slot = this.#slotOf(hash, source, start, end)
@@ -94,7 +94,6 @@ export class ByteTable {
   }
 }
 
-/** Four bytes at a time. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   let hash = end - start
   let at = start

@@ -18,7 +18,7 @@ export class ByteWriter {
     return this.bytes.subarray(0, this.at)
   }
 
-  /** Room for so many bytes from `at` on. */
+  /** Makes room for `count` bytes from `at` on. */
   reserve(count: number): void {
     const needed = this.at + count
     if (needed <= this.bytes.byteLength) return
@@ -53,7 +53,7 @@ export class ByteWriter {
     this.at = this.bytes.writeBigUInt64LE(value, this.at)
   }
 
-  /** bytes[start, end) of a source. */
+  /** Writes bytes [start, end) of a source. */
   copy(source: Uint8Array, start = 0, end: number = source.byteLength): void {
     const count = end - start
     this.reserve(count)
@@ -63,7 +63,7 @@ export class ByteWriter {
     this.at += count
   }
 
-  /** A varint of the length, then the bytes. */
+  /** Writes the length as a varint, then the bytes. */
   lengthAndBytes(source: Uint8Array): void {
     this.varint(source.byteLength)
     this.copy(source)

@@ -1,6 +1,6 @@
 /**
- * Counts the tokens of the texts of one column of a block. The words of a text that came before are known; of a text whose form came before, all
- * words but the variables are. So most texts are counted without a look at their bytes.
+ * Counts the tokens of one column of texts of a block. It keeps the words of each distinct text, and of each form the words that are no variables. So most
+ * texts are counted without reading their bytes.
  */
 import { pairHash } from './token-filter.ts'
 import type { TextColumnWriter } from './text-column-writer.ts'
@@ -18,33 +18,33 @@ export class ColumnTokens {
   readonly #tokens: TokenTable
   readonly #isSearched: boolean
   readonly #keyOf: (() => Key | null) | null
-  /** Undefined: it was not asked for in this block. */
+  /** Undefined: `#keyOf` was not called in this block yet. */
   #key: Key | null | undefined
-  readonly #ofValues = new TokenLists()
-  readonly #ofForms = new TokenLists()
+  readonly #tokensOfValues = new TokenLists()
+  readonly #tokensOfForms = new TokenLists()
   isUsed = false
 
-  /** @param keyOf of the attribute whose values the texts are; null: they are of none. The key is null when no pairs are counted */
+  /** @param keyOf gives the key of the attribute whose values the texts are, or null if its pairs are not counted; null: there is no attribute */
   constructor(tokens: TokenTable, isSearched: boolean, keyOf: (() => Key | null) | null) {
     this.#tokens = tokens
     this.#isSearched = isSearched
     this.#keyOf = keyOf
   }
 
-  /** Before another block. */
+  /** Forgets the texts of the block. */
   clear(): void {
     this.isUsed = false
     this.#key = undefined
-    this.#ofValues.clear()
-    this.#ofForms.clear()
+    this.#tokensOfValues.clear()
+    this.#tokensOfForms.clear()
   }
 
-  /** The text that was added to the column last. */
+  /** Counts the text that was added to the column last. */
   add(column: TextColumnWriter, source: Uint8Array, start: number, end: number, row: number): void {
     this.isUsed = true
     const list = column.number
     if (!column.hasForm) {
-      const lists = this.#ofValues
+      const lists = this.#tokensOfValues
       if (lists.has(list)) return this.#tokens.countAgain(lists.tokens, lists.from(list), lists.to(list), row)
       lists.begin(list)
       this.#countWords(source, start, end, row)
@@ -55,7 +55,7 @@ export class ColumnTokens {
       return
     }
     if (column.isWhole) this.#countWords(source, start, end, row)
-    else if (this.#ofForms.has(list)) this.#countVariables(column, source, row)
+    else if (this.#tokensOfForms.has(list)) this.#countVariables(column, source, row)
     else {
       this.#countWords(source, start, end, row)
       this.#noteConstants(column)
@@ -68,9 +68,9 @@ export class ColumnTokens {
     else this.#tokens.addWords(source, start, end)
   }
 
-  /** Words of the text that was counted that are no variables. */
+  /** Keeps the words of the text that was counted last, without the variables. */
   #noteConstants({ number, variables }: TextColumnWriter): void {
-    const lists = this.#ofForms
+    const lists = this.#tokensOfForms
     lists.begin(number)
     if (!this.#isSearched) return
     const { wordCount, wordTokens, wordStarts } = this.#tokens
@@ -82,7 +82,7 @@ export class ColumnTokens {
 
   #countVariables({ number, variables }: TextColumnWriter, source: Uint8Array, row: number): void {
     const tokens = this.#tokens
-    const lists = this.#ofForms
+    const lists = this.#tokensOfForms
     tokens.countAgain(lists.tokens, lists.from(number), lists.to(number), row)
     const { count, starts, ends } = variables
     for (let i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ export class ColumnTokens {
     }
   }
 
-  /** The number of its token; -1: it has none. */
+  /** Counts the pair of key and text. @returns the number of its token; -1: the pair is not counted */
   #countPair(source: Uint8Array, start: number, end: number, row: number): number {
     if (this.#keyOf === null) return -1
     if (this.#key === undefined) this.#key = this.#keyOf()

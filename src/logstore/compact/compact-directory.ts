@@ -1,4 +1,7 @@
-/** Reads what the directory of a compacted bundle says of its partitions, blocks and chunks, see compact-format.ts. Pieces have no place yet: places follow from their order. */
+/**
+ * Reads what the directory of a compacted bundle says of its partitions, blocks and chunks, see compact-format.ts. The pieces have `at: 0`: their places
+ * follow from their order, see CompactIndex.
+ */
 import { decodePartitionName } from '../index/index-file.ts'
 import type { Partition } from '../index/reader.ts'
 import { highWord, lowWord } from '../time-words.ts'
@@ -60,7 +63,6 @@ export const readPartitions = (from: ByteReader): Described[] =>
     blockCount: from.varint(),
   }))
 
-/** Their pieces have no place yet. */
 export function readBlocks(from: ByteReader, partitions: readonly Described[], hasCounts: boolean): CompactBlock[] {
   const blocks: CompactBlock[] = []
   let firstRow = 0

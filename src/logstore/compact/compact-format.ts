@@ -19,37 +19,38 @@
  *       24      8  minTime         ns since the Unix epoch
  *       32      8  maxTime
  *       40      8  receivedUntil   when the last of its batches was received
- *       48      8  openBytes       of the file: what opens it and answers whether an id may be in it
- *       56      8  originalBytes   of the files that it replaced
+ *       48      8  openBytes       bytes of the file that open it and tell whether an id may be in it
+ *       56      8  originalBytes   bytes of the files that it replaced
  *       64      4  level           0 in `compact.bin`; in a merged bundle, how often its records were written again
  *       68     24  unused, 0
  *       92      4  crc             CRC-32 of bytes [0, 92)
  *
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
  * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
- * values, filter (`writePiece`; a filter without bytes: it may hold any word); chunks varint, each: first frame offset u32, first record number varint, a piece; ids, traces (look-ups.ts: hash-index.ts, before version 4 block-hash-index.ts).
- * Since version 3 a block has behind its severities what was counted u8 (token-counts.ts), and if SEVERITIES was, the rows of each of them, varints; and counts of tokens (token-counts.ts)
- * end the directory.
- * Counts of version 3 may be wrong, as those of a block had tokens of blocks before it among them: they are not used.
+ * values, filter (`writePiece`; a block whose filter has no bytes may hold any word); chunks varint, each: first frame offset u32, first record number varint,
+ * a piece; ids, traces (look-ups.ts: hash-index.ts, before version 4 block-hash-index.ts).
  *
- * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order in which it came, as in an index.
+ * Since version 3 the severities of a block are followed by what was counted, u8 (token-counts.ts). If that includes SEVERITIES, the rows of each severity
+ * come next, varints. Counts of tokens (token-counts.ts) end the directory. Those of version 3 are not used: a block could have tokens of blocks before it.
+ *
+ * A *row* is the number of a record in the order of (partition, time, entry), an *entry* its number in the order of arrival, as in an index.
  *
  * F1  every byte that can change an answer is covered: the head by its checksum, the directory by the head's, pieces by the directory's. So the checksum of
  *     the head stands for the whole file and is its identity
- * F2  nothing of it is derived from anything else on the disk
+ * F2  the file is not derived from other files: unlike a sidecar it cannot be built again
  */
 import { crc32 } from 'node:zlib'
 import { STAND_IN_HEADER_BYTES } from '../../log/stand-in.ts'
 
 const COMPACT_HEAD_BYTES = 96
 const COMPACT_VERSION = 4
-/** The oldest that is read. */
+/** The oldest version that is read. */
 const COMPACT_VERSION_MIN = 2
-/** From this one on blocks say what was counted. */
+/** From this version on blocks say what was counted. */
 export const COUNTS_VERSION = 3
-/** From this one on counts of tokens are exact. */
+/** From this version on counts of tokens are exact. */
 export const EXACT_COUNTS_VERSION = 4
-/** From this one on record ids are known to a run of rows, see look-ups.ts. */
+/** From this version on the index of record ids names runs of rows, see look-ups.ts. */
 export const RUNS_VERSION = 4
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4
@@ -91,7 +92,7 @@ export function encodeCompactHead(head: Omit<CompactHead, 'identity' | 'version'
   return bytes
 }
 
-/** Null: it is none, or damaged. @param bytes from where the head begins */
+/** Null: the bytes are no head, or a damaged one. @param bytes from where the head begins */
 function versionOf(bytes: Buffer): number | null {
   const isWhole =
     bytes.byteLength >= COMPACT_HEAD_BYTES &&
@@ -100,14 +101,14 @@ function versionOf(bytes: Buffer): number | null {
   return isWhole ? bytes.readUInt32LE(8) : null
 }
 
-/** Why a head that is whole cannot be read: a newer version wrote it. Null: that is not the reason. @param bytes from where the head begins */
+/** The problem, if a newer version wrote the head; null: it did not. @param bytes from where the head begins */
 export function newerVersionOf(bytes: Buffer): string | null {
   const version = versionOf(bytes)
   if (version === null || version <= COMPACT_VERSION) return null
   return `it was written by a newer version (format ${version}, this version knows ${COMPACT_VERSION}): upgrade`
 }
 
-/** Null: it is none, damaged, or of another version. @param bytes from where the head begins */
+/** Null: the bytes are no head, a damaged one, or one of another version. @param bytes from where the head begins */
 export function decodeCompactHead(bytes: Buffer): CompactHead | null {
   const version = versionOf(bytes)
   if (version === null || version < COMPACT_VERSION_MIN || version > COMPACT_VERSION) return null

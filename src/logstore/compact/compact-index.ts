@@ -1,9 +1,9 @@
 /**
- * A compacted bundle, searched and read: answers what the index of a bundle answers, in its terms, and gives the records as well.
+ * Searches and reads a compacted bundle: it answers as the index of a bundle does, and gives the records as well.
  *
  * An answer rests on verified pieces only (pieces.ts P1).
  *
- * R2  entries are those of the segment before it was compacted, so places in it, and cursors, mean what they meant
+ * R2  compaction changes neither the numbers of entries nor their places in the segment, so cursors keep their meaning
  */
 import { crc32 } from 'node:zlib'
 import { segmentName } from '../../log/segment-format.ts'
@@ -33,12 +33,12 @@ import type { Piece } from './pieces.ts'
 import { Shapes } from './shapes.ts'
 import { TokenCounts } from './token-counts.ts'
 
-/** Those of so many blocks in a row stand in a row, and are read and kept together. */
-const FILTERS = 16
+/** Filters of this many neighbouring blocks, which lie one behind the other, are read and kept together. */
+const FILTERS_PER_RUN = 16
 
 class Filters {
   readonly words: readonly Uint32Array[]
-  /** In memory. */
+  /** Bytes in memory. */
   readonly heldBytes: number
 
   constructor(pieces: readonly Buffer[]) {
@@ -50,12 +50,12 @@ class Filters {
 const wordsOf = ({ buffer, byteOffset, byteLength }: Buffer): Uint32Array =>
   new Uint32Array(buffer, byteOffset, byteLength / 4)
 
-/** Where some thousand entries in a row are. */
+/** The rows and places of some thousand consecutive entries. */
 export interface Chunk {
   readonly row: Uint32Array
   readonly frameOffset: Uint32Array
   readonly recordNumber: Uint32Array
-  /** In memory. */
+  /** Bytes in memory. */
   readonly heldBytes: number
 }
 
@@ -83,7 +83,7 @@ export class CompactIndex implements BundleSearch {
   readonly #chunks: readonly ChunkPlace[]
   readonly #lookUps: LookUps
   readonly #isFar: boolean
-  /** Null: of an older version, which has none that are exact. */
+  /** Null: an older version wrote the bundle, whose counts are not exact. */
   readonly #counts: TokenCounts | null
 
   // What `seekEntry` found of the entry it was called for last.
@@ -101,19 +101,19 @@ export class CompactIndex implements BundleSearch {
   postingTimeLow = 0
   postingEntry = 0
 
-  /** What was found of the id and the trace that were asked for last. */
+  /** The entries of the id, and of the trace, that were asked for last. */
   #found: { readonly words: string; readonly entries: readonly number[] } = { words: '', entries: [] }
   #traced: { readonly words: string; readonly entries: readonly number[] } = { words: '', entries: [] }
-  /** The block, and the chunk, of the row and entry that were looked at last. */
+  /** The block of the row, and the chunk of the entry, that were read last. */
   #block: CompactBlock | null = null
   #keys: BlockKeys | null = null
   #chunk: Chunk | null = null
   #chunkNumber = -1
-  /** The filters that were asked last. */
+  /** The filters that were read last. */
   #filters: readonly Uint32Array[] = []
   #filtersNumber = -1
 
-  /** @param isFar its reads take long, as those of a bucket */
+  /** @param isFar reads take long, as from a bucket */
   constructor(source: BundleFile, base: number, cache: PieceCache, isFar = false) {
     const file = new PieceFile(source, segmentName(base))
     this.#file = file
@@ -140,7 +140,7 @@ export class CompactIndex implements BundleSearch {
     const hasCounts = head.version >= COUNTS_VERSION
     const blocks = readBlocks(from, described, hasCounts)
     const chunks = readChunks(from)
-    // A look-up meets another piece of each bundle: from a disk they are read as fast as they are found in the cache, which others need more.
+    // Each look-up reads other pieces. From a disk that is as fast as a cache hit, and other data needs the cache more.
     const load = (piece: Piece): Buffer =>
       isFar ? this.#cached(piece, () => file.piece(piece)) : file.pieceOnce(piece)
     this.#lookUps = new LookUps(from, COMPACT_BEGIN_BYTES + head.directoryBytes, head.version, blocks, file, load)
@@ -329,7 +329,7 @@ export class CompactIndex implements BundleSearch {
     return (low - 1) * CHUNK_ENTRIES + from
   }
 
-  /** The block that a row is in; its keys are at hand then. */
+  /** The block of a row. `#keys` are its keys from then on. */
   blockOf(row: number): CompactBlock {
     const known = this.#block
     if (known !== null && row >= known.firstRow && row < known.firstRow + known.rows) return known
@@ -351,7 +351,7 @@ export class CompactIndex implements BundleSearch {
     return this.#cachedRecords(keys, () => new BlockKeys(this.#file.pieceForNow(keys), rows, minTime))
   }
 
-  /** Not kept: searches go through many. */
+  /** Not cached: searches go through many blocks. */
   texts(block: CompactBlock): BlockTexts {
     return new BlockTexts(this.#file.piece(block.texts), block.rows, this.shapes, {
       keys: () => this.keys(block),
@@ -360,32 +360,32 @@ export class CompactIndex implements BundleSearch {
     })
   }
 
-  /** Null: it may hold any word. */
+  /** Null: the block may hold any word. */
   filter({ filter, number }: CompactBlock): Uint32Array | null {
     if (filter.bytes === 0) return null
     if (this.#isFar) return this.#cached(filter, () => wordsOf(this.#file.piece(filter)))
-    const run = Math.floor(number / FILTERS)
+    const run = Math.floor(number / FILTERS_PER_RUN)
     if (run !== this.#filtersNumber) {
       this.#cache.looks(this)
       this.#filters = this.#filtersOf(run)
       this.#filtersNumber = run
     }
-    return this.#filters[number % FILTERS]!
+    return this.#filters[number % FILTERS_PER_RUN]!
   }
 
   #filtersOf(run: number): readonly Uint32Array[] {
-    const pieces = this.blocks.slice(run * FILTERS, (run + 1) * FILTERS).map(({ filter }) => filter)
-    const place = { ...pieces[0]!, bytes: 0 } // what is held is counted as it is
+    const pieces = this.blocks.slice(run * FILTERS_PER_RUN, (run + 1) * FILTERS_PER_RUN).map(({ filter }) => filter)
+    const place = { ...pieces[0]!, bytes: 0 } // so that the cache counts `heldBytes` alone
     return this.#cached(place, () => new Filters(this.#file.piecesInRow(pieces))).words
   }
 
-  /** In the order of time. */
+  /** The blocks of a partition, in the order of time. */
   blocksOf(partition: number): CompactBlock[] {
     const { firstBlock, blockEnd } = this.#partitions[partition]!
     return this.blocks.slice(firstBlock, blockEnd)
   }
 
-  /** By block: in how many of its rows a token stands; 0 where that is not listed. Null: nowhere. See token-counts.ts. */
+  /** By block: how many of its rows have the token; 0: it is not listed. Null: it is listed for no block. See token-counts.ts. */
   rowsWithToken(token: string): Uint32Array | null {
     return this.#counts?.of(token, (piece) => this.#cached(piece, () => this.#file.piece(piece))) ?? null
   }
@@ -394,7 +394,7 @@ export class CompactIndex implements BundleSearch {
     return this.#cachedRecords(block.values, () => this.readRecords(block))
   }
 
-  /** Without keeping them. */
+  /** As `records`, without caching them. */
   readRecords(block: CompactBlock, texts = this.texts(block)): BlockRecords {
     const { names } = this.#partitions[block.partition]!
     return new BlockRecords(texts, this.keys(block), this.shapes, names)

@@ -2,13 +2,13 @@
  * The two halves of compacting a segment, on a thread of their own.
  *
  *   write   read the segment ──► write the stand-in beside ──► sync ──► read it back, compare every record ──► rename, sync the directory
- *   clear   remove what it stands in for, and merged files that are of no use
+ *   clear   remove the files that it replaces, and merged files that are not needed
  *
- * W1  nothing is removed before the stand-in has its name, durably, in that directory: a process that dies at any point leaves the one form, or
- *     the other, or both, which are the same segment (T2 of stand-in.ts)
- * W2  what is compared is what a reader makes of the file: records, what they belong to, their ids, traces, times and places
- * W3  a segment in which anything is damaged, or known to be, stays as it is
- * W4  a replica directory that has no stand-in, or one of before expired records were taken from it, as a process died, gets that of the primary
+ * W1  nothing is removed before the name of the stand-in is durable in that directory. A process that dies at any point leaves one form of the segment, or
+ *     both, which hold the same (T2 of stand-in.ts)
+ * W2  the check compares what a reader gets from the file: records with their resources and scopes, ids, traces, times and places
+ * W3  a segment with damage, found now or known before, stays as it is
+ * W4  a replica directory without a stand-in, or with one that still has expired records because a process died, gets the one of the primary
  */
 import { StoreError } from '../../errors.ts'
 import { freeMemory } from '../../free-memory.ts'
@@ -39,7 +39,7 @@ import type { SegmentRecords } from './segment-records.ts'
 export interface CompactTask {
   readonly kind: 'write' | 'clear'
   readonly logId: number
-  /** Position of the segment, and behind its last frame. */
+  /** Position of the segment, and position behind its last frame. */
   readonly base: number
   readonly end: number
   /** The segment's directory in each directory of the log that is in use; that of the primary first. */
@@ -47,9 +47,9 @@ export interface CompactTask {
 }
 
 export interface CompactJob extends CompactTask {
-  /** Whether the thread takes its share of a core. */
+  /** True: the thread takes its share of a core. False: it gives way to ingest. */
   readonly isUrgent: boolean
-  /** One word: not 0 while the thread is to do without rests. */
+  /** One word: not 0 while the thread takes no rests. */
   readonly isLate: SharedArrayBuffer
 }
 
@@ -59,7 +59,7 @@ export type CompactResult =
       readonly bundle: Bundle
       readonly bytesBefore: number
       readonly bytesAfter: number
-      /** Directories that have it. */
+      /** Directories that have the stand-in. */
       readonly directories: readonly string[]
       readonly problem: string | null
     }
@@ -69,8 +69,8 @@ export type CompactResult =
 const CHECK_CACHE_BYTES = 8 * 1024 * 1024
 
 /**
- * @param rest    called every now and then, so that the processor is left to others
- * @param removed of this thread; absent: files go at once
+ * @param rest    called now and then, to leave the processor to other threads
+ * @param removed keeps removed files open for a while; absent: files are removed without that
  * @throws what the file system throws
  */
 export function compactSegment(
@@ -101,7 +101,7 @@ function makeEqual(files: Files, { logId, base, directories: [primary, ...replic
     try {
       atOnce(copyStandIn(files, logId, own, STAND_IN_NAME, primary!, replica))
     } catch {
-      continue // it has the segment in the other form
+      continue // the replica keeps the segment in the form that it has
     }
   }
 }
@@ -120,7 +120,7 @@ function write(files: Files, task: CompactTask, rest: () => void): CompactResult
       if (content === null) return { kind: 'left', reason: 'it is of too many small datasets' }
       return publish(files, task, records, bytesBefore, content, rest)
     } finally {
-      // Else they would be there until V8 collects all of the thread's heap, most likely beside those of the next segment.
+      // Otherwise they stay until V8 collects the whole heap of the thread, most likely beside those of the next segment.
       content?.forEach(freeMemory)
       records.free()
     }
@@ -150,7 +150,7 @@ function publish(
       written.push(directory)
     } catch (error) {
       if (directory === primary) throw error
-      problem = `${directory}: ${String(error)}` // the others have it: a directory is in either form
+      problem = `${directory}: ${String(error)}` // the other directories have it, and each may have either form
     }
   }
   return { kind: 'written', bundle: bundle!, bytesBefore, bytesAfter, directories: written, problem }
@@ -159,7 +159,7 @@ function publish(
 const bytesIn = (files: Files, directory: string): number =>
   (files.list(directory) ?? []).reduce((sum, name) => sum + fileBytes(files, `${directory}/${name}`), 0)
 
-/** W2 @throws StoreError when it is not the segment */
+/** W2 @throws StoreError when the file does not hold the segment */
 function checkedBundle(files: Files, path: string, base: number, records: SegmentRecords, rest: () => void): Bundle {
   const file = files.open(path, 'read')
   try {
@@ -173,7 +173,7 @@ function checkedBundle(files: Files, path: string, base: number, records: Segmen
       const traces = read.traces()
       const { source, starts, ends } = records.read(keys.entry)
       const { body } = read
-      const sameGroups = new Int32Array(read.groups.length).fill(-1) // by group of the block: the last one of the segment that is the same
+      const sameGroups = new Int32Array(read.groups.length).fill(-1) // by group of the block: the group of the segment that was equal to it last
       for (let row = 0; row < block.rows; row++) {
         const entry = keys.entry[row]!
         index.seekEntry(entry)

@@ -1,13 +1,13 @@
-/** Makes the content of `compact.bin`, see compact-format.ts, of the records of a segment. */
+/** Makes the content of `compact.bin`, see compact-format.ts, from the records of a segment. */
 import { EntrySorter } from '../index/radix-sort.ts'
 import { BLOCKS_MAX, BundleWriter, blocksAtMost, isBlockFull } from './bundle-writer.ts'
 import { MemoryScratch } from './scratch.ts'
 import type { SegmentRecords } from './segment-records.ts'
 
 /**
- * @param originalBytes of the files that it replaces
- * @param rest called after each block, so that the processor is left to others
- * @returns parts of the content, one after the other; null: there would be more blocks than a number of 16 bits names
+ * @param originalBytes bytes of the files that it replaces
+ * @param rest called after each block, to leave the processor to other threads
+ * @returns parts of the content, one after the other; null: there would be more than BLOCKS_MAX blocks
  */
 export function compactContent(
   records: SegmentRecords,

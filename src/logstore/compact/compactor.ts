@@ -1,17 +1,18 @@
 /**
- * Compacts bundles in the background, the oldest first, one at a time. Main thread; the work is a thread's (compact-segment.ts), which lives while
- * bundles come: for a new one V8 compiles all of its code again, at the priority of everything else. Its memory goes with it.
+ * Compacts bundles in the background, the oldest first, one at a time. Main thread; another thread does the work (compact-segment.ts). That thread is kept
+ * while bundles come, as V8 compiles all code again for each new thread, at normal priority. When the thread ends, its memory is freed.
  *
- *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they go
+ *   write the stand-in ──► de-duplication and queries see it ──► no query sees the other files any more ──► they are removed
  *
- * J1  a bundle is seen in the one form or in the other: the files of the form that a query began with stay until it ends
- * J2  what fails is tried again later; a segment that has to stay as it is is left for this life of the process
- * J3  nothing is written while the disk has little room, or the log takes nothing
- * J4  the thread gives way to ingest, as queries do, and rests. While more than LATE_BYTES are to be compacted, it does without rests; from URGENT_BYTES on
- *     it takes its share of a core, until it is late no longer. So what is not compacted, which searches have to read, does not grow as long as the
- *     load lasts. A thread that has given way cannot take it back before its job is done, so it gives way to no query: beside searches on a full
- *     machine it would stand still for as long as they come, however late it is
- * J5  damaged bundles are mended first (mender.ts). When nothing waits, expired records are taken from bundles (trimmer.ts), then bundles are merged (merger.ts): neither is urgent
+ * J1  a query sees a bundle in one form until it ends: the files of this form stay until then
+ * J2  a job that fails is tried again later; a segment that has to stay as it is is not tried again before a restart
+ * J3  nothing is written while the disk has little room, or the log takes no frames
+ * J4  the thread gives way to ingest, as queries do, and rests. While more than LATE_BYTES are to be compacted, it takes no rests; from URGENT_BYTES on it
+ *     takes its share of a core, until less than LATE_BYTES are left. So the data that is not compacted, which searches have to read, does not grow as
+ *     long as the load lasts. A thread that has given way cannot take that back before its job is done. So it never gives way to queries: searches on a
+ *     full machine would stop it, however late it is
+ * J5  damaged bundles are mended first (mender.ts). When no bundle waits, expired records are taken from bundles (trimmer.ts), then bundles are merged
+ *     (merger.ts): neither is urgent
  */
 import { messageOf } from '../../errors.ts'
 import type { Log, SegmentInfo } from '../../log/log.ts'
@@ -36,12 +37,12 @@ const LOOK_EVERY_MS = 1000
 const RETRY_MS = 60_000
 /** More than one segment of the usual size. Below URGENT_BYTES, so that threads are not begun and ended all the time. */
 const LATE_BYTES = 160 * 1024 * 1024
-/** More than two of them. */
+/** More than two such segments. */
 const URGENT_BYTES = 288 * 1024 * 1024
-/** What is not urgent stops for so many, and begins anew later: of not much more there are notes for searches (query/frame-grams.ts). */
+/** From here on, jobs that are not urgent stop, and begin anew later: searches have notes for little more uncompacted data (query/frame-grams.ts). */
 const STOP_BYTES = 512 * 1024 * 1024
 const CLOSE_WITHIN_MS = 2000
-/** A thread that had nothing to do for so long ends. */
+/** A thread ends after this time without a job. */
 const IDLE_MS = 30_000
 const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 
@@ -59,10 +60,10 @@ export interface CompactorParts {
   readonly clock: MergerParts['clock'] & { every(intervalMs: number, run: () => void): () => void }
   /** What retention keeps. Null: nothing is merged. */
   readonly mergesWithin: MergerParts['limits'] | null
-  /** What retention of datasets says, and the time that it goes by. */
+  /** The retention of datasets, and the clock that it uses. */
   readonly datasetRetention: TrimmerParts['retention']
   readonly retentionNowNs: TrimmerParts['nowNs']
-  /** Before queries see the bundle in its new form. */
+  /** Called before queries see the bundle in its new form. */
   readonly onCompacted: (bundle: BundlePlace) => void
 }
 
@@ -79,15 +80,15 @@ export class Compactor {
   readonly #mender: Mender
   readonly trimmer: Trimmer
   readonly #stopLooking: () => void
-  /** By base: when it may be tried again; Infinity: not in this life. */
-  readonly #later = new Map<number, number>()
-  /** May have a stand-in and other files beside it, as a process died before they went. */
+  /** By base: when the segment may be tried again; Infinity: not before a restart. */
+  readonly #retryAtMs = new Map<number, number>()
+  /** Bundles that may have other files beside their stand-in: a process may have died before it removed them. */
   readonly #unclean: Bundle[]
-  /** What is running now stops when much waits to be compacted. */
+  /** Whether the running job stops when much waits to be compacted. */
   #isStoppable = false
   #running: Promise<void> | null = null
   #jobs: Jobs | null = null
-  /** Whether the thread is one without rests (J4). */
+  /** Whether the thread takes its share of a core (J4). */
   #isUrgent = false
   /** One word, see CompactJob. */
   readonly #isLate = new Int32Array(new SharedArrayBuffer(4))
@@ -127,12 +128,12 @@ export class Compactor {
     this.#stopLooking = parts.clock.every(LOOK_EVERY_MS, () => this.#look())
   }
 
-  /** Bytes of the log that are to be compacted: of bundles that are not, and were not given up. */
+  /** Bytes of the log that are to be compacted. Bundles that were given up do not count. */
   get debtBytes(): number {
     return this.#waiting().reduce((sum, { base, end }) => sum + end - base, 0)
   }
 
-  /** Null: the settings want none. */
+  /** Null: the settings turn it off. */
   get merging(): Merger | null {
     return this.#parts.mergesWithin === null ? null : this.#merger
   }
@@ -155,7 +156,7 @@ export class Compactor {
 
   #waiting() {
     return this.#parts.registry.bundles.filter(
-      ({ base, isCompacted }) => isCompacted !== true && this.#later.get(base) !== Infinity,
+      ({ base, isCompacted }) => isCompacted !== true && this.#retryAtMs.get(base) !== Infinity,
     )
   }
 
@@ -189,7 +190,9 @@ export class Compactor {
     const unclean = this.#unclean.shift()
     if (unclean?.isMerged === true) return { kind: 'settle', bundle: unclean }
     const nowMs = clock.nowMs()
-    const next = this.#waiting().find(({ base }) => (this.#later.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base))
+    const next = this.#waiting().find(
+      ({ base }) => (this.#retryAtMs.get(base) ?? 0) <= nowMs && !sidecars.isBuilding(base),
+    )
     const base = unclean?.base ?? next?.base
     const segment = log.segments.find((each) => each.base === base && each.sealed)
     if (segment !== undefined) {
@@ -202,7 +205,7 @@ export class Compactor {
     return plan === null ? null : { kind: 'merge', plan }
   }
 
-  /** A thread cannot be given back a higher priority: what is urgent has a thread of its own. */
+  /** The priority of a thread cannot be raised again, so urgent work has a thread of its own. */
   async #thread(): Promise<Jobs | null> {
     const isUrgent = this.debtBytes >= (this.#isUrgent ? LATE_BYTES : URGENT_BYTES)
     if (isUrgent !== this.#isUrgent) await this.#endThread()
@@ -232,7 +235,7 @@ export class Compactor {
       else await this.#runCompaction(jobs, task.kind, task.segment)
       this.#workedAtMs = this.#parts.clock.nowMs()
     } catch {
-      await this.#endThread() // what it holds of the failed one goes with it
+      await this.#endThread() // this frees what the thread holds of the failed job
     }
   }
 
@@ -244,7 +247,7 @@ export class Compactor {
     } catch (error) {
       if (this.#closed || !this.#exists(segment)) return
       this.failures++
-      this.#later.set(segment.base, clock.nowMs() + RETRY_MS) // J2
+      this.#retryAtMs.set(segment.base, clock.nowMs() + RETRY_MS) // J2
       logger.error(
         { segment: segmentName(segment.base), reason: messageOf(error) },
         'a bundle could not be compacted: it is tried again later',
@@ -260,7 +263,7 @@ export class Compactor {
     const directories = this.#directoriesOf(base)
     const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, ...this.#pace })
     if (result.kind === 'left') {
-      this.#later.set(base, Infinity)
+      this.#retryAtMs.set(base, Infinity)
       logger.info({ segment: name, reason: result.reason }, 'a bundle is not compacted')
       return
     }
@@ -288,13 +291,13 @@ export class Compactor {
 
   #segmentsDirectories = (): readonly string[] => segmentsInUse(this.#parts)
 
-  /** Retention may have dropped it meanwhile. */
+  /** False: retention has dropped the segment meanwhile. */
   #exists({ base }: Pick<SegmentInfo, 'base'>): boolean {
     return hasSegment(this.#parts.log.segments, base)
   }
 }
 
-/** The directories of segments that are in use, in order: one that is lost is brought to the same state when it comes back. */
+/** The directories of segments that are in use, in order. A lost replica is left out: it is brought to the same state when it comes back. */
 export function segmentsInUse({
   directories,
   segmentsName,

@@ -1,4 +1,4 @@
-/** What an index says of the entries of a segment, in columns: taken by compaction, which looks nothing up. */
+/** The entries of a segment in columns, for compaction. There are no hash tables as in ActiveIndex, as compaction looks nothing up. */
 import assert from 'node:assert/strict'
 import { freeMemory } from '../../free-memory.ts'
 import type { EntrySink } from '../index/index-frame.ts'
@@ -9,7 +9,7 @@ export class EntryColumns implements EntrySink {
   count = 0
   /** When the last batch was received, ns since the Unix epoch. */
   receivedUntil = 0
-  /** Four words an entry; of the trace zeros where it has none. */
+  /** Four words an entry; zeros in `traceWords`: it has no trace. */
   readonly idWords: Uint32Array
   readonly traceWords: Uint32Array
   readonly timeHigh: Uint32Array
@@ -23,7 +23,7 @@ export class EntryColumns implements EntrySink {
   readonly #numbers = new Map<string, number>()
   #published = 0
 
-  /** @param capacity room for so many entries; the system gives memory for those that come */
+  /** @param capacity most entries; pages that no entry touches take no memory */
   constructor(capacity: number) {
     const memory = new ArrayBuffer(capacity * BYTES_OF_ENTRY)
     let at = 0

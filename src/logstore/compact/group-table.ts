@@ -1,11 +1,11 @@
-/** Groups by what they are: equal ones become the same object, so that those of a block are told apart by identity. */
+/** Makes equal groups the same object, so that the groups of a block are compared by identity. */
 import type { Group } from './block-writer.ts'
 
 export class GroupTable {
   readonly #byKey = new Map<string, number>()
   readonly groups: Group[] = []
 
-  /** Counts the groups that were asked for. The bytes of a new one are copied. */
+  /** The number of the group in `groups`. The bytes of a new group are copied. */
   numberOf(group: Group): number {
     const { signal, format, source, root } = group
     const parts = [group.resource, group.scope, group.resourceSchemaUrl, group.scopeSchemaUrl]

@@ -3,12 +3,12 @@ import type { RecordView } from '../search/record-view.ts'
 import type { Group } from './block-writer.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 
-/** What a group says of its resource and scope, as a view of a record that has nothing else; null: it stands in JSON. */
+/** The resource and scope of a group as the view of a record that has nothing else. Null: the group is JSON. */
 export function viewOfGroup(group: Group): RecordView | null {
   return group.root === ROOT_LOG || group.root === ROOT_SPAN ? viewOfProtobufGroup(group) : null
 }
 
-/** Likewise, of a group of which the caller knows that it stands in protobuf. */
+/** Likewise, for a group that the caller knows to be protobuf. */
 export function viewOfProtobufGroup({ signal, resource, scope }: Group): ProtobufView {
   const view = new ProtobufView()
   const body = Buffer.concat([resource, scope])

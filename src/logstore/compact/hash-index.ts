@@ -7,8 +7,8 @@
  *   high bits   by pair: a 0 for each step of `hash >>> low bits` since the pair before, or since the first hash of the piece, then a 1
  *   field       place, then the low bits of the hash; of all pairs one behind the other
  *
- * So a pair takes two bits beside its field (Elias and Fano), and is found without a look at most others. Hashes have `BITS_OVER` bits more than the
- * number of pairs needs: one of 2000 to 4000 other keys is found, and its place is read in vain.
+ * So a pair takes two bits beside its field (Elias and Fano), and a look-up skips most other pairs. Hashes have `BITS_OVER` bits more than the number of
+ * pairs needs: for one of 2000 to 4000 absent keys a place is found, which is read in vain.
  *
  * H1  a key that was added is always found
  */
@@ -21,7 +21,7 @@ import type { ByteList, NumberList, Scratch } from './scratch.ts'
 
 const PAIRS_PER_PIECE = 1024
 const BITS_OVER = 11
-/** Places are smaller; a pair of a hash and a place is a whole number below 2^53. */
+/** Places are below this; a pair of a hash and a place is a whole number below 2^53. */
 const PLACES = 2 ** 20
 const HASHES = 2 ** 32
 
@@ -43,7 +43,7 @@ export class HashPairs {
   readonly #numbers: NumberList
   #greatestPlace = 0
 
-  /** @param expected so many, or some more */
+  /** @param expected about how many pairs */
   constructor(scratch: Scratch, expected: number) {
     this.#numbers = scratch.numbers(HASHES * PLACES, expected)
   }
@@ -60,7 +60,7 @@ export class HashPairs {
     return { bits, lowBits: bits - bitsOfCount, placeBits: bitsOf(this.#greatestPlace) }
   }
 
-  /** PAIRS_PER_PIECE after each other, sorted, each once, with the highest bits of the hashes alone; valid until the next ones. Called once. */
+  /** The pairs in sorted order, each once, PAIRS_PER_PIECE at a time; hashes are cut to their highest bits. An array is valid until the next one. Called once. */
   *pieces(): Iterable<Float64Array> {
     const scale = 2 ** (32 - this.bits.bits) * PLACES
     const piece = new Float64Array(PAIRS_PER_PIECE)
@@ -83,7 +83,7 @@ export class HashPairs {
   }
 }
 
-/** @param pieces get the pieces; their directory goes into `directory` */
+/** @param pieces receives the pieces; `directory` receives what describes them */
 export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, pieces: ByteList): void {
   const { bits, lowBits, placeBits } = hashes.bits
   directory.byte(bits)
@@ -137,12 +137,12 @@ function writeFields(into: ByteWriter, keys: Float64Array, lowBits: number, plac
   if (leftBits > 0) into.byte(left)
 }
 
-/** What reads a piece, or has it; valid until the next one is read. */
+/** Reads a piece, or takes it from a cache; the bytes are valid until the next call. */
 export type LoadPiece = (piece: Piece) => Buffer
 
 /**
- * What of a bundle's directory is for an index of hashes. Its pieces stand in arrays, not in objects: a thread may have a thousand bundles open, with some
- * hundred pieces each.
+ * The pieces of an index of hashes, as the bundle's directory lists them. They are in arrays and not in objects: a thread may have a thousand bundles open,
+ * with some hundred pieces each.
  */
 export class PiecesByHash {
   readonly #pairs: Uint32Array
@@ -174,7 +174,7 @@ export class PiecesByHash {
     this.end = next
   }
 
-  /** The pieces that may have a hash. From the last one that begins before it on: it may begin inside of one piece and go on in the next. */
+  /** Calls `find` with the pieces that may have a hash: its pairs may begin in the last piece with a lower first hash, and go on in the next ones. */
   with(hash: number, load: LoadPiece, find: (bytes: Buffer, pairs: number, first: number) => void): void {
     const firsts = this.#firsts
     for (let piece = Math.max(0, lowerBound(firsts, hash) - 1); piece < firsts.length; piece++) {
@@ -217,7 +217,7 @@ export class HashIndex {
     const low = wanted % 2 ** lowBits
     const highBytes = bytes.byteLength - Math.ceil((pairs * fieldBits) / 8)
     const steps = Math.floor(wanted / 2 ** lowBits) - Math.floor(first / 2 ** lowBits)
-    // The pairs of the wanted high bits are the ones behind so many zeros.
+    // The pairs with the wanted high bits are the ones behind `steps` zeros.
     let bit = behindZeros(bytes, highBytes, steps)
     for (let pair = bit - steps; bit < 8 * highBytes && ((bytes[bit >>> 3]! >>> (bit & 7)) & 1) === 1; pair++, bit++) {
       const field = fieldAt(bytes, 8 * highBytes + pair * fieldBits, fieldBits)
@@ -234,7 +234,7 @@ const ZEROS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
   return zeros
 })
 
-/** The number of the bit behind so many zeros; at least 8 * byteCount, if there are fewer. */
+/** The number of the bit behind the given zeros; at least 8 * byteCount, if there are fewer. */
 function behindZeros(bytes: Buffer, byteCount: number, zeros: number): number {
   let left = zeros
   let at = 0
@@ -253,7 +253,7 @@ function fieldAt(bytes: Buffer, firstBit: number, count: number): number {
   return Math.floor(value / 2 ** skipped) % 2 ** count
 }
 
-/** The first of the values at or above the wanted one. */
+/** The index of the first value at or above the wanted one. */
 function lowerBound(values: Uint32Array, wanted: number): number {
   let low = 0
   let high = values.length

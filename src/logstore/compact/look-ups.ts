@@ -1,8 +1,8 @@
 /**
- * Says where in a compacted bundle a record id, or a trace, may be. Of record ids it is known to a run of rows, as their records have to be made and hashed;
- * of traces to a block, whose column of trace ids tells the rows, and in which most traces have rows of many runs.
+ * Says where in a compacted bundle a record id, or a trace, may be. For a record id it names runs of rows, as their records have to be made and hashed. For
+ * a trace it names blocks: the column of trace ids in a block tells the rows, and most traces have rows in many runs of a block.
  *
- * L1  the rows of a record id, and the blocks of a trace, are all among those that are told; what the index tells of others is checked by the caller
+ * L1  a look-up returns all rows of a record id, or all blocks of a trace. It may return others as well, so the caller checks them
  */
 import { BlockHashIndex } from './block-hash-index.ts'
 import type { ByteReader } from './byte-reader.ts'
@@ -12,7 +12,10 @@ import { HashIndex } from './hash-index.ts'
 import type { LoadPiece } from './hash-index.ts'
 import type { PieceFile } from './pieces.ts'
 
-/** Rows of the bundle that share a place in the index of record ids. A look-up makes and hashes so many records; half as many take 1 bit more for each record. */
+/**
+ * Rows of the bundle that share a place in the index of record ids. A look-up makes and hashes this many records; runs of half the length take 1 bit more for
+ * each record.
+ */
 export const ROWS_OF_RUN = 64
 
 /** Rows [from, to) of a block. */
@@ -30,16 +33,16 @@ export class LookUps {
   readonly #blocks: readonly Pick<CompactBlock, 'firstRow' | 'rows'>[]
   readonly #ids: HashIndex | BlockHashIndex
   readonly #traces: HashIndex | BlockHashIndex
-  /** What was found of the hashes that were asked for last: the same are asked again at once. */
+  /** The results of the last look-ups: `mayContainId` and then `findId` ask for the same hash, and those of traces likewise. */
   #idHash = -1
   #rows: readonly RowsOfBlock[] = []
   #traceHash = -1
   #tracedBlocks: readonly number[] = []
 
   /**
-   * @param directory at what it says of both indexes
+   * @param directory is at the description of both indexes
    * @param at        where their pieces begin in the file
-   * @param load      reads a piece of the file, or has it
+   * @param load      reads a piece of the file, or takes it from a cache
    */
   constructor(
     directory: ByteReader,
@@ -96,7 +99,7 @@ export class LookUps {
     return { block, from: 0, to: rows }
   }
 
-  /** A run goes on from one block to the next. */
+  /** A run may have rows of several blocks. */
   #rowsOfRun(run: number): RowsOfBlock[] {
     const first = run * ROWS_OF_RUN
     const found: RowsOfBlock[] = []

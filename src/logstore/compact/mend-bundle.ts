@@ -1,11 +1,11 @@
 /**
- * A compacted bundle that is damaged in some directories of a log gets the file of a directory that has it whole. On the thread of compaction, or at a
- * start, when what opens the bundle is damaged.
+ * Replaces the file of a compacted bundle, where it is damaged, with the file of another directory of the log that has it whole. Runs on the compaction
+ * thread, or at a start when the part that opens the bundle is damaged.
  *
- * N1  what is copied was read through, and is read through again before it takes the name
- * N2  only a file that is not whole is replaced, and only by the one that queries expect: a directory may have the bundle in another form, or with records
- *     that have expired. A start knows of nothing that is expected
- * N3  a directory that does not take the file is no reason to leave the others as they are
+ * N1  the source is verified as a whole, and the copy is verified again before it gets its name
+ * N2  only a damaged file is replaced, and only by the content that queries expect: a directory may have the bundle in another form, or with expired
+ *     records. At a start no content is expected yet
+ * N3  if one directory does not take the file, the others still get it
  */
 import { messageOf } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
@@ -22,7 +22,7 @@ export interface MendJob {
   readonly isMerged: boolean
   /** Names the content that queries expect. Null: any content will do, as no query has seen the bundle. */
   readonly identity: number | null
-  /** Of its first segment, in each directory of the log that is in use. */
+  /** The directory of its first segment, in each directory of the log that is in use. */
   readonly directories: readonly string[]
   /** @see CompactJob */
   readonly isUrgent: boolean
@@ -30,14 +30,14 @@ export interface MendJob {
 }
 
 export type MendResult =
-  /** From one directory to others. */
+  /** The file was copied from one directory to others. */
   | { readonly kind: 'mended'; readonly from: string; readonly to: readonly string[]; readonly problem: string | null }
   | { readonly kind: 'whole' }
   /** No directory has it whole. */
   | { readonly kind: 'lost' }
 
 /**
- * @param rest called every now and then
+ * @param rest called now and then
  * @throws what the file system throws when it writes, if no directory takes the file
  */
 export function mendBundle(
@@ -81,11 +81,11 @@ function isWholeIn(files: Files, directory: string, name: string, logId: number,
     const header = readStandIn(files, directory, logId, base, name)
     return header !== null && isStandInWhole(files, directory, header, name)
   } catch {
-    return false // the disk does not give it
+    return false // it cannot be read
   }
 }
 
-/** Undefined: it is no bundle, as a moved stand-in is none. */
+/** Undefined: the file is not a bundle; a moved stand-in is none. */
 const identityOf = (files: Files, path: string): number | undefined =>
   withOpenFile(files, path, (file) => {
     const bytes = Buffer.alloc(COMPACT_BEGIN_BYTES)

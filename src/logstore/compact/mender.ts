@@ -1,12 +1,12 @@
 /**
- * Has compacted bundles mended that were found damaged, on the thread of compaction (compactor.ts, mend-bundle.ts). Main thread.
+ * Has damaged compacted bundles mended, on the compaction thread (compactor.ts, mend-bundle.ts). Main thread.
  *
- * What reads a bundle verifies each piece, so damage is an error, and the request that meets it is refused. Once a replica directory has given its file,
- * threads open it anew: the one that met the damage has forgotten the bundle, others do when they meet it in the file that they have open.
+ * Readers verify each piece of a bundle, so damage is an error, and the request that meets it is refused. After mending, threads open the new file: the
+ * thread that met the damage has closed the bundle, and other threads close it when they meet the damage in the file that they have open.
  *
- * D1  a bundle is read through at most once in RETRY_MS, whatever came of it: each query that meets the damage tells of it
- * D2  nothing is written while the disk has little room: what is damaged waits until there is some
- * D3  what retention drops meanwhile is neither lost nor failed
+ * D1  a bundle is read through at most once in RETRY_MS, whatever the result: every query that meets the damage reports it
+ * D2  nothing is written while the disk has little room: a damaged bundle waits until there is some
+ * D3  a bundle that retention drops meanwhile counts neither as lost nor as failed
  */
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -28,7 +28,7 @@ export interface MenderParts {
   readonly clock: { nowMs(): number }
   /** The directories of segments that are in use; that of the primary first. */
   readonly segmentsDirectories: () => readonly string[]
-  /** Hears of each that is whole again. */
+  /** Called with each bundle that is whole again. */
   readonly onMended: (bundle: BundlePlace) => void
 }
 
@@ -38,20 +38,20 @@ interface MendJobs {
 
 export class Mender {
   readonly #parts: MenderParts
-  /** D1. By base: when it may be read through again. */
-  readonly #later = new Map<number, number>()
+  /** D1. By base: when the bundle may be read through again. */
+  readonly #retryAtMs = new Map<number, number>()
   #closed = false
 
   constructor(parts: MenderParts) {
     this.#parts = parts
   }
 
-  /** What is to be mended now. Null: nothing, or there is nothing to mend it from. */
+  /** The bundle that is to be mended now. Null: there is none, or there is no replica to mend it from. */
   next(): Bundle | null {
     const { log, registry, clock, segmentsDirectories } = this.#parts
     const nowMs = clock.nowMs()
     const bundle = registry.takeDamaged(
-      ({ base, end }) => (this.#later.get(base) ?? 0) <= nowMs && log.roomFor('admit') >= (end - base) * ROOM_SHARE, // D1, D2
+      ({ base, end }) => (this.#retryAtMs.get(base) ?? 0) <= nowMs && log.roomFor('admit') >= (end - base) * ROOM_SHARE, // D1, D2
     )
     return segmentsDirectories().length > 1 ? bundle : null
   }
@@ -60,7 +60,7 @@ export class Mender {
     this.#closed = true
   }
 
-  /** Never throws: what cannot be mended is refused as before. */
+  /** Never throws: reads of a bundle that cannot be mended are refused as before. */
   async run(jobs: MendJobs, bundle: Bundle, pace: Pick<MendJob, 'isUrgent' | 'isLate'>): Promise<void> {
     const { log, logger, clock, segmentsDirectories, onMended } = this.#parts
     const { base, end, isMerged = false, identity } = bundle
@@ -86,7 +86,7 @@ export class Mender {
         'a damaged bundle could not be mended: it is tried again later',
       )
     } finally {
-      this.#later.set(base, clock.nowMs() + RETRY_MS) // D1
+      this.#retryAtMs.set(base, clock.nowMs() + RETRY_MS) // D1
     }
   }
 }

@@ -4,11 +4,11 @@
  *   merge   read the run block by block ──► write the merged file beside ──► sync ──► read it back, compare ──► rename, sync the directory
  *   settle  put moved stand-ins (src/log/merged.ts) in place of the bundles of the run, and remove older merged files
  *
- * W1  nothing goes before the merged file has its name, durably, in that directory of the log: a process that dies at any point leaves the run, or the
- *     merged file with a part of the run, or the merged file alone
+ * W1  nothing is removed before the name of the merged file is durable in that directory of the log: a process that dies at any point leaves the run, or
+ *     the merged file with a part of the run, or the merged file alone
  * W2  a merged file that would overlap another one without enclosing it is not written (G2 of merged.ts)
  * W3  a run in which damage is known stays as it is
- * W4  a replica directory that lacks the merged file, or has one of before expired records were taken from it, as a process died, gets that of the primary
+ * W4  a replica directory without the merged file, or with one that still has expired records because a process died, gets the one of the primary
  */
 import { StoreError } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
@@ -45,9 +45,9 @@ interface Range {
 export interface MergeTask {
   readonly kind: 'merge' | 'settle'
   readonly logId: number
-  /** The bundles that become one, ascending; those with `isMerged` are merged files already. Of `settle`, the one that they became. */
+  /** The bundles that become one, ascending; those with `isMerged` are merged files already. For `settle` the one that they became. */
   readonly bundles: readonly (Range & { readonly isMerged: boolean })[]
-  /** The segments that they are over, ascending. */
+  /** The segments that they cover, ascending. */
   readonly segments: readonly Range[]
   /** Where the segments are, in each directory of the log that is in use; that of the primary first. */
   readonly segmentsDirectories: readonly string[]
@@ -66,7 +66,7 @@ export type MergeResult =
   | EndedEarly
 
 /**
- * @param rest called every now and then, so that the processor is left to others; false: a merge is to stop, and leaves nothing behind
+ * @param rest called now and then, to leave the processor to other threads; false: a merge stops, and leaves nothing behind
  * @throws what the file system throws
  */
 export function mergeBundles(files: Files, task: MergeTask, rest: () => boolean): MergeResult {
@@ -133,7 +133,7 @@ function mostBlocks(run: MergeRun, indexes: readonly CompactIndex[]): number {
   return blocksAtMost(run.partitions().length, run.entries, bytes)
 }
 
-/** W4. A directory that cannot have it keeps what it has. */
+/** W4. A directory that does not take the file keeps what it has. */
 function makeEqual(files: Files, { logId, segments, segmentsDirectories }: MergeTask, rest: () => boolean): void {
   const [primary, ...replicas] = segmentsDirectories
   const range = rangeOf(segments)
@@ -145,7 +145,7 @@ function makeEqual(files: Files, { logId, segments, segmentsDirectories }: Merge
   copyToReplicas(files, logId, range, [primary!, ...others], rest)
 }
 
-/** Nothing in a directory that has no merged file: it keeps the run. */
+/** Does nothing in a directory without the merged file: it keeps the run. */
 function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory: string, rest: () => boolean): void {
   const range = rangeOf(segments)
   const home = `${segmentsDirectory}/${segmentName(range.base)}`
@@ -154,7 +154,7 @@ function settle(files: Files, { logId, segments }: MergeTask, segmentsDirectory:
   if (merged === null || merged.end !== range.end) return
   withOpenFile(files, `${home}/${name}`, (file) => {
     const { header, entryCount } = new CompactIndex(file, range.base, new PieceCache(0))
-    files.syncDirectory(home) // W1: a process that died may have renamed it and no more
+    files.syncDirectory(home) // W1: a process may have died between the rename and the sync
     for (const segment of segments) {
       moveOut(files, `${segmentsDirectory}/${segmentName(segment.base)}`, logId, segment, {
         ...header,
@@ -182,7 +182,7 @@ function moveOut(files: Files, directory: string, logId: number, { base, end }: 
   clearBesideStandIn(files, directory, logId, base)
 }
 
-/** What names the segment, in whichever form the directory has it. */
+/** The footer of the segment, from whichever form the directory has. Null: it has none whole. */
 export function footerOf(
   files: Files,
   directory: string,

@@ -1,10 +1,10 @@
 /**
- * Which neighbouring bundles become one. A bundle has a level: 0 is a compacted segment, and what bundles of level n are merged into has n + 1. So their number
- * grows with the logarithm of the data as far as the bounds allow, and a record is written again once a level.
+ * Chooses the neighbouring bundles that become one. A compacted segment has level 0, and bundles of level n become one of level n + 1. So the number of
+ * bundles grows with the logarithm of the data, as far as the bounds allow, and a record is written again once a level.
  *
  * L1  neighbours only, of one level, which follow each other without a gap: RUN_LENGTH of them, or RUN_LENGTH_MIN at least when a bound stops them
- * L2  a run is so short that retention gives back space almost as finely as without merging: an eighth of the age and of the bytes that it keeps
- * L3  what retention drops soon is not written again
+ * L2  a run covers at most an eighth of the age and of the bytes that retention keeps, so that retention frees space almost as finely as without merging
+ * L3  bundles that retention drops soon are not written again
  */
 import { MERGED_POSITIONS_MAX } from '../../log/merged.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
@@ -13,7 +13,7 @@ import type { RetentionLimits } from '../limits.ts'
 
 export const RUN_LENGTH = 8
 export const RUN_LENGTH_MIN = 4
-/** As many as a table of 32 bits for each of them takes 16 MiB: a trim of the merged bundle has two (trim-run.ts). */
+/** A table of 32 bits for each entry then takes 16 MiB, and a trim of the merged bundle has two (trim-run.ts). */
 export const MERGED_ENTRIES_MAX = 1 << 22
 const SHARE_OF_RETENTION = 8
 
@@ -40,7 +40,7 @@ export function nextRun(
     if (run.length === RUN_LENGTH) return run
     const next = bundles[from + run.length]
     const isStopped = run.length >= RUN_LENGTH_MIN && next !== undefined && follows(run.at(-1)!, next, isLeftOut)
-    if (isStopped) return run // by a bound: it never becomes longer
+    if (isStopped) return run // by a bound, so the run never becomes longer
   }
   return null
 }
@@ -93,6 +93,6 @@ function isDroppedSoon(bundle: Bundle, { limits, logEnd, nowNs }: MergeSituation
   return ageNs > limits.ageSecondsMax * 1e9 * kept || logEnd - bundle.base > limits.bytesMax * kept
 }
 
-/** As retention has it. */
+/** The time that retention goes by. */
 const youngestOf = ({ maxTime, receivedUntil }: Bundle): number =>
   Number(maxTime < receivedUntil ? maxTime : receivedUntil)

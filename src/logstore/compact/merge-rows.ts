@@ -1,8 +1,9 @@
 /**
- * The records of neighbouring bundles in the order of the one that they become: by partition, then by time, then by entry. Of each bundle one block is
- * decoded at a time, from its first row on: what comes later is told by the directory. So of bundles that follow each other in time, one has a block.
+ * Gives the records of neighbouring bundles in the order of the bundle that they become: by partition, time and entry. Each bundle has at most one decoded
+ * block, and decodes it when its first row is due: until then the directory tells the key of this row. So if the bundles follow each other in time, only
+ * one of them has a block in memory.
  *
- * M1  entries are numbered through the run, and frame offsets count from its base: what a place in one of the bundles meant, it means in the merged one
+ * M1  entries are numbered through the run, and frame offsets count from its base. So a place in the log means the same in the merged bundle
  */
 import assert from 'node:assert/strict'
 import { highWord, lowWord } from '../time-words.ts'
@@ -14,31 +15,32 @@ import type { CompactBlock } from './compact-directory.ts'
 import type { CompactIndex } from './compact-index.ts'
 import { GroupTable } from './group-table.ts'
 
-/** Groups that are remembered to be told apart; a block has fewer. */
+/** Most groups that are kept to make equal ones the same object; a block has fewer. */
 const GROUPS_KEPT = 16_384
 
 /** A partition of the run: where its records are. */
 export interface MergedPartition {
   readonly tenant: string
   readonly dataset: string
-  /** By bundle, in their order: number of the partition there; those without it are left out. */
+  /** The number of the partition in each bundle that has it, in the order of the bundles. */
   readonly of: readonly { readonly bundle: number; readonly partition: number }[]
 }
 
-/** Rows in the order of a bundle, and where their records stood. */
+/** Rows in the order of a bundle, and the places of their records. */
 export interface RowRun {
   readonly entries: number
   partitions(): readonly MergedPartition[]
-  /** The rows of a partition, one after the other. What is given stays the same object, and is the next row after the next call. */
+  /** The rows of a partition, one after the other. A cursor is valid until the next one is asked for: the same object may then be at another row. */
   rowsOf(partition: MergedPartition): Iterable<MergeCursor>
-  /** Of entries [from, to), see `PlacesOf`. */
+  /** The places of entries [from, to), see `PlacesOf`. */
   placesOf(from: number, to: number): { readonly frameOffset: Float64Array; readonly recordNumber: Float64Array }
 }
 
 export class MergeRun implements RowRun {
   readonly #bundles: readonly CompactIndex[]
-  /** By bundle: the number of its first entry in the run, and where it begins in the log. */
+  /** By bundle: the number of its first entry in the run. */
   readonly #firstEntry: readonly number[]
+  /** The position that frame offsets count from. */
   readonly base: number
   readonly entries: number
   readonly #hasRows: (block: CompactBlock) => boolean
@@ -46,8 +48,8 @@ export class MergeRun implements RowRun {
 
   /**
    * @param bundles neighbours, ascending
-   * @param base    that frame offsets count from
-   * @param hasRows false: no row of the block is asked for
+   * @param base    position that frame offsets count from
+   * @param hasRows false: the block is skipped
    */
   constructor(
     bundles: readonly CompactIndex[],
@@ -143,15 +145,15 @@ export class MergeCursor {
   #next = 0
   #rows = 0
   #opened: OpenBlock | null = null
-  /** In the block. */
+  /** The number of the row in the block. */
   row = 0
   isAtRow = false
   timeHigh = 0
   timeLow = 0
-  /** In the run. */
+  /** The number of the entry in the run. */
   entry = 0
 
-  /** @param shift from frame offsets of the bundle to those of the run */
+  /** @param shift is added to frame offsets of the bundle to get those of the run */
   constructor(
     index: CompactIndex,
     blocks: readonly CompactBlock[],
@@ -167,7 +169,7 @@ export class MergeCursor {
     this.#beginBlock()
   }
 
-  /** The block of the row; it is there when the row is given. */
+  /** The block of the row, which `open` has decoded. */
   get block(): OpenBlock {
     assert(this.#opened !== null)
     return this.#opened
@@ -178,7 +180,7 @@ export class MergeCursor {
     return groups[records.rowGroup[this.row]!]!
   }
 
-  /** Writes frame offset and number of the record there. @param into words */
+  /** Writes the frame offset and the number of the record into two words from `at` on. */
   placeInto(into: Uint32Array, at: number): void {
     const local = this.block.keys.entry[this.row]!
     const { frameOffset, recordNumber } = this.#index.chunkAt(Math.floor(local / CHUNK_ENTRIES))
@@ -198,7 +200,7 @@ export class MergeCursor {
     else this.#beginBlock()
   }
 
-  /** The directory has the keys of the first row of a block. */
+  /** Moves to the first row of the next block. The directory has its key, so the block is not decoded yet. */
   #beginBlock(): void {
     this.#opened?.records.free()
     this.#opened = null
@@ -212,7 +214,7 @@ export class MergeCursor {
     this.row = 0
   }
 
-  /** Before a row is looked at. */
+  /** Decodes the block. Called before a row is read. */
   open(): void {
     if (this.#opened !== null) return
     const block = this.#blocks[this.#next++]!

@@ -1,9 +1,9 @@
 /**
- * Writes the content of a merged bundle, see compact-format.ts, of a run of bundles, and reads it back. In memory are a block and the tables of
- * `BundleWriter`; what grows with the records waits in a scratch.
+ * Writes the content of a merged bundle (compact-format.ts) from a run of bundles, and reads it back. A block and the tables of `BundleWriter` are in
+ * memory; data that grows with the records is in a scratch.
  *
- * V1  what is compared is what a reader makes of the file with what a reader makes of the run: each record with its place, time and trace, what it
- *     belongs to, its id where that does not follow from those, and all of its bytes, by a checksum for each block of the merged bundle
+ * V1  the check compares what a reader gets from the file with what a reader gets from the run, by a checksum for each block of the merged bundle: each
+ *     record with its place, time and trace, its resource and scope, its id where that does not follow from those, and all of its bytes
  */
 import { crc32 } from 'node:zlib'
 import { StoreError } from '../../errors.ts'
@@ -35,7 +35,7 @@ class GatheredRows {
   #lastGroupCrc = 0
   count = 0
 
-  /** The next row. @returns where its words are, of which the place is to be written */
+  /** Adds a row. @returns where its words begin; the caller still writes those of PLACE */
   add(timeHigh: number, timeLow: number, entry: number, group: Group, bytes: number): number {
     const words = this.#words
     const at = ROW_WORDS * this.count++
@@ -63,7 +63,7 @@ class GatheredRows {
     }
   }
 
-  /** A checksum of the rows, of all bytes of their records one behind the other, and of what they stand in. */
+  /** A checksum of the name of the partition, the rows, and the bytes of their records. The next row is the first of another block. */
   finish(records: Buffer, partition: Buffer): number {
     const words = Buffer.from(this.#words.buffer, 0, this.count * ROW_WORDS * Uint32Array.BYTES_PER_ELEMENT)
     this.count = 0
@@ -89,13 +89,13 @@ export class MergeWriter {
   readonly #run: RowRun
   readonly #writer: BundleWriter
   readonly #rest: () => void
-  /** By block (V1). */
+  /** By block: its checksum (V1). */
   readonly #checksums: number[] = []
   /** Records of the block, one behind the other. */
   #source = Buffer.allocUnsafeSlow(1 << 16)
   #bytes = 0
   readonly #rows = new GatheredRows()
-  /** By row of the block, beside what #rows has of it. */
+  /** By row of the block: what `#rows` does not have. */
   readonly #groups: Group[] = []
   readonly #idWords = new Uint32Array(BLOCK_ROWS_MAX)
   readonly #explicitIds = new Map<number, Uint32Array>()
@@ -181,7 +181,7 @@ export class MergeWriter {
     this.#source = larger
   }
 
-  /** V1 @throws StoreError when it is not the run */
+  /** V1 @throws StoreError when the bundle differs from the run */
   check(merged: CompactIndex): void {
     if (merged.entryCount !== this.#run.entries || merged.blocks.length !== this.#checksums.length)
       throw differs(merged, 'it has another number of records')

@@ -1,5 +1,6 @@
 /**
- * Writes a merged file (src/log/merged.ts): beside, synced, read back and compared row by row, then renamed; and copies it into the replica directories.
+ * Writes a merged file (src/log/merged.ts) under a temporary name, syncs it, reads it back, compares it row by row and renames it. Also copies it into the
+ * replica directories.
  */
 import { StoreError, messageOf } from '../../errors.ts'
 import { crcOf } from '../../log/crc-of.ts'
@@ -22,12 +23,12 @@ import { ScratchFile } from './scratch-file.ts'
 export const MERGE_CACHE_BYTES = 16 * 1024 * 1024
 const PIECE_BYTES = 1 << 20
 
-/** What `rest` throws when the work is to end without a trace. */
+/** Ends the work, which leaves nothing behind: thrown by `rest`. */
 export class Stopped extends Error {}
 
 export type EndedEarly = { readonly kind: 'stopped' } | { readonly kind: 'damaged'; readonly reason: string }
 
-/** @param rest false: the work is to stop @returns also how the work ended before its end @throws what else the work throws */
+/** @param rest false: the work stops @returns the result of the work, or why it ended early @throws what else the work throws */
 export function untilStopped<Result>(rest: () => boolean, work: (rest: () => void) => Result): Result | EndedEarly {
   const restOrStop = (): void => {
     if (!rest()) throw new Stopped()
@@ -102,7 +103,7 @@ function writeContent(file: OpenFile, footer: SegmentFooter, content: Iterable<B
   return at
 }
 
-/** @throws StoreError when the file has not got the rows that were written */
+/** @throws StoreError when the file does not have the rows that were written */
 export function readBack(files: Files, path: string, base: number, writer: MergeWriter): Bundle {
   return withOpenFile(files, path, (file) => {
     const index = new CompactIndex(file, base, new PieceCache(MERGE_CACHE_BYTES))
@@ -111,7 +112,7 @@ export function readBack(files: Files, path: string, base: number, writer: Merge
   })
 }
 
-/** @param segmentsDirectories that of the primary, which has the file, first @returns why one has none; null: all have it */
+/** @param segmentsDirectories the one of the primary, which has the file, first @returns why a replica did not get it; null: all have it */
 export function copyToReplicas(
   files: Files,
   logId: number,

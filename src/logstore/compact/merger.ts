@@ -1,15 +1,14 @@
 /**
  * Merges neighbouring bundles, one run at a time, on the thread of compaction (compactor.ts). Main thread.
  *
- *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run goes
+ *   write the merged file ──► de-duplication and queries see it ──► no query sees the run any more ──► the run is removed
  *
- * M1  queries see the run or the merged bundle: the files of the one that a query began with stay until it ends
- * M2  no merge begins while a bundle waits to be compacted, or while so much comes in that much would wait before the merge has ended: searches have to read
- *     all of it. A merge stops when much waits nevertheless (compactor.ts): it has left nothing behind, and its work was in vain. So the next one waits for
- *     AFTER_STOP_MS
- * M3  nothing is written while the disk has little room, or the log takes nothing
- * M4  retention takes no notice of a merge. It drops the oldest segment first, and with it the merged file, written or not
- * M5  a run in which damage is met stays apart. Its bundles are read through (mender.ts), and when one of them was mended, the run is merged after all
+ * M1  a query sees the run or the merged bundle until it ends: the files of the one that it sees stay until then
+ * M2  no merge begins while a bundle waits to be compacted, or while so much comes in that much would wait before the merge ends: searches have to read what
+ *     waits. If much waits nevertheless, the merge stops and leaves nothing behind (compactor.ts). Its work was in vain, so the next one waits for AFTER_STOP_MS
+ * M3  nothing is written while the disk has little room, or the log takes no frames
+ * M4  retention does not wait for a merge. It drops the oldest segment first, and with it the merged file, written or not
+ * M5  a run with damage is not merged. Its bundles are read through (mender.ts), and when one of them was mended, the run may be merged after all
  */
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -45,7 +44,7 @@ export interface MergerParts {
   readonly clock: { nowMs(): number; nowNs(): bigint }
   /** The directories of segments that are in use; that of the primary first. */
   readonly segmentsDirectories: () => readonly string[]
-  /** Before queries see the merged bundle. */
+  /** Called before queries see the merged bundle. */
   readonly onMerged: (bundle: BundlePlace) => void
 }
 
@@ -53,17 +52,17 @@ type Plan = Omit<MergeTask, 'kind' | 'segmentsDirectories'>
 
 export class Merger {
   readonly #parts: MergerParts
-  /** By base: when it may be tried again; Infinity: not in this life. */
-  readonly #later = new Map<number, number>()
-  /** M5 */
+  /** By base: when the bundle may be tried again; Infinity: only after a restart, or after it was mended. */
+  readonly #retryAtMs = new Map<number, number>()
+  /** Runs with damage (M5). */
   #damaged: readonly Plan[] = []
   readonly #stop = new Int32Array(new SharedArrayBuffer(4))
   #closed = false
   #notBeforeMs = 0
-  /** M2. Whether it was quiet, and since when it is looked at anew, from which position on. */
+  /** M2. Whether little came in, and the time and position at which the current measurement began. */
   #inflow: { isQuiet: boolean; sinceMs: number; from: number }
   merges = 0
-  /** That became fewer. */
+  /** By how many there are fewer bundles. */
   bundles = 0
   bytesBefore = 0
   bytesAfter = 0
@@ -99,7 +98,7 @@ export class Merger {
     return isRoom && end <= log.committed ? plan : null
   }
 
-  /** M2. It is asked every second while nothing is done. */
+  /** M2. Called every second while no job runs. */
   #isQuiet(): boolean {
     const { log, clock } = this.#parts
     const nowMs = clock.nowMs()
@@ -113,7 +112,7 @@ export class Merger {
     const { limits, log, clock } = this.#parts
     const nowMs = clock.nowMs()
     const situation = { limits, logEnd: log.committed, nowNs: clock.nowNs() }
-    return nextRun(bundles, situation, ({ base }) => (this.#later.get(base) ?? 0) > nowMs)
+    return nextRun(bundles, situation, ({ base }) => (this.#retryAtMs.get(base) ?? 0) > nowMs)
   }
 
   #planOf(run: readonly Bundle[]): Plan {
@@ -144,7 +143,7 @@ export class Merger {
     } catch (error) {
       if (this.#closed || !this.#exists(plan)) return
       this.failures++
-      this.#leave(plan, this.#parts.clock.nowMs() + RETRY_MS)
+      this.#postpone(plan, this.#parts.clock.nowMs() + RETRY_MS)
       this.#parts.logger.error(
         { ...namesOf(plan), reason: messageOf(error) },
         'bundles could not be merged: it is tried again later',
@@ -160,12 +159,12 @@ export class Merger {
     const result = await jobs.run({ ...task, kind: 'merge' })
     if (result.kind === 'stopped') this.#notBeforeMs = this.#parts.clock.nowMs() + AFTER_STOP_MS
     if (result.kind === 'left') {
-      this.#leave(plan, Infinity)
+      this.#postpone(plan, Infinity)
       logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles are not merged')
     }
     if (result.kind === 'damaged') {
       this.failures++
-      this.#leave(plan, Infinity)
+      this.#postpone(plan, Infinity)
       this.#damaged = [...this.#damaged, plan]
       for (const { base } of plan.bundles) registry.noteDamaged(base) // M5
       logger.error({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart: one of them is damaged')
@@ -190,11 +189,12 @@ export class Merger {
   /** M5 */
   mended(base: number): void {
     const isOf = ({ bundles }: Plan): boolean => bundles.some((bundle) => bundle.base === base)
-    for (const { bundles } of this.#damaged.filter(isOf)) for (const bundle of bundles) this.#later.delete(bundle.base)
+    for (const { bundles } of this.#damaged.filter(isOf))
+      for (const bundle of bundles) this.#retryAtMs.delete(bundle.base)
     this.#damaged = this.#damaged.filter((plan) => !isOf(plan))
   }
 
-  /** Does what may be left of a merge of an earlier life. */
+  /** Finishes a merge that an earlier process may not have finished. */
   async settle(jobs: MergeJobs, bundle: Bundle): Promise<void> {
     const plan = this.#planOf([bundle])
     if (plan.segments[0]?.base !== bundle.base) return // retention has dropped it
@@ -202,8 +202,8 @@ export class Merger {
     await jobs.run({ ...task, kind: 'settle' })
   }
 
-  #leave({ bundles }: Plan, untilMs: number): void {
-    for (const { base } of bundles) this.#later.set(base, untilMs)
+  #postpone({ bundles }: Plan, untilMs: number): void {
+    for (const { base } of bundles) this.#retryAtMs.set(base, untilMs)
   }
 
   /** M4 */

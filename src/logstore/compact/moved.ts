@@ -1,12 +1,12 @@
 /**
- * What a moved stand-in (src/log/merged.ts) says of its segment, for readers that do not have the merged file yet:
+ * What a moved stand-in (src/log/merged.ts) says of the merged bundle that its segment is in, for readers that do not have the merged file yet:
  *
  *   offset  bytes  field
  *        0      8  magic          "TLMOVED1"
  *        8      8  minTime        ns since the Unix epoch
  *       16      8  maxTime
  *       24      8  receivedUntil
- *       32      4  records       of the bundle it was in
+ *       32      4  records
  *       36     24  unused, 0
  *       60      4  crc            CRC-32 of bytes [0, 60)
  */
@@ -31,7 +31,7 @@ export function encodeMoved({ minTime, maxTime, receivedUntil, records }: MovedF
   return bytes
 }
 
-/** Reads the whole file; null: it is none, or damaged. */
+/** @param file all of its bytes @returns null: it is not a moved stand-in, or a damaged one */
 export function decodeMoved(
   file: Buffer,
 ): (MovedFacts & { readonly base: number; readonly end: number; readonly logId: number }) | null {

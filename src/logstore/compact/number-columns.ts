@@ -1,6 +1,6 @@
 /**
- * Columns of numbers as planes: the lowest byte of all values, then the next one of all. Planes that are the same throughout take nothing once
- * they are compressed, and the others are bytes of one kind.
+ * Columns of numbers as planes: the lowest byte of all values, then the next byte of all values. A plane of equal bytes takes almost nothing once it is
+ * compressed, and the bytes of other planes are of one kind.
  *
  *   column of 64 bits   planes u8, then so many planes
  *   column of counts    least varint, planes u8, planes of value - least; or 128 + planes and the differences from one value to the next, zigzag
@@ -105,7 +105,7 @@ export function readNumbers(from: ByteReader, count: number): Float64Array {
   return values
 }
 
-/** What `readNumbers` reads, of numbers below 2^32. */
+/** As `readNumbers`, for numbers below 2^32. */
 export function readWords(from: ByteReader, count: number): Uint32Array {
   if (scratch.length < count) scratch = new Float64Array(count)
   const values = scratch.subarray(0, count)
@@ -159,7 +159,7 @@ export function sumNumbers(from: ByteReader, count: number): number {
   return sum
 }
 
-/** What `readNumbers` reads as lengths: where each of the things that have them begins, and the last one ends. */
+/** Reads the numbers as lengths of values that lie back to back. @returns where each value begins, and where the last one ends */
 export function readEnds(from: ByteReader, count: number): Uint32Array {
   const ends = new Uint32Array(count + 1)
   const start = from.at
@@ -193,7 +193,7 @@ export function writeTexts(
   for (let i = 0; i < count; i++) into.copy(source, starts[i], ends[i])
 }
 
-/** Small numbers that name rows of a table of `of` rows: no bytes, one or two each. */
+/** Numbers of rows in a table of `of` rows: each takes no byte, one or two. */
 export function writeChoices(into: ByteWriter, values: Uint16Array, count: number, of: number): void {
   if (of > 1) writePlanes(into, values, count, of > 256 ? 2 : 1)
 }
@@ -204,7 +204,7 @@ export function readChoices(from: ByteReader, count: number, of: number): Uint16
   return values
 }
 
-/** Used again: a column may have thousands of forms of few values. */
+/** Scratch of `writeTexts`: a column may have thousands of forms with few values each. */
 let lengths = new Float64Array(4096)
 
 function writePlanes(into: ByteWriter, values: Uint32Array | Uint16Array, count: number, planes: number): void {
@@ -237,8 +237,8 @@ function planesOf(value: number): number {
   return value < WORD ? bytesOfWord(value) : 4 + bytesOfWord(Math.floor(value / WORD))
 }
 
-/** Exact to 2^52; differences of numbers below 10^15 are. */
+/** Exact for steps up to 2^52, so for differences of numbers below 10^15. */
 const zigzag = (step: number): number => (step < 0 ? -2 * step - 1 : 2 * step)
 const unzigzag = (value: number): number => (value % 2 === 1 ? -(value + 1) / 2 : value / 2)
-/** Of less than 2^31: several times as fast. */
+/** For values below 2^31; several times as fast. */
 const unzigzagSmall = (value: number): number => (value >>> 1) ^ -(value & 1)

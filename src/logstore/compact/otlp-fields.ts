@@ -1,6 +1,6 @@
 /**
- * Which fields of OTLP's messages are messages, texts, times: what the columns of a compacted bundle are cut by. A field that is not known
- * here is kept by its wire type alone, so this list decides what is small and never what is kept.
+ * Which fields of OTLP's messages are messages, texts or times: compaction cuts records into columns by this list. A field that is not in it is kept by its
+ * wire type alone, so the list decides how small a bundle becomes, and never what it keeps.
  */
 
 /** Kinds of leaves. */

@@ -1,12 +1,12 @@
 /**
- * What was made of verified pieces, least recently used first out, bounded in bytes. One per thread, shared by all files it reads. What was handed
- * out stays valid after it left the cache.
+ * Caches what was made of verified pieces, bounded in bytes. One cache per thread, for all files that the thread reads. A value that was handed out stays
+ * valid after its eviction.
  *
- * A search goes through all bundles, and the next one again. If each piece that it makes took the place of the one that was used longest ago, that would be the one it
- * comes to next, and of more pieces than have room it would find none. So when the cache is full most of what is made is not kept.
+ * Each search goes through all bundles. If every new value evicted the least recently used one, that would be the one that the search comes to next: with
+ * more values than fit there would be no cache hit at all. So most new values are not kept while the cache is full.
  *
- * Records and their places are kept while one question is answered, and the last of them for the next one: a look-up meets others than the one before. V8 promotes
- * what stays longer to where only a full collection frees it, and begins one for every 64 MB of such memory.
+ * Records and their places are kept while one question is answered, and only the last ones for the next question: each look-up needs others. V8 moves
+ * values that stay longer to memory that only a full collection frees, and begins one for every 64 MB of it.
  */
 import type { Piece } from './pieces.ts'
 
@@ -16,30 +16,30 @@ interface Kept {
   readonly bytes: number
 }
 
-/** What looks at files, and keeps what it looked at last. */
-interface Looker {
-  /** Lets go of it. */
+/** A reader of a file that keeps what it read last, outside of the cache. */
+interface CachingReader {
+  /** Drops what it read last. */
   forgetLast(): void
 }
 
-/** Those that look at the same time: as many as are merged. */
-const LOOKERS = 16
+/** Most readers that keep what they read last; a merge has fewer at the same time. */
+const RECENT_READERS_MAX = 16
 /** The part of the cache that records and their places may take between questions, and during one. */
 const RECORDS_SHARE = 1 / 6
 const RECORDS_SHARE_MAX = 1 / 2
 
 export class PieceCache {
-  readonly #pieces: Shelf
-  readonly #records: ShortShelf
+  readonly #pieces: LongCache
+  readonly #records: ShortCache
   readonly #recordsKept: number
-  /** The last ones first. */
-  readonly #lookers: Looker[] = []
+  /** The most recent ones first. */
+  readonly #recentReaders: CachingReader[] = []
   #owners = 0
 
   constructor(bytesMax: number) {
-    this.#records = new ShortShelf(bytesMax * RECORDS_SHARE_MAX)
+    this.#records = new ShortCache(bytesMax * RECORDS_SHARE_MAX)
     this.#recordsKept = bytesMax * RECORDS_SHARE
-    this.#pieces = new Shelf(bytesMax * (1 - RECORDS_SHARE))
+    this.#pieces = new LongCache(bytesMax * (1 - RECORDS_SHARE))
   }
 
   /** A number for a file that was opened, never used before. */
@@ -60,28 +60,28 @@ export class PieceCache {
     this.#records.shorten(this.#recordsKept)
   }
 
-  /** Before it keeps what it looks at. Some hundred bundles would keep more than the cache does. */
-  looks(looker: Looker): void {
-    if (this.#lookers[0] === looker) return
-    const known = this.#lookers.indexOf(looker)
-    if (known >= 0) this.#lookers.splice(known, 1)
-    this.#lookers.unshift(looker)
-    if (this.#lookers.length > LOOKERS) this.#lookers.pop()!.forgetLast()
+  /** A reader calls it before it keeps what it reads. The least recent reader drops that: some hundred bundles would keep more than the cache does. */
+  looks(reader: CachingReader): void {
+    if (this.#recentReaders[0] === reader) return
+    const known = this.#recentReaders.indexOf(reader)
+    if (known >= 0) this.#recentReaders.splice(known, 1)
+    this.#recentReaders.unshift(reader)
+    if (this.#recentReaders.length > RECENT_READERS_MAX) this.#recentReaders.pop()!.forgetLast()
   }
 
-  /** Gives up what was made of a file that was closed. */
-  drop(owner: number, looker: Looker | null = null): void {
+  /** Drops what was made of a file that was closed. */
+  drop(owner: number, reader: CachingReader | null = null): void {
     this.#pieces.drop(owner)
     this.#records.drop(owner)
-    const known = looker === null ? -1 : this.#lookers.indexOf(looker)
-    if (known >= 0) this.#lookers.splice(known, 1)
+    const known = reader === null ? -1 : this.#recentReaders.indexOf(reader)
+    if (known >= 0) this.#recentReaders.splice(known, 1)
   }
 }
 
-/** One of so many is kept when there is no room, and takes the place of what was used longest ago. So what is asked for again and again comes in. */
+/** While the cache is full, one of this many new values is kept, and evicts the least recently used ones. So a value that is often asked for gets in. */
 const KEPT_OF_FULL = 8
 
-class Shelf {
+class LongCache {
   readonly #bytesMax: number
   #refused = 0
   /** In order of use: a Map iterates in order of insertion, and a hit inserts again. */
@@ -126,16 +126,16 @@ interface Placed extends Kept {
   readonly at: number
 }
 
-/** Entries are looked at one after the other. */
-const SHORT = 128
-/** Records, where they are by row, and by entry. */
-const LAST = 3
+/** Most entries, as a look-up compares one after the other. */
+const SHORT_ENTRIES_MAX = 128
+/** The last entries stay, whatever they take: the records of a block, its keys, and a chunk. */
+const SHORT_ENTRIES_MIN = 3
 
 /**
- * For few. It has no Map: each table of one that was replaced by a longer one, or by one without holes, names the next table and all that it had. When the oldest
- * table is promoted, the cheap collections free none of what any later table had.
+ * A cache of few entries, without a Map: when V8 replaces the table of a Map, the old table keeps a reference to the new one. Once an old table is in
+ * memory that only a full collection frees, cheap collections free nothing that later tables had.
  */
-class ShortShelf {
+class ShortCache {
   readonly #bytesMax: number
   /** What was used last comes last. */
   readonly #kept: Placed[] = []
@@ -163,10 +163,11 @@ class ShortShelf {
     return made
   }
 
-  /** What was used last stays, whatever it takes: one record after the other is asked of it. */
+  /** The last entries stay: callers ask them for one record after the other. */
   shorten(bytesMax: number): void {
     const kept = this.#kept
-    while (kept.length > SHORT || (this.#bytes > bytesMax && kept.length > LAST)) this.#bytes -= kept.shift()!.bytes
+    while (kept.length > SHORT_ENTRIES_MAX || (this.#bytes > bytesMax && kept.length > SHORT_ENTRIES_MIN))
+      this.#bytes -= kept.shift()!.bytes
   }
 
   drop(owner: number): void {
@@ -176,10 +177,10 @@ class ShortShelf {
   }
 }
 
-/** For the key, the entry, and what stands around the bytes. */
+/** Overhead of an entry: its key, and the objects around the bytes. */
 const ENTRY_BYTES = 256
 
-/** A view takes its memory, however it was stored. Of anything else about: what it says that it takes, and what it was made of. */
+/** Bytes in memory: those of the buffer of a view. For other values an estimate: their `heldBytes`, and twice the bytes of the piece. */
 function bytesOf(made: object, { bytes, rawBytes }: Piece): number {
   if (ArrayBuffer.isView(made)) return made.buffer.byteLength + ENTRY_BYTES
   const held = 'heldBytes' in made && typeof made.heldBytes === 'number' ? made.heldBytes : 0

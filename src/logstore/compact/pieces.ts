@@ -1,6 +1,6 @@
 /**
- * Pieces of a compacted bundle: what is read, verified and kept as a whole. Each has a checksum of the bytes as they stand in the file, verified
- * before anything is made of them; a compressed one has to become as long as it says.
+ * Pieces of a compacted bundle. Each is read, verified and kept as a whole. Its checksum, over the bytes in the file, is verified before they are used; a
+ * compressed piece also has to decompress to the length that the directory says.
  *
  * P1  a piece that fails is an error, `bundle_block_corrupt`, never other contents
  */
@@ -14,18 +14,18 @@ import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
 
 /**
- * Measured on 80 000 logs of services, random ids on 60 %: 1 takes half the time of 3 for 0.8 % more bytes, 6 takes a tenth more time for 0.4 % less.
+ * Measured on 80 000 logs of services, random ids on 60 %: level 1 takes half the time of 3 for 0.8 % more bytes, level 6 a tenth more time for 0.4 % less.
  */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
-/** zlib takes no less. */
+/** zlib's minimum. */
 const CHUNK_BYTES_MIN = 64
 
 export interface Piece {
-  /** In the file. */
+  /** Where it begins in the file. */
   readonly at: number
   readonly bytes: number
-  /** When it is decompressed; 0: it stands as it is. */
+  /** Its length when it is decompressed; 0: it is not compressed. */
   readonly rawBytes: number
   readonly crc: number
 }
@@ -39,8 +39,8 @@ export interface WrittenPiece {
 }
 
 /**
- * A copy of the bytes, compressed if that makes them shorter. By itself zlib gives 16 KiB after 16 KiB, which are left for a collection. Here it gives
- * all of it in one, whose memory is freed, and what is kept until the bundle is whole takes no more than its bytes.
+ * A copy of the bytes, compressed if that makes them shorter. By default zlib returns chunks of 16 KiB, which only a collection frees. Here it returns one
+ * chunk, which is freed at once, and the copy, which is kept until the bundle is written, takes no more than its bytes.
  */
 export function compressed(raw: Buffer): WrittenPiece {
   const written = zstdCompressSync(raw, { ...LEVEL, chunkSize: Math.max(raw.byteLength, CHUNK_BYTES_MIN) })
@@ -65,7 +65,7 @@ export function writePiece(into: ByteWriter, { bytes, rawBytes, crc }: PieceFact
   into.u32(crc)
 }
 
-/** What `writePiece` wrote of the piece that begins there. */
+/** Reads what `writePiece` wrote. @param at where the piece begins in the file */
 export const readPiece = (from: ByteReader, at: number): Piece => ({
   at,
   bytes: from.varint(),
@@ -73,11 +73,11 @@ export const readPiece = (from: ByteReader, at: number): Piece => ({
   crc: from.u32(),
 })
 
-/** What `pieceOnce` and `pieceForNow` give, of usual length. */
+/** The memory of what `pieceOnce` and `pieceForNow` return, for pieces of usual length. */
 const once = Buffer.allocUnsafeSlow(1024 * 1024)
 const forNow = Buffer.allocUnsafeSlow(1024 * 1024)
 
-/** A search reads many pieces and leaves each. V8 by itself collects them when there are 32 MiB of them in a thread. */
+/** A search reads many pieces and soon drops each. By itself V8 collects them at 32 MiB in a thread. */
 const read = new CollectedMemory(8 * 1024 * 1024)
 
 export class PieceFile {
@@ -98,7 +98,7 @@ export class PieceFile {
     this.#source.close()
   }
 
-  /** P1 */
+  /** The content of a piece, in memory of its own (P1). */
   piece(piece: Piece): Buffer<ArrayBuffer> {
     const { bytes, rawBytes } = piece
     if (rawBytes === 0) return this.#verified(Buffer.allocUnsafeSlow(bytes), piece)
@@ -106,7 +106,7 @@ export class PieceFile {
     return this.#decompressed(Buffer.allocUnsafeSlow(rawBytes), piece)
   }
 
-  /** As `piece`, of pieces that stand one behind the other: if they are not compressed they are read at once, and are views of one memory. */
+  /** As `piece`, for pieces that lie one behind the other. If none is compressed, they are read at once and are views of one buffer. */
   piecesInRow(pieces: readonly Piece[]): Buffer<ArrayBuffer>[] {
     if (pieces.some(({ rawBytes }) => rawBytes > 0)) return pieces.map((piece) => this.piece(piece))
     const start = pieces[0]!.at
@@ -118,7 +118,7 @@ export class PieceFile {
     })
   }
 
-  /** As `piece`; valid until the next call of this or of `pieceOnce`, of any file. For what is made into something else at once. */
+  /** As `piece`, but valid only until the next call of this or of `pieceOnce`, for any file: for callers that decode it at once. */
   pieceForNow(piece: Piece): Buffer {
     const { rawBytes } = piece
     if (rawBytes === 0) return this.pieceOnce(piece)
@@ -129,7 +129,7 @@ export class PieceFile {
     const { at, rawBytes } = piece
     const stored = this.pieceOnce(piece)
     if (decompressZstd(stored, into) === rawBytes) return into
-    // With room for one byte more, zlib gives all of it at once, and sees that it is all. By itself it gives 16 KiB after 16 KiB and puts them together.
+    // With room for one byte more, zlib returns everything in one chunk and sees the end. By default it joins chunks of 16 KiB.
     const chunkSize = Math.max(rawBytes + 1, CHUNK_BYTES_MIN)
     const raw = zstdDecompressSync(stored, { maxOutputLength: rawBytes, chunkSize })
     if (raw.byteLength !== rawBytes) throw this.corrupt(`the piece at byte ${at} is not as long as it says`)
@@ -137,8 +137,8 @@ export class PieceFile {
   }
 
   /**
-   * The bytes of a piece as they stand (P1); valid until the next call, of any file. Memory of its own for each takes longer than to read one, and V8 collects
-   * all of the heap for every few MB of such memory.
+   * The bytes of a piece in the file (P1); valid until the next call, for any file. To allocate memory for each piece takes longer than to read it, and V8
+   * collects the whole heap for every few MB of such memory.
    */
   pieceOnce(piece: Piece): Buffer<ArrayBuffer> {
     const isLong = piece.bytes > once.byteLength
@@ -175,7 +175,7 @@ export class PieceFile {
     return new StoreError('corrupt', 'bundle_block_corrupt', `bundle ${this.#bundle}: compact.bin: ${problem}`)
   }
 
-  /** Not damage: nothing may be given up for it, or made anew. */
+  /** Not damage: nothing may be dropped or built again because of it. */
   newer(problem: string): StoreError {
     return new StoreError('unavailable', 'bundle_format_newer', `bundle ${this.#bundle}: compact.bin: ${problem}`)
   }

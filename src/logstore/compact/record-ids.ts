@@ -1,4 +1,4 @@
-/** Record ids of the rows of a block: computed from the records, as at ingest, but for those that do not follow from their record alone. */
+/** Record ids of the rows of a block: computed from the records, as at ingest, except explicit ones, which do not follow from the record alone. */
 import { BatchHasher, HEAD_BYTES } from '../../../native-free-codecs/blake2s.ts'
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
 import { groupPrefix, writeRecordHead } from '../../../native-free-codecs/record-id.ts'
@@ -9,11 +9,11 @@ interface Records {
   readonly groups: readonly Group[]
   readonly rowGroup: Uint16Array
   readonly owner: { readonly tenant: string; readonly dataset: string }
-  /** Rows [from, to) one behind the other in a body, and where each begins and ends. */
+  /** Makes rows [from, to), one behind the other in a body. @returns the body, and by row where it begins and ends */
   madeTo(from: number, to: number): { readonly body: Buffer; readonly starts: Uint32Array; readonly ends: Uint32Array }
 }
 
-/** Ids that are asked for one by one before all of them are computed: more than a page has. All of a block take as long as some 500 of them. */
+/** After this many single ids, all ids of the block are computed, which takes as long as some 500 single ones. A page asks for fewer. */
 const ONE_BY_ONE_MAX = 256
 
 let hasher: BatchHasher | null = null
@@ -73,10 +73,10 @@ function writeGroupHead(heads: Buffer, number: number, tenant: string, dataset: 
 }
 
 /**
- * Ids of records of body[start, end), in ascending order, as they are when each has a time and none is repeated in its batch.
+ * Ids of the records [from, to), which lie in this order in the body, as if each has a time and none is repeated in its batch.
  *
- * @param headOf number of the head of each record in `heads`
- * @returns of the records [from, to)
+ * @param headOf by record: the number of its head in `heads`
+ * @returns four words a record
  */
 function plainIds(
   body: Buffer,

@@ -1,14 +1,14 @@
 /**
- * A record cut into its shape and its values. The shape is everything but the values: which fields stand there in which order, and the names
- * of attributes. Records of one line of code have one shape.
+ * A record cut into its shape and its values. The shape is everything but the values: the fields in their order, and the names of attributes. The records
+ * of one line of code have one shape.
  *
  *   shape    root u8, then of a protobuf record: fields, 0
  *   field    tag varint; of a message its fields, then 0; of a name a varint of its length and its bytes; of a value nothing
  *
- * The shape alone says where values stand, and so in which columns they are kept, by their path: see `columns.ts`.
+ * The shape alone says where the values are, and so in which columns they are kept, by their paths: see shapes.ts.
  *
- * S1  a shape and its values give the record back byte for byte: what they cannot give back (numbers in more bytes than they need, groups,
- *     too much of anything) is a record without a shape, whose one value is the whole record
+ * S1  a shape and its values give the record back byte for byte. A record that they cannot give back (numbers in more bytes than they need, groups,
+ *     too much of anything) has no shape, and its one value is the whole record
  */
 import {
   BYTES,
@@ -32,7 +32,7 @@ export const ROOT_LOG = 1
 export const ROOT_SPAN = 2
 export const ROOT_OPAQUE = 3
 export const ROOT_JSON = 4
-/** Cut, and in no shape of a record. */
+/** Roots of resources and scopes, which are cut but have no shape in a bundle. */
 export const ROOT_RESOURCE = 5
 export const ROOT_SCOPE = 6
 
@@ -47,51 +47,51 @@ const DEPTH_MAX = 24
 const SHAPE_BYTES_MAX = 8 * 1024
 const VALUES_MAX = 1024
 
-/** What writes a part of a record: bytes as they are, then a value. */
+/** Writes a part of a record: fixed bytes, then a value. */
 export interface Step {
   /** With a 0 where a length goes. */
   readonly bytes: Buffer
-  /** Where in them the contents begin whose lengths these are. */
+  /** Where in `bytes` the contents begin that have these lengths. */
   readonly opened: readonly number[]
-  /** Of the value; -1: there is none. */
+  /** The column of the value; -1: there is no value. */
   readonly column: number
-  /** So many of the contents that were begun end behind the value, the last one first. */
+  /** How many of the opened contents end behind the value, the last one first. */
   closed: number
 }
 
-/** Of what cannot be read where it stands. */
+/** In place of a number: there is none that can be read. */
 const NOTHING_THERE = -1
 
 export class RecordCutter {
   readonly shape = Buffer.allocUnsafeSlow(SHAPE_BYTES_MAX + 16)
   shapeBytes = 0
   valueCount = 0
-  /** By value: where it stands in the bytes; of a number its words. */
+  /** By value: where it begins and ends in the bytes; for a number its low and its high word. */
   readonly first = new Uint32Array(VALUES_MAX)
   readonly second = new Uint32Array(VALUES_MAX)
   /** By value: TEXT and the like of otlp-fields.ts. */
   readonly kinds = new Uint8Array(VALUES_MAX)
-  /** It was not cut: its one value is the whole record. */
+  /** The record was not cut: its one value is the whole record. */
   isWhole = false
-  /** By depth: the messages around the one at hand, and where they end. */
+  /** By depth: the messages around the current one, and where they end. */
   readonly #messages: Uint8Array[] = []
   readonly #ends = new Uint32Array(DEPTH_MAX)
-  /** Behind the number that was read last, and its words. */
+  /** Where the number ends that was read last, and its words. */
   #at = 0
   #low = 0
   #high = 0
 
-  /** Fills the fields above. @param root ROOT_… of what the bytes are */
+  /** Fills the public fields. @param root ROOT_… of what the bytes are */
   cut(bytes: Uint8Array, start: number, end: number, root: number): void {
     this.isWhole = root === ROOT_JSON || !this.#cutFields(bytes, start, end, root)
     if (this.isWhole) this.cutWhole(start, end, root)
   }
 
   /**
-   * As `cut`, if the record has a shape that is known and consists of fields; in less time, as its bytes are compared and not gathered.
+   * As `cut`, for a record that probably has a known shape of fields. It takes less time, as it compares the bytes of the shape and does not gather them.
    *
-   * @param kinds of the values of the shape: those of the record, if it has the shape
-   * @returns whether it has; false: nothing is known of its values
+   * @param kinds of the values of the shape
+   * @returns whether the record has the shape; false: its values are not known
    */
   cutAs(steps: readonly Step[], kinds: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
     const ends = this.#ends
@@ -145,7 +145,7 @@ export class RecordCutter {
     this.second[0] = end
   }
 
-  /** False: it has no shape. One loop over all messages of the record, as calls and fields of objects took half of the time. */
+  /** False: the record has no shape. One loop over all messages of the record, as calls and fields of objects took half of the time. */
   #cutFields(bytes: Uint8Array, start: number, recordEnd: number, root: number): boolean {
     const { shape, first, second, kinds } = this
     const messages = this.#messages

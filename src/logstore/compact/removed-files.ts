@@ -1,6 +1,6 @@
 /**
- * Removes files that other threads may have open, and keeps them open itself until `freeEarlier`. The system frees what a removed file takes when the last one
- * closes it, which lasts 50 ms and more for a segment: else that would be a query, or the decode lane.
+ * Removes files that other threads may have open, and keeps them open itself until `freeEarlier`. The system frees the space of a removed file when it is
+ * closed for the last time, which takes 50 ms and more for a segment. Otherwise a query or the decode lane would spend that time.
  */
 import type { Files, OpenFile } from '../../log/files.ts'
 
@@ -23,7 +23,7 @@ export class RemovedFiles {
     this.#open.push(file)
   }
 
-  /** The others have had time to close what was removed before. */
+  /** Closes the files that were removed earlier: other threads have had time to close them. */
   freeEarlier(): void {
     for (const file of this.#open.splice(0)) file.close()
   }

@@ -1,19 +1,19 @@
-/** The severities of the records of a block, as far as its columns say them: the same as `effectiveSeverity` of the record. */
+/** The severities of the records of a block, as far as its columns tell them: the same as `effectiveSeverity` of the record. */
 import type { BlockTexts } from './block-reader.ts'
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import { valuesIn } from './shapes.ts'
 import type { Shapes } from './shapes.ts'
 import { isKnown } from './verdict.ts'
 
-/** Of a span. */
+/** A span has none. */
 export const NO_SEVERITY = -1
-/** A log without a severity number: its severity text decides, which is in the record alone. */
+/** A log without a number in a known column: the record itself has to be read. */
 export const UNKNOWN_SEVERITY = -2
 
 const SEVERITY_PATH = `${ROOT_LOG}/16`
 const SEVERITY_MAX = 0x7fff_ffff
 
-/** By row. */
+/** By row: its severity number, NO_SEVERITY or UNKNOWN_SEVERITY. */
 export function severitiesOfRows({ shapes, rowShape, severities }: BlockTexts, bundle: Shapes): Int32Array {
   const number = bundle.columns.findIndex(({ path }) => path === SEVERITY_PATH)
   const column = severities.get(number)

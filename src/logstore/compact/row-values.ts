@@ -1,8 +1,8 @@
 /**
- * What the columns of a block say a name stands for, by row, as texts: what splits a histogram. A text is made once for a form, a number of a column or a group,
- * and rows name it by its number.
+ * Reads from the columns of a block, for each row, the value that a name stands for, as a text: histograms are split by these. A block keeps each distinct
+ * text once, and rows refer to it by its number.
  *
- * V1  the text of a row is what `readerOf` (search/value-text.ts) reads in its record, or it is UNKNOWN_VALUE: then the record has to be read
+ * V1  the text of a row is what `readerOf` (search/value-text.ts) reads in its record, or the row has UNKNOWN_VALUE, and the record has to be read
  */
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import { fieldOf, resolveName } from '../search/names.ts'
@@ -26,16 +26,16 @@ import type { Verdict } from './verdict.ts'
 export const UNKNOWN_VALUE = 0xffff
 
 export interface RowValues {
-  /** Null: there is none. */
+  /** Null: the text of rows without a value. */
   readonly texts: readonly (string | null)[]
-  /** By row the number of its text, or UNKNOWN_VALUE; null: all have the first one. */
+  /** By row: the number of its text, or UNKNOWN_VALUE. Null: all rows have the first text. */
   readonly choices: Uint16Array | null
 }
 
-/** @param wanted the rows that match are: what it says of others may be wrong */
+/** @param wanted rows that do not match may get a wrong text */
 export type RowValuesReader = (texts: BlockTexts, bundle: Shapes, wanted: Verdict) => RowValues
 
-/** Null: no column says what the name stands for. */
+/** Null: no column holds the values of the name. */
 export function rowValuesOf(name: string): RowValuesReader | null {
   if (name === 'severity') return valuesOfSeverity
   if (name === 'signal') return ({ groups, rowGroup }) => valuesOfSignal(groups, rowGroup)
@@ -78,7 +78,7 @@ function valuesOfSignal(groups: BlockTexts['groups'], rowGroup: Uint16Array): Ro
   return { texts: numbers.texts, choices: byGroup(ofGroups, rowGroup) }
 }
 
-/** Null: all have the first text. */
+/** Null: all rows have the first text. */
 function byGroup(ofGroups: readonly number[], rowGroup: Uint16Array): Uint16Array | null {
   if (ofGroups.every((number) => number === 0)) return null
   return rowGroup.map((group) => ofGroups[group]!)
@@ -88,9 +88,9 @@ function byGroup(ofGroups: readonly number[], rowGroup: Uint16Array): Uint16Arra
 type ValuePlace =
   /** The first value that a record has there. */
   | { readonly of: 'column'; readonly column: number }
-  /** It is the same in all. */
+  /** The value is the same in all records. */
   | { readonly of: 'shape'; readonly text: string | null }
-  /** In their resource and scope. */
+  /** The value is in their resource or scope. */
   | { readonly of: 'group' }
   /** The record has to be read. */
   | { readonly of: 'record' }
@@ -101,8 +101,8 @@ const IN_RECORD: ValuePlace = { of: 'record' }
 type PlaceInShape = (shape: Shape, bundle: Shapes) => ValuePlace
 
 /**
- * @param ofGroup what a resource and a scope say; null: they are not asked
- * @param ofValue the text of what a column holds
+ * @param ofGroup reads the text from resource and scope; null: they do not have it
+ * @param ofValue makes the text of a value in a column
  */
 function readerOfPlaces(
   placeIn: PlaceInShape,
@@ -128,7 +128,7 @@ function readerOfPlaces(
     }
     const columns = [...new Set(places.flatMap((place) => (place.of === 'column' ? [place.column] : [])))]
     const readers = columns.map((column) => numbersOfColumn(texts, bundle, column, numbers, ofValue))
-    // Every value of a column is passed, in rows of whatever shape it stands.
+    // Every value of a column is passed, also in rows that take their value from elsewhere.
     const passed = shapes.map((shape) => columns.map((column) => valuesIn(shape, column)))
     const chosen = places.map((place) => (place.of === 'column' ? columns.indexOf(place.column) : -1))
     const ofShapes = places.map((place) => (place.of === 'shape' ? numbers.of(place.text) : UNKNOWN_VALUE))
@@ -146,7 +146,7 @@ function readerOfPlaces(
   }
 }
 
-/** The value that is looked at. */
+/** Scratch: the value that is read. */
 const value = new ByteWriter()
 
 /** By value of a column: the number of its text. */
@@ -177,7 +177,7 @@ function numbersOfColumn(
   }
 }
 
-/** As views give it: that of a field has 32 bits, whatever was sent. */
+/** A number as views give it: one of a field has 32 bits, whatever was sent. */
 function numberIn(kind: number, high: number, low: number): Value {
   if (kind === FIXED32) return low
   return kind === VARINT || kind === SEVERITY ? low | 0 : numberOf(kind, high, low)
@@ -187,7 +187,7 @@ function readerOfAttribute(places: readonly AttributePlace[], key: string): RowV
   const shared = places.filter((place) => place !== 'record')
   const inRecord = places.includes('record')
   const without: ValuePlace = shared.length > 0 ? IN_GROUP : { of: 'shape', text: null }
-  const name = key.toWellFormed() // as UTF-8 has it
+  const name = key.toWellFormed() // half surrogate pairs are replaced, as in UTF-8
   const placeIn: PlaceInShape = (shape, bundle) => {
     if (!inRecord) return IN_GROUP
     if (!isKnown(shape)) return IN_RECORD
@@ -200,7 +200,7 @@ function readerOfAttribute(places: readonly AttributePlace[], key: string): RowV
   return readerOfPlaces(placeIn, shared.length > 0 ? (view) => attributeText(view, shared, key) : null, textOfValue)
 }
 
-/** Texts and small numbers; null: the field is another one. */
+/** Reads fields that are texts or small numbers; null: the field is neither. */
 function readerOfField(field: FieldName): RowValuesReader | null {
   if (SCOPE_FIELDS[field] !== undefined)
     return readerOfPlaces(

@@ -1,18 +1,18 @@
 /**
- * A scratch in a file: what a merge keeps in memory does not grow with the records of the merged bundle, but for what is known of each block.
+ * A scratch in a file, so that the memory of a merge grows with the blocks of the merged bundle and not with its records.
  *
  * Numbers are put into ranges as they come. Each range has a buffer, which goes to the file when it is full; at the end one range after the other is read
- * and sorted. So there is a range in memory, not all of the numbers.
+ * and sorted. So one range is in memory, not all numbers.
  */
 import assert from 'node:assert/strict'
 import type { OpenFile } from '../../log/files.ts'
 import type { ByteList, NumberList, RowsByEntry, Scratch } from './scratch.ts'
 
 const RANGES = 64
-/** Of a range, before they go to the file. */
+/** Numbers of a range that are buffered before they go to the file. */
 const NUMBERS_BUFFERED = 512
 const NUMBER_BYTES = Float64Array.BYTES_PER_ELEMENT
-/** Rows of a bundle are fewer, and an entry and its row are one number below 2^53. */
+/** Bundles have fewer rows, so an entry and its row fit one number below 2^53. */
 const ROWS = 2 ** 26
 
 export class ScratchFile implements Scratch {
@@ -36,7 +36,7 @@ export class ScratchFile implements Scratch {
     return new RowsInFile(this, entries)
   }
 
-  /** @returns where they are */
+  /** @returns where the parts begin */
   append(parts: readonly Uint8Array[]): number {
     const at = this.#at
     this.#file.writev(parts, at)
@@ -80,10 +80,10 @@ class ByteListInFile implements ByteList {
 class NumbersInFile implements NumberList {
   readonly #file: ScratchFile
   readonly #limit: number
-  /** By range: what is not in the file yet, and how many those are. */
+  /** By range: the numbers that are not in the file yet, and how many there are. */
   readonly #buffered = new Float64Array(RANGES * NUMBERS_BUFFERED)
   readonly #fill = new Uint32Array(RANGES)
-  /** By range: where full buffers of it are. */
+  /** By range: where its full buffers are in the file. */
   readonly #ats: number[][] = Array.from({ length: RANGES }, () => [])
   count = 0
 

@@ -1,18 +1,18 @@
 /**
- * Where a bundle that is being written keeps what it is made of until its place in the file is known: in memory, for one that is small enough, or in a
- * file beside (scratch-file.ts).
+ * Keeps the parts of a bundle that is being written until their places in the file are known: in memory for a small bundle, or in a temporary file
+ * (scratch-file.ts).
  */
 export interface Scratch {
   /** Byte strings that are read in their order. */
   list(): ByteList
-  /** @param limit a power of two; all numbers are below it @param expected so many, or some more */
+  /** @param limit a power of two; all numbers are below it @param expected about how many */
   numbers(limit: number, expected: number): NumberList
   /** @param entries each is given a row, in any order */
   rows(entries: number): RowsByEntry
 }
 
 export interface ByteList extends Iterable<Buffer<ArrayBuffer>> {
-  /** Of all of them together. */
+  /** Bytes of all parts together. */
   readonly bytes: number
   add(...parts: readonly Buffer<ArrayBuffer>[]): void
 }
@@ -20,7 +20,7 @@ export interface ByteList extends Iterable<Buffer<ArrayBuffer>> {
 export interface NumberList {
   readonly count: number
   add(number: number): void
-  /** Range after range of numbers, ascending; those of a range in no order. An array may be changed, and is valid until the next one. Called once. */
+  /** Ranges of numbers, in ascending order; within a range they have no order. The caller may change an array, which is valid until the next one. Called once. */
   ranges(): Iterable<Float64Array>
 }
 

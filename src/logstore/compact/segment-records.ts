@@ -1,9 +1,9 @@
 /**
- * The records of a sealed segment as compaction takes them: where each stands, what it belongs to, and all that an index says of it. The records
- * themselves stay in the file and are read again block by block, so that the memory this takes follows from their number, not from their length.
+ * The records of a sealed segment for compaction: where each is, its resource and scope, and all that an index says of it. The records themselves stay in
+ * the file and are read again block by block, so the memory grows with their number and not with their length.
  *
- * S1  every frame was verified when it was gone through. Bytes that read otherwise later do not come into a bundle: their record ids differ from those
- *     in the index, or their checksum, where the id does not follow from the record alone
+ * S1  every frame is verified in the first pass. Bytes that read differently later do not get into a bundle: the record id differs from the one in the
+ *     index, or the checksum does where the id does not follow from the record alone
  */
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
 import type { OpenFile } from '../../log/files.ts'
@@ -32,9 +32,9 @@ export interface SegmentRecords {
   readonly end: Uint32Array
   readonly group: Uint32Array
   readonly groups: readonly Group[]
-  /** Ids that do not follow from record and group: of records without a time, and of those that stand in their batch twice. */
+  /** Ids that do not follow from record and group: those of records without a time, and of records that are repeated in their batch. */
   readonly explicitIds: ReadonlyMap<number, Uint32Array>
-  /** The bytes of the records of these entries; valid until the next call. @throws StoreError when they are others than before (S1) */
+  /** The bytes of the records of these entries; valid until the next call. @throws StoreError when they differ from before (S1) */
   read(entries: Uint32Array): RecordBytes
   /** Frees the memory of all of this. */
   free(): void
@@ -48,15 +48,15 @@ interface RecordBytes {
   readonly ends: Uint32Array
 }
 
-/** Records in a row with no more than this between them are read at once. */
+/** Consecutive records with no more than this between them are read at once. */
 const GAP_BYTES_MAX = 256
 
-/** Null: there is a frame that does not read, or one that is no batch; such a segment stays as it is. @param file stays open as long as records are read */
+/** Null: a frame cannot be read, or is no batch; such a segment stays as it is. @param file stays open as long as records are read */
 export function readSegmentRecords(file: OpenFile, logId: number, base: number, end: number): SegmentRecords | null {
   const footer = readFooter(file)
   const isOurs = footer !== null && footer.base === base && footer.end === end && footer.logId === logId
   if (!isOurs || end - base + SEGMENT_FOOTER_BYTES !== file.size()) return null
-  // A record takes at least a byte, and memory for all that a segment may have costs more than reading a small one.
+  // A record takes at least a byte, so a small segment needs no memory for SEGMENT_ENTRIES_MAX entries, which would cost more than to read it.
   const loader = new Loader(file, segmentName(base), Math.min(end - base, SEGMENT_ENTRIES_MAX))
   let isWhole = true
   scanFrames(file, logId, base, SEGMENT_HEADER_BYTES, end - base, {
@@ -81,7 +81,7 @@ class Loader {
   readonly #checksums = new Map<number, number>()
   readonly #active: EntryColumns
   readonly #indexer = new FrameIndexer()
-  /** By entry: begins, ends, groups. */
+  /** By entry: where records begin, where they end, and their groups. */
   readonly #places: Uint32Array<ArrayBuffer>
   readonly #start: Uint32Array
   readonly #end: Uint32Array
@@ -149,7 +149,7 @@ class Loader {
     return { source: this.#source, starts, ends }
   }
 
-  /** Room behind the bytes [0, end). */
+  /** Makes room for `bytes` more behind the bytes [0, end). */
   #reserve(end: number, bytes: number): void {
     if (end + bytes <= this.#source.byteLength) return
     const larger = Buffer.allocUnsafeSlow(Math.max(end + bytes, 2 * this.#source.byteLength))

@@ -1,7 +1,6 @@
 /**
- * The shapes of a bundle, and the columns that follow from them. A column holds the values of one place: of one path of fields and attribute
- * names. It is numbered when the first shape has it, so that shapes in their order give the columns in theirs, when they are written and when they are
- * read.
+ * The shapes of a bundle, and the columns that follow from them. A column holds the values at one path of fields and attribute names. It gets its number
+ * with the first shape that has it, so the shapes in their order give writer and reader the same columns in the same order.
  *
  * C1  a record without a shape is the one value of a column of whole records
  */
@@ -32,11 +31,11 @@ import type { Step } from './record-shape.ts'
 
 export interface Column {
   readonly kind: number
-  /** Whether what it says counts as a text of the record, as searches have it. */
+  /** Whether searches for words look at its values. */
   readonly isSearched: boolean
-  /** The name of the attribute of the record whose texts, or numbers, it holds; null: it holds something else. */
+  /** The attribute of the record whose texts or numbers it holds; null: it holds something else. */
   readonly attribute: string | null
-  /** The text of a log's body, event name … by path; for conditions on it. */
+  /** Root, tags and names on the way to the values. Conditions on fields find their columns by it. */
   readonly path: string
 }
 
@@ -49,7 +48,7 @@ export interface Shape {
   readonly kinds: Uint8Array
   /** Names of the attributes of the record, in their order. */
   readonly attributes: readonly string[]
-  /** A field that stands there once has a value twice: which of them counts is for the views of records to say. */
+  /** A field that should come once comes again, or an attribute has no name. Only the views of records know what counts then. */
   readonly isIrregular: boolean
 }
 
@@ -57,7 +56,7 @@ export interface Shape {
 export const valuesIn = ({ columns }: Shape, column: number): number =>
   columns.reduce((sum, each) => sum + Number(each === column), 0)
 
-/** More of them than a service has: what comes then has no shape. */
+/** More than a service has. Records with a further shape are kept whole. */
 const SHAPES_MAX = 4096
 const COLUMNS_MAX = 16_384
 
@@ -113,7 +112,7 @@ class Compiler {
   readonly #columns: number[] = []
   readonly #attributes: string[] = []
   #isIrregular = false
-  /** What stands before the next value. */
+  /** The fixed bytes before the next value. */
   #static: Buffer[] = []
   #opened: number[] = []
 
@@ -160,7 +159,7 @@ class Compiler {
         this.#static.push(this.#bytes.subarray(keyStart, this.#from.at))
         key = `${name.byteLength}=${name.toString('latin1')}`
         if (attribute === '') {
-          if (name.byteLength === 0) this.#isIrregular = true // a name that says nothing is not told from none
+          if (name.byteLength === 0) this.#isIrregular = true // an empty name cannot be told from a missing one
           attribute = name.toString()
           this.#attributes.push(attribute)
         }
@@ -174,7 +173,7 @@ class Compiler {
       if (kind < MESSAGE) this.#value(kind, { ...inner, attribute: isScalar(message, kind) ? attribute : null })
       else {
         this.#open()
-        // A list or a map in an attribute is no text of it.
+        // Values inside a list or a map do not belong to a column of the attribute itself.
         const isDeeper = message === ANY_VALUE_MESSAGE
         this.#message(kind - MESSAGE, isDeeper ? { ...inner, attribute: null } : inner, false)
         this.#close()
@@ -233,7 +232,7 @@ function isSearchedField(message: number, tag: number): boolean {
   return message === LOG_RECORD ? field === 5 || field === 6 || field === 12 : [5, 9, 11, 15].includes(field)
 }
 
-/** Inside of that: every text but names, and what is no text. */
+/** Likewise for the fields inside of such a field: texts count, except names. */
 function isSearchedPart(message: number, tag: number): boolean {
   const field = tag >>> 3
   switch (message) {

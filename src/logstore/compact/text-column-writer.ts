@@ -1,8 +1,8 @@
 /**
  * Writes a column of texts, see text-column.ts. A column is used for one block after the other.
  *
- * W1  values are told apart while they are few (T4); a text that came before costs a look into a table. Forms are looked for from the first value on
- *     that makes them many
+ * W1  while there are few distinct values, each gets a number (T4), and a repeated text costs a look into a table. Values are cut into forms once there are
+ *     too many
  */
 import { ASCII_OF_WORD } from '../search/words.ts'
 import { ByteTable, longer } from './byte-table.ts'
@@ -10,7 +10,7 @@ import type { ByteWriter } from './byte-writer.ts'
 import { writeChoices, writeNumbers, writeTexts } from './number-columns.ts'
 import { DIGITS_MAX, FORMS_MAX, NUMBER, PLACEHOLDERS_MAX, WHOLE, WORD } from './text-column.ts'
 
-/** As many values are few, when each stands there so often on average. */
+/** Up to this many distinct values are few, if each comes VALUES_SHARED times on average. */
 const VALUES_MAX = 256
 const VALUES_SHARED = 8
 const VALUE_BYTES_MAX = 256
@@ -21,11 +21,11 @@ const AS_VALUES = 0
 const AS_FORMS = 1
 const AS_WHOLE = 2
 
-/** A text as its form and its variables. */
+/** Cuts a text into its form and its variables. */
 class FormScanner {
   form = Buffer.allocUnsafeSlow(4096)
   length = 0
-  /** The placeholders, and where what they stand for is. */
+  /** How many placeholders the form has; their kinds, and where their variables begin and end. */
   count = 0
   readonly kinds = new Uint8Array(PLACEHOLDERS_MAX)
   readonly starts = new Uint32Array(PLACEHOLDERS_MAX)
@@ -83,10 +83,10 @@ class FormScanner {
 export class TextColumnWriter {
   /** Values since `begin`. */
   count = 0
-  /** Of the value that was added last: its number among values, or that of its form among forms. */
+  /** For the value that was added last: its number among the values, or, if `hasForm`, the number of its form. */
   number = 0
   hasForm = false
-  /** It has a form, of which nothing is known of its words. */
+  /** Its form tells nothing of its words: it is a whole text, or there are too many forms. */
   isWhole = false
   /** The variables of its form. */
   readonly variables = scanner
@@ -95,24 +95,24 @@ export class TextColumnWriter {
   readonly #values = new ByteTable()
   readonly #forms = new ByteTable()
   #hasTooManyForms = false
-  /** By value in the order of rows: where it stands, and its number, or that of its form. */
+  /** By value in the order of rows: where it begins and ends, and its number or that of its form. */
   #starts = new Uint32Array(VALUES_AT_FIRST)
   #ends = new Uint32Array(VALUES_AT_FIRST)
   #choices = new Uint16Array(VALUES_AT_FIRST)
-  /** When it has a form: where its variables are in the next two. */
+  /** By value with a form: the number of its first variable in `#first` and `#last`. */
   #variablesAt = new Uint32Array(VALUES_AT_FIRST)
-  /** The value of a number; else where the text begins. */
+  /** By variable: the value of a number, or where a text begins; `#last` is where it ends. */
   #first = new Float64Array(VALUES_AT_FIRST)
   #last = new Uint32Array(VALUES_AT_FIRST)
   #variables = 0
   #written = AS_VALUES
 
-  /** @param source what the values stand in */
+  /** @param source has the bytes of the values */
   constructor(source: Buffer) {
     this.#source = source
   }
 
-  /** The column of another block. */
+  /** Begins the column of the next block. */
   begin(source: Buffer): void {
     this.#source = source
     this.count = 0
@@ -159,7 +159,7 @@ export class TextColumnWriter {
     into.lengthAndBytes(WHOLE_FORM)
   }
 
-  /** Behind the head. */
+  /** Called after `writeHead`. */
   writeValues(into: ByteWriter): void {
     if (this.#written === AS_WHOLE) writeTexts(into, this.#source, this.#starts, this.#ends, this.count)
     else if (this.#written === AS_FORMS) this.#writeVariables(into)
@@ -198,7 +198,7 @@ export class TextColumnWriter {
     }
   }
 
-  /** W1: of the values [0, count), which have numbers as values. */
+  /** W1: cuts values [0, count) into forms. Until now they were numbered as values. */
   #findForms(count: number): void {
     this.#areFew = false
     const forms: number[] = []
@@ -214,7 +214,7 @@ export class TextColumnWriter {
     }
   }
 
-  /** Its number; its variables are noted. */
+  /** The number of the text's form. Keeps its variables. */
   #formOf(start: number, end: number): number {
     const source = this.#source
     scanner.scan(source, start, end)

@@ -1,15 +1,15 @@
 /**
- * A column of texts as forms and variables, as it is read; text-column-writer.ts writes it. A form is a text with a placeholder for each word that has a digit in it; what the code of a service
- * writes has few forms. So a column is a table of forms, the number of one for each value, and the variables by form and by place, where they
- * are of one kind.
+ * Reads a column of texts as forms and variables; text-column-writer.ts writes it. A form is a text with a placeholder for each word that has a digit in
+ * it. The texts that the code of a service writes have few forms. So a column is a table of forms, the number of the form of each value, and the variables
+ * by form and placeholder, where they are of one kind.
  *
  *   head     forms varint, 0: none; each form: length varint, bytes. Then the number of the form of each value, see writeChoices
  *   values   by form, then by placeholder: numbers, see writeNumbers; or lengths, likewise, and the texts back to back
  *
- * T1  a placeholder is a byte that no form has otherwise: 1 a number of up to 15 digits without a zero before it, 2 another word, 3 a whole text.
- *     A text that has such a byte itself, or too many placeholders, is a whole text
- * T2  a word that is a variable is ASCII, and so is what stands beside it: it is a word by itself for searches, too (W1 of search/words.ts)
- * T3  a column whose values share too few forms has one, of a whole text
+ * T1  a placeholder is a byte that no form has otherwise: 1 for a number of up to 15 digits without leading zeros, 2 for another word, 3 for a whole text.
+ *     A text that has such a byte itself, or would have too many placeholders, is a whole text
+ * T2  a variable is an ASCII word between ASCII characters, so it is a word for searches, too (W1 of search/words.ts)
+ * T3  a column whose values share too few forms has a single form: a whole text
  * T4  a column of few values has a form for each, without placeholders
  */
 import { ByteReader } from './byte-reader.ts'
@@ -26,7 +26,7 @@ export const FORMS_MAX = 4096
 export const PLACEHOLDERS_MAX = 64
 export class Form {
   readonly bytes: Buffer
-  /** Kinds of its placeholders, and where in the bytes they are. */
+  /** The kinds of its placeholders, and where they are in the bytes. */
   readonly kinds: readonly number[]
   readonly places: readonly number[]
   #pieces: readonly Buffer[] | null = null
@@ -88,7 +88,7 @@ class ReadVariable {
     else into.copy(this.texts, this.ends[at], this.ends[at + 1])
   }
 
-  /** Sets a 1 for each value that is this word, folded and in ASCII. */
+  /** Sets a mark for each value that is the word. @param word folded, in ASCII */
   markEqual(word: string, marks: Uint8Array): void {
     if (this.isNumber) {
       const number = /^(0|[1-9][0-9]*)$/.test(word) && word.length <= DIGITS_MAX ? Number(word) : -1
@@ -114,13 +114,13 @@ export class TextColumn {
   readonly formCount: number
   /** By value: the number of its form. */
   readonly choices: Uint16Array
-  /** Where the forms stand; [start, end) of each is at 2 * form. */
+  /** The bytes of all forms. [start, end) of a form are at 2 * form in `#formPlaces`. */
   readonly #head: Buffer
   readonly #formPlaces: Uint32Array
   /** Forms that were asked for: there may be thousands, for two values each. */
   readonly #forms: (Form | undefined)[] = []
-  /** By form, once there are values: how many it has, and where they begin. */
-  #ofForm = NO_ENDS
+  /** By form, after `readValues`: how many values it has, and where they begin. */
+  #countOfForm = NO_ENDS
   #valuesAt = NO_ENDS
   #values: Buffer = NOTHING
   readonly #variables: (readonly ReadVariable[] | undefined)[] = []
@@ -145,7 +145,7 @@ export class TextColumn {
     return (this.#forms[number] ??= new Form(this.#head.subarray(start, end)))
   }
 
-  /** Those in whose bytes a text stands, and those with a whole text, which may hold anything. They are found without a look at each of thousands. */
+  /** The forms that contain a text, and those of a whole text, which may hold anything. One scan finds them, as there may be thousands of forms. */
   formsThatMayHold(text: ByteFinder): number[] {
     if (this.formCount === 0) return []
     const places = this.#formPlaces
@@ -155,7 +155,7 @@ export class TextColumn {
     const findAll = (next: (from: number) => number): void => {
       for (let at = next(start); at >= 0 && at < end;) {
         const form = this.#formAt(at)
-        const isInside = at < places[2 * form + 1]! // else it is of the length of the next one
+        const isInside = at < places[2 * form + 1]! // else the hit is in the length of the next form
         if (isInside) found.add(form)
         at = next(isInside ? places[2 * form + 1]! : at + 1)
       }
@@ -177,13 +177,13 @@ export class TextColumn {
     return low - 1
   }
 
-  /** Before the first of the calls below. */
+  /** Called before the methods below. */
   readValues(from: ByteReader): void {
     const ofForm = new Uint32Array(this.formCount)
     for (const form of this.choices) ofForm[form]!++
     this.#values = from.bytes
     this.#valuesAt = new Uint32Array(this.formCount)
-    this.#ofForm = ofForm
+    this.#countOfForm = ofForm
     const head = this.#head
     for (let form = 0; form < this.formCount; form++) {
       this.#valuesAt[form] = from.at
@@ -200,18 +200,18 @@ export class TextColumn {
     if (known !== undefined) return known
     const from = new ByteReader(this.#values)
     from.at = this.#valuesAt[form]!
-    const count = this.#ofForm[form]!
+    const count = this.#countOfForm[form]!
     return (this.#variables[form] = this.form(form).kinds.map((kind) => new ReadVariable(from, kind, count)))
   }
 
-  /** Which of the values of a form have a word that is a variable, such as every word with a digit that stands between ASCII. */
+  /** Marks the values of a form that have the word as a variable. A word with a digit between ASCII characters always is one. */
   valuesWithWord(form: number, word: string): Uint8Array {
-    const marks = new Uint8Array(this.#ofForm[form]!)
+    const marks = new Uint8Array(this.#countOfForm[form]!)
     for (const variable of this.#variablesOf(form)) variable.markEqual(word, marks)
     return marks
   }
 
-  /** The value of a form that comes there as number `at`, as it stood in its record. */
+  /** Writes value number `at` of a form, as it was in its record. */
   write(into: ByteWriter, form: number, at: number): void {
     const { bytes, places } = this.form(form)
     if (places.length === 0) return into.copy(bytes)
@@ -225,7 +225,7 @@ export class TextColumn {
     into.copy(bytes, from)
   }
 
-  /** A value as it stood in its record. */
+  /** Writes a value as it was in its record. */
   writeValue(into: ByteWriter, value: number): void {
     const form = this.choices[value]!
     const { kinds, bytes } = this.form(form)
@@ -272,5 +272,5 @@ function writeDigits(into: ByteWriter, value: number): void {
   into.at += digits
 }
 
-/** What is not above is divided without floating point. */
+/** Numbers up to this one are divided without floating point. */
 const INTEGER_MAX = 2 ** 31 - 1

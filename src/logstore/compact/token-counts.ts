@@ -1,5 +1,5 @@
 /**
- * In how many rows of which blocks of a bundle the frequent tokens stand: a search for one of them is counted without a look at the blocks.
+ * For the frequent tokens of a bundle: which blocks have them, in how many rows. A search for one such token is counted without reading the blocks.
  *
  *   directory   pieces varint; each: its first token with its length, then as `writePiece`
  *   piece       tokens in the order of their bytes; each: its length varint, its bytes, bytes of its list varint, list: steps from block to block and
@@ -7,7 +7,7 @@
  *
  * A token is a word, or `PAIR key NUL value` of an attribute whose value is a text; both are ASCII, in lower case but for the key.
  *
- * K1  what is listed of a block is exact: so many of its rows match the search for that one token, as the matcher of records says
+ * K1  a listed number is exact: as many rows of the block match the search for that one token by the matcher of records
  * K2  tokens that are not listed may stand in the block; the filter says whether
  */
 import assert from 'node:assert/strict'
@@ -18,7 +18,7 @@ import { ByteWriter } from './byte-writer.ts'
 import { compressed, pieceOf, readPiece, writePiece } from './pieces.ts'
 import type { Piece, WrittenPiece } from './pieces.ts'
 
-/** What of a block was counted: its words, its pairs of key and value, its severities. */
+/** What was counted in a block: its words, its pairs of key and value, its severities. */
 export const WORDS = 1
 export const PAIRS = 2
 export const SEVERITIES = 4
@@ -30,17 +30,17 @@ const BETWEEN = '\0'
 export const isPairKey = (key: string): boolean => isAscii(key) && !key.includes(BETWEEN)
 export const pairToken = (key: string, value: string): string => `${PAIR}${key}${BETWEEN}${value}`
 
-/** Rows of a token in a block, and where the listing of that token before it is. */
+/** A listing: block and rows of a token, and where the previous listing of the token is. */
 const LISTING_WORDS = 2
-/** A block has fewer rows than fit the bits beside the number of a block. */
+/** Bits of the number of rows in a listing; the number of the block has the other 16. */
 const ROWS_BITS = 16
 const NONE = 0
 
-/** What is listed, in 8 bytes a listing: a merged bundle has a million of them, and most of its tokens are in nearly each block. */
+/** Listings of 8 bytes each: a merged bundle has a million of them, and most of its tokens are in nearly every block. */
 export class ListedTokens {
   /** By token: where its last listing is. */
   readonly #last = new Map<string, number>()
-  /** From LISTING_WORDS on. */
+  /** They begin at LISTING_WORDS, so that 0 can stand for NONE. */
   #listings = new Uint32Array(1024)
   #end = LISTING_WORDS
 
@@ -67,7 +67,7 @@ export class ListedTokens {
     return [...this.#last.keys()]
   }
 
-  /** Of a token: block and rows, block and rows … with ascending blocks. */
+  /** The listings of a token: block and rows in turn, by ascending block. */
   of(token: string): number[] {
     const listed: number[] = []
     for (let at = this.#last.get(token) ?? NONE; at !== NONE; at = this.#listings[at + 1]!) {
@@ -78,7 +78,7 @@ export class ListedTokens {
   }
 }
 
-/** @returns the pieces; their directory goes into `directory` */
+/** @returns the pieces; `directory` receives what describes them */
 export function writeTokenCounts(directory: ByteWriter, counts: ListedTokens): WrittenPiece[] {
   const pieces: WrittenPiece[] = []
   const firsts: Buffer[] = []
@@ -129,7 +129,7 @@ export class TokenCounts {
     this.#blockCount = blockCount
   }
 
-  /** By block: how many of its rows have the token; 0 where it is not listed. Null: it is listed nowhere. @param load reads a piece, or has it */
+  /** By block: how many of its rows have the token; 0 where it is not listed. Null: it is listed nowhere. @param load reads a piece, or takes it from a cache */
   of(token: string, load: (piece: Piece) => Buffer): Uint32Array | null {
     const wanted = Buffer.from(token, 'latin1')
     let low = 0

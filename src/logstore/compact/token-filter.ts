@@ -1,19 +1,19 @@
 /**
- * Says whether a block may hold a token: a Bloom filter over the words of its records, and of the resources and scopes they belong to, and over
- * `key=value` of their attributes that are texts.
+ * Says whether a block may hold a token: a Bloom filter over the words of its records, their resources and scopes, and over `key=value` of attributes that
+ * are texts.
  *
  *   filter   u32 words; a bit for each of PROBES hashes of each token
  *
- * F1  every word of every record was added, whatever the search that asks: words as search has them (W1 of search/words.ts) as far as they are
- *     ASCII, in lower case
- * F2  where the words of a record are not known, such as those of JSON with escapes, its block has no filter, and may hold anything
- * F3  pairs of key and value are in the filter of a block that says so (PAIRS of token-counts.ts)
+ * F1  the filter has every word of every record, whatever searches look at: words as searches cut them (W1 of search/words.ts), if they are ASCII, in
+ *     lower case
+ * F2  if the words of a record are not known, such as those of JSON with escapes, its block has no filter, and may hold any word
+ * F3  the filter has pairs of key and value if its block says so (PAIRS of token-counts.ts)
  */
 import { LOWER } from '../search/byte-finder.ts'
 import { mix } from './hash-index.ts'
 
 const PROBES = 7
-/** One of 150 words that are not there is said to be. */
+/** One of 150 absent words passes the filter. */
 const BITS_PER_TOKEN = 10.5
 export const HASH_SEED = 0x2545f491
 export const HASH_PRIME = 0x01000193

@@ -18,7 +18,7 @@ export class TokenLists {
     return list < this.#end && this.#from[list] !== NONE
   }
 
-  /** In `tokens` it is [from, to). */
+  /** The list is [from, to) of `tokens`. */
   from(list: number): number {
     return this.#from[list]!
   }
@@ -38,7 +38,7 @@ export class TokenLists {
     this.#end = Math.max(this.#end, list + 1)
   }
 
-  /** To the list that was begun last. */
+  /** Appends to the list that was begun last. */
   push(list: number, token: number): void {
     if (this.#count === this.tokens.length) this.tokens = longer(this.tokens)
     this.tokens[this.#count++] = token

@@ -2,7 +2,7 @@
  * The tokens of a block, each once, with the number of rows that have it. A token is a word, or an attribute with its value. All of them are in the
  * filter of the block; those that many rows have are listed with their number (token-counts.ts).
  *
- * T1  a number is exact or not listed: two tokens of one hash, a token that is long, and a word beside a character beyond ASCII are not listed
+ * T1  a number is exact or not listed: two tokens with one hash, long tokens, and words beside a character beyond ASCII are not listed
  */
 import { LOWER } from '../search/byte-finder.ts'
 import { ASCII_OF_WORD } from '../search/words.ts'
@@ -35,22 +35,22 @@ export class TokenTable {
   #lastRow = new Uint32Array(SLOTS_AT_FIRST / 2)
   #attributes = new Uint16Array(SLOTS_AT_FIRST / 2)
   #textAt = new Uint32Array(SLOTS_AT_FIRST / 2)
-  /** WITHOUT_TEXT, NOT_LISTED, or so many bytes and one. */
+  /** WITHOUT_TEXT, NOT_LISTED, or the length of its text + 1. */
   #textBytes = new Uint8Array(SLOTS_AT_FIRST / 2)
   #count = 0
   #texts = Buffer.allocUnsafeSlow(1 << 16)
   #textsEnd = 0
-  /** Of the text that `countWords` was called for last: its words' tokens, and where they begin. */
+  /** How many words the text has that `countWords` was called for last; their tokens, and where they begin. */
   wordCount = 0
   wordTokens = new Uint32Array(64)
   wordStarts = new Uint32Array(64)
 
-  /** A token for the filter alone. */
+  /** Adds a token for the filter alone. */
   add(hash: number): void {
     this.#tokenOf(hash)
   }
 
-  /** Every word of a text, for the filter alone. */
+  /** Adds every word of a text, for the filter alone. */
   addWords(bytes: Uint8Array, start: number, end: number): void {
     let hash = HASH_SEED
     let length = 0
@@ -68,12 +68,12 @@ export class TokenTable {
     if (length > 0) this.add(mix(hash ^ length))
   }
 
-  /** A word, for the filter alone. */
+  /** Adds a word, for the filter alone. */
   addWord(bytes: Uint8Array, start: number, end: number): void {
     this.add(wordHash(bytes, start, end))
   }
 
-  /** Every word of a text that searches look at. */
+  /** Counts every word of a text that searches look at. */
   countWords(bytes: Uint8Array, start: number, end: number, row: number): void {
     this.wordCount = 0
     let hash = HASH_SEED
@@ -101,7 +101,7 @@ export class TokenTable {
   ): void {
     const token = this.#tokenOf(mix(hash ^ (to - from)))
     if (goesOn || (from > start && bytes[from - 1]! >= 128)) this.#textBytes[token] = NOT_LISTED // T1
-    else this.#count1(token, 0, bytes, from, to, row)
+    else this.#countToken(token, 0, bytes, from, to, row)
     if (this.wordCount === this.wordTokens.length) {
       this.wordTokens = longer(this.wordTokens)
       this.wordStarts = longer(this.wordStarts)
@@ -110,19 +110,19 @@ export class TokenTable {
     this.wordStarts[this.wordCount++] = from
   }
 
-  /** A word that stands between ASCII in a text that searches look at. */
+  /** Counts a word between ASCII characters, in a text that searches look at. */
   countWord(bytes: Uint8Array, start: number, end: number, row: number): void {
-    this.#count1(this.#tokenOf(wordHash(bytes, start, end)), 0, bytes, start, end, row)
+    this.#countToken(this.#tokenOf(wordHash(bytes, start, end)), 0, bytes, start, end, row)
   }
 
-  /** A token of an attribute: its value stands in [start, end). @returns its number */
+  /** Counts a token of an attribute, whose value is bytes [start, end). @returns the number of the token */
   count(hash: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): number {
     const token = this.#tokenOf(hash)
-    this.#count1(token, attribute, bytes, start, end, row)
+    this.#countToken(token, attribute, bytes, start, end, row)
     return token
   }
 
-  /** Tokens that were counted before in this block, with the same texts: their numbers are tokens[from, to). */
+  /** Counts tokens[from, to), which were counted before in this block, with the same texts. */
   countAgain(tokens: Uint32Array, from: number, to: number, row: number): void {
     const rows = this.#rows
     const lastRow = this.#lastRow
@@ -134,7 +134,7 @@ export class TokenTable {
     }
   }
 
-  #count1(token: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): void {
+  #countToken(token: number, attribute: number, bytes: Uint8Array, start: number, end: number, row: number): void {
     const known = this.#textBytes[token]!
     if (known === NOT_LISTED) return
     const length = end - start
@@ -182,7 +182,7 @@ export class TokenTable {
     return filterOf(this.#hashes, this.#count)
   }
 
-  /** At most `most` tokens: those that the most rows have, and no token of one row. */
+  /** At most `most` tokens: those with the most rows. A token of a single row is not listed. */
   listed(most: number): CountedToken[] {
     const tokens: number[] = []
     const isListed = (token: number): boolean =>

@@ -1,16 +1,16 @@
 /**
- * Writes a compacted bundle again without what has expired by the retention of datasets, on the thread of compaction.
+ * Writes a compacted bundle again without the records that have expired by the retention of datasets, on the compaction thread.
  *
- *   trim          of `compact.bin`: what is kept goes into a merged file over the one segment, which `settle` of merge-bundles.ts then moves into
- *                 of a merged file: what is kept of each segment goes into a `compact.bin` of its own, in place of the moved one
+ *   trim          a `compact.bin`: writes what is kept into a merged file over the one segment; `settle` of merge-bundles.ts then moves the segment into it
+ *                 a merged file: writes what is kept of each segment into a `compact.bin` of its own, in place of the moved stand-in
  *   settle-apart  removes the merged file
  *
  * So the old bundle and the new one have different names, and the rules of merged files say which of them counts (src/log/merged.ts): a process that dies
  * at any point leaves the old bundle, or the new one. Both hold everything that is kept.
  *
- * T1  a file gets its name when it was read back, and compared with what is kept
- * T2  a merged file goes when none of its segments has moved any more, durably, in that directory of the log
- * T3  a bundle in which damage is known stays as it is
+ * T1  a file gets its name only after it was read back and compared with what is kept
+ * T2  a merged file is removed only when each of its segments durably has a form of its own again, in that directory of the log
+ * T3  a bundle with known damage stays as it is
  */
 import { StoreError } from '../../errors.ts'
 import { withOpenFile } from '../../log/files.ts'
@@ -44,7 +44,7 @@ export interface TrimTask {
   readonly kind: 'trim' | 'settle-apart'
   readonly logId: number
   readonly bundle: Range & { readonly isMerged: boolean }
-  /** The segments that it is over, ascending. */
+  /** The segments that it covers, ascending. */
   readonly segments: readonly Range[]
   /** Where the segments are, in each directory of the log that is in use; that of the primary first. */
   readonly segmentsDirectories: readonly string[]
@@ -55,7 +55,7 @@ export interface TrimTask {
 
 export interface Trimmed {
   readonly kind: 'trimmed'
-  /** In place of the bundle, ascending. */
+  /** The bundles that replace it, ascending. */
   readonly bundles: readonly Bundle[]
   readonly bytesBefore: number
   readonly bytesAfter: number
@@ -64,14 +64,14 @@ export interface Trimmed {
 
 export type TrimResult =
   | Trimmed
-  /** When it is due; null: never by this retention. */
+  /** `dueAtNs`: when it is due; null: never by this retention. */
   | { readonly kind: 'not-due'; readonly dueAtNs: bigint | null }
   | { readonly kind: 'left'; readonly reason: string }
   | { readonly kind: 'apart' }
   | EndedEarly
 
 /**
- * @param rest called every now and then, so that the processor is left to others; false: it is to stop
+ * @param rest called now and then, to leave the processor to other threads; false: the trim stops
  * @throws what the file system throws
  */
 export function trimBundle(files: Files, task: TrimTask, rest: () => boolean): TrimResult {
@@ -156,7 +156,7 @@ function trimApart(
         })
       } catch (error) {
         if (number === 0 || error instanceof Stopped) throw error
-        problem = `${directory}: ${String(error)}` // it keeps the merged file (T2)
+        problem = `${directory}: ${String(error)}` // the replica keeps the merged file (T2)
       }
       if (number === 0) bundles.push(written!)
     }

@@ -1,9 +1,9 @@
 /**
- * When a bundle is written again without what has expired by the retention of datasets.
+ * Tells when a bundle is to be written again without the records that have expired by the retention of datasets.
  *
- * D1  when SHARE of its bytes has expired: then each time gives back at least so much, and all of them together write less than 1 / SHARE times what the
- *     bundle had
- * D2  at the latest when MOST of what ever expires of it has, unless that is less than SHARE_LEAST of its bytes
+ * D1  when SHARE of its bytes has expired. So each trim frees at least this share, and all trims together write less than 1 / SHARE times the bytes of the
+ *     bundle
+ * D2  at the latest when MOST of the bytes that can expire have expired, unless these are less than SHARE_LEAST of the bundle
  */
 import { timeOfWords } from '../time-words.ts'
 import type { CompactIndex } from './compact-index.ts'
@@ -12,7 +12,7 @@ const SHARE = 1 / 4
 const SHARE_LEAST = 1 / 64
 /** Not all: the time of a record may be far ahead. */
 const MOST = 15 / 16
-/** The rows of a block are in the order of time. They are looked at in so many parts, each of which expires with its last row. */
+/** Parts of a block, whose rows are in the order of time: a part counts as expired when its last row has expired. */
 const PARTS = 16
 
 /** By tenant: by dataset, how many seconds its records are kept. */

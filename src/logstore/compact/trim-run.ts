@@ -1,5 +1,5 @@
 /**
- * The rows that a bundle keeps when it is written again without what has expired by the retention of datasets (src/logstore/expired.ts).
+ * The rows that a bundle keeps when it is written again without the records that have expired by the retention of datasets (src/logstore/expired.ts).
  *
  * E1  entries are numbered anew, without gaps, in the same order; frame offsets count from the base that the rows are written for. So places in the log,
  *     and cursors, keep their meaning
@@ -12,10 +12,10 @@ import type { CompactIndex } from './compact-index.ts'
 import { MergeRun } from './merge-rows.ts'
 import type { MergeCursor, MergedPartition, RowRun } from './merge-rows.ts'
 
-/** Of an entry: it is left out. */
+/** In place of a new entry: the record is left out. */
 const LEFT_OUT = 0xffffffff
 
-/** By tenant. */
+/** By tenant: what has expired of its datasets. */
 export type ExpiredByTenant = ReadonlyMap<string, Expired>
 
 interface Range {
@@ -29,12 +29,12 @@ export class TrimmedRun implements RowRun {
   readonly #base: number
   readonly #rows: MergeRun
   readonly #isKept: (tenant: string, dataset: string) => boolean
-  /** By entry of the bundle; LEFT_OUT: none. */
+  /** By entry of the bundle: its new entry, or LEFT_OUT. */
   readonly #newEntry: Uint32Array
-  /** By new entry. */
+  /** By new entry: the entry of the bundle. */
   readonly #oldEntry: Uint32Array
 
-  /** @param range the rows of which positions are kept: of the whole bundle, or of one of its segments */
+  /** @param range positions whose rows may be kept: those of the whole bundle, or of one of its segments */
   constructor(index: CompactIndex, range: Range, expired: ExpiredByTenant) {
     this.#index = index
     this.#base = range.base

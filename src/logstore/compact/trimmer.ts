@@ -1,14 +1,13 @@
 /**
- * Gives back the space of records that have expired by the retention of their dataset: writes bundles again without them, one at a time, on the thread of
- * compaction (compactor.ts). Main thread.
+ * Frees the space of records that have expired by the retention of their dataset: writes bundles again without them, one at a time, on the compaction
+ * thread (compactor.ts). Main thread.
  *
- *   open the bundle, is it due? ──► write what is kept ──► de-duplication and queries see it ──► no query sees the old bundle any more ──► that goes
+ *   open the bundle, is it due? ──► write what is kept ──► de-duplication and queries see it ──► no query sees the old bundle any more ──► it is removed
  *
- * R1  queries see the old bundle or the new one: the files of the one that a query began with stay until it ends
- * R2  nothing is trimmed while a bundle waits to be compacted, while the disk has little room, or the log takes nothing
- * R3  a bundle is left whole as long as one of its batches was received in the time for which a repeated batch is recognised: of a batch that has lost some
- *     records a repetition is another batch
- * R4  retention of whole bundles takes no notice. It drops the oldest segment first, and with it what is being written
+ * R1  a query sees the old bundle or the new one until it ends: the files of the one that it sees stay until then
+ * R2  nothing is trimmed while a bundle waits to be compacted, while the disk has little room, or the log takes no frames
+ * R3  a bundle is not trimmed while one of its batches is in the idempotency window: if a batch has lost records, its repetition is not recognised
+ * R4  retention of whole bundles does not wait for a trim. It drops the oldest segment first, and with it what is being written
  */
 import { messageOf } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -23,7 +22,7 @@ import type { RetentionByTenant } from './trim-due.ts'
 import type { TrimTask, Trimmed } from './trim-bundle.ts'
 
 const RETRY_MS = 60_000
-/** The log has this room at least: a bundle is a fifth of its segment, or less. */
+/** Room that the log must have, as a share of the segments: a bundle takes a fifth of them, or less. */
 export const ROOM_SHARE = 1 / 4
 const RUNS = 0
 const STOPS = 1
@@ -33,7 +32,7 @@ interface TrimJobs {
   run(job: TrimJob | MergeJob): Promise<BackgroundResult>
 }
 
-/** What the policy says; a new one has another generation. */
+/** The retention of datasets by the current policy; a new policy has another generation. */
 export interface DatasetRetention {
   readonly generation: number
   readonly byTenant: RetentionByTenant
@@ -44,11 +43,11 @@ export interface TrimmerParts {
   readonly registry: Pick<SegmentRegistry, 'bundles' | 'noteDamaged' | 'publish' | 'olderReleased'>
   readonly logger: Logger
   readonly clock: { nowMs(): number }
-  /** As retention of whole bundles has it. */
+  /** The clock that retention of whole bundles uses. */
   readonly nowNs: () => bigint
   readonly retention: () => DatasetRetention
   readonly segmentsDirectories: () => readonly string[]
-  /** Before queries see the bundle. */
+  /** Called before queries see the bundle. */
   readonly onTrimmed: (bundle: BundlePlace) => void
 }
 
@@ -62,13 +61,13 @@ interface Due {
 
 export class Trimmer {
   readonly #parts: TrimmerParts
-  /** By base: when it may be tried again; Infinity: not in this life. */
-  readonly #later = new Map<number, number>()
-  /** By base: what was found of it. */
+  /** By base: when the bundle may be tried again; Infinity: only after a restart, or after it was mended. */
+  readonly #retryAtMs = new Map<number, number>()
+  /** By base: when the bundle is due, as the last job found. */
   readonly #due = new Map<number, Due>()
   readonly #stop = new Int32Array(new SharedArrayBuffer(4))
   #closed = false
-  /** That were written again. */
+  /** Bundles that were written again. */
   bundles = 0
   bytesBefore = 0
   bytesAfter = 0
@@ -78,7 +77,7 @@ export class Trimmer {
     this.#parts = parts
   }
 
-  /** Null: nothing is to be looked at now (R2). */
+  /** The bundle that is to be trimmed now, if it is due. Null: there is none (R2, R3). */
   next(): Plan | null {
     const { log, registry, clock } = this.#parts
     const retention = this.#parts.retention()
@@ -92,7 +91,7 @@ export class Trimmer {
         records > 0 &&
         minTime < nowNs - seconds(shortest) &&
         receivedUntil < nowNs - seconds(IDEMPOTENCY_SECONDS) && // R3
-        (this.#later.get(base) ?? 0) <= nowMs &&
+        (this.#retryAtMs.get(base) ?? 0) <= nowMs &&
         this.#dueAt(base, identity, retention.generation) <= nowNs &&
         end <= log.committed &&
         log.roomFor('admit') >= (end - base) * ROOM_SHARE,
@@ -135,7 +134,7 @@ export class Trimmer {
     } catch (error) {
       if (this.#closed || !this.#exists(plan)) return
       this.failures++
-      this.#later.set(plan.bundle.base, this.#parts.clock.nowMs() + RETRY_MS)
+      this.#retryAtMs.set(plan.bundle.base, this.#parts.clock.nowMs() + RETRY_MS)
       this.#parts.logger.error(
         { segment: segmentName(plan.bundle.base), reason: messageOf(error) },
         'expired records could not be taken from a bundle: it is tried again later',
@@ -157,7 +156,7 @@ export class Trimmer {
         this.failures++
         this.#parts.registry.noteDamaged(base) // mender.ts
       }
-      this.#later.set(base, Infinity)
+      this.#retryAtMs.set(base, Infinity)
       logger.warn({ segment: segmentName(base), reason: result.reason }, 'a bundle keeps its expired records')
     }
     if (result.kind !== 'trimmed' || this.#closed || !this.#exists(plan)) return
@@ -171,9 +170,9 @@ export class Trimmer {
     }
   }
 
-  /** It was damaged, and can be trimmed after all. */
+  /** The bundle was damaged, and may be trimmed after all. */
   mended(base: number): void {
-    this.#later.delete(base)
+    this.#retryAtMs.delete(base)
   }
 
   #publish({ bundle: { base } }: Plan, { bundles, bytesBefore, bytesAfter, problem }: Trimmed): void {

@@ -1,11 +1,11 @@
-/** Columns of values that are no texts: numbers of 64 bits, and bytes. */
+/** Columns of values that are not texts: numbers of 64 bits, and bytes. */
 import { ByteReader } from './byte-reader.ts'
 import { longer } from './byte-table.ts'
 import type { ByteWriter } from './byte-writer.ts'
 import { WordPairs, readEnds, readPairs, skipPairs, writePairs, writeTexts } from './number-columns.ts'
 import { DOUBLE, FIXED32, FIXED64, TIME } from './otlp-fields.ts'
 
-/** Times are near that of their record, which is kept in any case. A column is used for one block after the other. */
+/** Writes times as steps from the time of their record, which is near, and is kept in any case. One column serves block after block. */
 export class NumberColumnWriter {
   readonly #isTime: boolean
   readonly #pairs = new WordPairs()
@@ -18,7 +18,7 @@ export class NumberColumnWriter {
     return this.#pairs.count
   }
 
-  /** The column of another block. */
+  /** Begins the column of the next block. */
   begin(): void {
     this.#pairs.count = 0
   }
@@ -39,7 +39,7 @@ export class NumberColumnWriter {
 export class NumberColumn {
   readonly #kind: number
   readonly #count: number
-  /** Where the column stands. */
+  /** The bytes that the column is in, and where it begins. */
   readonly #bytes: Buffer
   readonly #at: number
   #pairs: WordPairs | null = null
@@ -72,7 +72,7 @@ export class NumberColumn {
     return word >>> 0
   }
 
-  /** A value as it stood in its record, whose time is given. */
+  /** Writes a value as it was in its record, whose time is given. */
   writeValue(into: ByteWriter, value: number, timeHigh: number, timeLow: number): void {
     const low = this.#wordOf(value, 0)
     const high = this.#wordOf(value, 4)
@@ -93,7 +93,7 @@ export class NumberColumn {
 
 const time = new Uint32Array(2)
 
-/** Puts the words of a time, the high one first, of which this stands in a column. */
+/** Decodes a time of a column. @param timeHigh, timeLow the time of its record @param into receives the words, the high one first */
 export function timeOf(high: number, low: number, timeHigh: number, timeLow: number, into: Uint32Array): void {
   const sign = (low & 1) === 1 ? 0xffff_ffff : 0
   const stepLow = (((low >>> 1) | (high << 31)) ^ sign) >>> 0
@@ -130,7 +130,7 @@ function writeVarint(into: ByteWriter, high: number, low: number): void {
   into.bytes[into.at++] = leftLow
 }
 
-/** Ids have one length; others say theirs. A column is used for one block after the other. */
+/** Writes lengths and bytes; equal lengths, such as those of ids, take no space. One column serves block after block. */
 export class BytesColumnWriter {
   count = 0
   #source: Uint8Array
@@ -141,7 +141,7 @@ export class BytesColumnWriter {
     this.#source = source
   }
 
-  /** The column of another block. */
+  /** Begins the column of the next block. */
   begin(source: Uint8Array): void {
     this.#source = source
     this.count = 0

@@ -1,4 +1,4 @@
-/** What the texts and numbers of a block say of the rows, for one condition. */
+/** Verdicts on the rows of a block for one condition, by its texts and numbers: the row differs, its record has to be read, or the row matches. */
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import type { Shape } from './shapes.ts'
 
@@ -9,6 +9,6 @@ export const MATCHES = 2
 /** One for all rows, or one for each. */
 export type Verdict = number | Uint8Array
 
-/** Whether its values are where their names say. */
+/** Whether columns tell what fields and attributes say: not for JSON, records that are kept whole, and irregular shapes. */
 export const isKnown = ({ root, isIrregular }: Shape): boolean =>
   (root === ROOT_LOG || root === ROOT_SPAN) && !isIrregular

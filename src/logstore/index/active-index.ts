@@ -36,7 +36,7 @@ const RECEIVED_FROM = 5
 const WORD = 2 ** 32
 
 const ZONE_ENTRIES = 256
-/** In place of a partition: entries of several. */
+/** In place of a partition: the zone has entries of several. */
 const ZONE_MIXED = SEGMENT_PARTITIONS_MAX
 
 export interface ActiveIndexHandle {
@@ -175,7 +175,7 @@ export class ActiveIndex {
     return this.#times[RECEIVED_FROM]!
   }
 
-  /** Likewise, the last. */
+  /** Likewise for the last batch. */
   get receivedUntil(): number {
     return this.#times[RECEIVED_UNTIL]!
   }
@@ -317,7 +317,7 @@ export class ActiveIndex {
     this.#appended = entry + 1
   }
 
-  /** Makes everything appended so far visible (A2, A5). @param receivedHigh, receivedLow when it was received, ns since the Unix epoch */
+  /** Makes everything appended so far visible (A2, A5). @param receivedHigh, receivedLow when the batch was received, ns since the Unix epoch */
   publish(receivedHigh: number, receivedLow: number): void {
     this.#times[EARLIEST] = this.#earliest
     this.#times[LATEST] = this.#latest
@@ -408,7 +408,7 @@ export class ActiveIndex {
 /** A partition's names with their length fields. */
 const PARTITION_NAME_BYTES_MAX = 2 * (2 + NAME_BYTES_MAX)
 
-/** Entries are of no more partitions than there are entries. */
+/** There are at most as many partitions as entries. */
 const namesBytes = (capacity: number): number => Math.min(PARTITION_NAMES_BYTES, capacity * PARTITION_NAME_BYTES_MAX)
 
 const partitionKey = (tenant: string, dataset: string): string => JSON.stringify([tenant, dataset])

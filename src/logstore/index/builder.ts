@@ -2,8 +2,8 @@
  * Builds `index.bin` of a sealed segment from the columns of its ActiveIndex: counting sorts over typed arrays, one pass per
  * section, nothing allocated per entry.
  *
- * The file is made section by section in memory that is used again, and each is written when it is done; so it takes the memory of the largest ones,
- * not of all. Header and checksums are written last.
+ * Sections are made in memory that is used again, a few at a time, and written when they are done. So the memory holds the largest of them, not the whole
+ * file. Header and checksums are written last.
  */
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
@@ -32,7 +32,7 @@ import { EntrySorter } from './radix-sort.ts'
 
 export interface BuiltIndex {
   readonly header: IndexHeader
-  /** Of the whole file. */
+  /** Length of the whole file. */
   readonly bytes: number
   readonly crc32: number
 }
@@ -40,7 +40,7 @@ export interface BuiltIndex {
 /** Takes bytes of the file at their place; they are valid during the call. */
 export type WriteAt = (bytes: Uint8Array, at: number) => void
 
-/** Entries that are written at once. */
+/** Blocks of entries that are written at once. */
 const ENTRIES_BLOCKS = 64
 
 /** Keeps its scratch memory from build to build. */
@@ -81,7 +81,7 @@ export class IndexBuilder {
     }
     const file = new IndexFileWriter(layOut(rows), write)
     const tables = this.#tables
-    /** Zeros; those of the tables before are given up. */
+    /** Tables of zeros, in place of the tables before. */
     const begin = (...names: readonly SectionName[]): readonly Uint32Array[] =>
       tables.begin(names.map((name) => blocksOf(name, rows[name]) * BLOCK_WORDS))
 
@@ -127,7 +127,7 @@ export class IndexBuilder {
     return file.seal({ base, end, ...times, receivedUntil: BigInt(active.receivedUntil), factBytes: FACT_BYTES })
   }
 
-  /** The memory of the sections is the system's until the next build. */
+  /** Gives the memory of the sections back to the system, until the next build. */
   discard(): void {
     this.#tables.discard()
   }
@@ -136,10 +136,10 @@ export class IndexBuilder {
 /** Tables side by side in memory that is used again. */
 class Tables {
   #memory = new ArrayBuffer(0)
-  /** All zero from here on. */
+  /** The memory is all zero from this byte on. */
   #zeroFrom = 0
 
-  /** All zero. The ones before are given up. @param words the length of each */
+  /** Tables of zeros, in place of the tables before. @param words the length of each */
   begin(words: readonly number[]): Uint32Array[] {
     const bytes = 4 * words.reduce((sum, each) => sum + each, 0)
     if (this.#memory.byteLength < bytes) {
@@ -176,7 +176,7 @@ class IndexFileWriter {
     this.#checksums = new Uint32Array(layout.blockCount)
   }
 
-  /** @param block of the section, where these whole blocks begin */
+  /** @param words whole blocks @param block number of the first one in the section */
   write(section: SectionName, words: Uint32Array, block = 0): void {
     const first = this.#layout.sections[section].firstBlock + block
     const bytes = Buffer.from(words.buffer, words.byteOffset, words.byteLength)

@@ -27,7 +27,7 @@ export interface CatalogRow {
   readonly identity: number
   /** It has a stand-in in place of its other files. */
   readonly isCompacted?: boolean
-  /** That is a merged file: it is over several segments. */
+  /** Its stand-in is a merged file, which may cover several segments. */
   readonly isMerged?: boolean
 }
 
@@ -118,7 +118,7 @@ export class Catalog {
   }
 }
 
-/** Where a sidecar is. */
+/** Where a bundle is. */
 export interface BundlePlace {
   readonly base: number
   readonly end: number

@@ -1,4 +1,4 @@
-/** How often each id was met: open addressing over the different ones. Ids are words of a hash, so the first one says where to look first. */
+/** Counts how often each id comes, in a hash table with open addressing. Ids are hashes, so their first word says where to look first. */
 const WORDS = 4
 /** A table that is full of ids has three free slots for each. */
 const SLOTS_PER_ID = 4
@@ -23,7 +23,7 @@ export class IdCounts {
     this.#size = 0
   }
 
-  /** The number of the id at ids[at .. at + 4): one that is new was met 0 times. */
+  /** The number of the id at ids[at .. at + 4). The count of a new id is 0. */
   numberOf(ids: Uint32Array, at: number): number {
     const slots = this.#slots
     const mask = slots.length - 1

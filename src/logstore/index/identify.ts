@@ -9,9 +9,9 @@ import type { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
 import { IdCounts } from './id-counts.ts'
 import { groupPrefix, writeRecordHead, writeRecordOrdinal } from '../../../native-free-codecs/record-id.ts'
 
-/** Counts what the earlier parts of a batch have of the records of this one. */
+/** The earlier parts of a batch that is stored in parts: counts records in them that are identical to those of this part. */
 export interface EarlierParts {
-  /** @param ids of the records as if none was identical to another. @returns per record, valid until the next call */
+  /** @param ids of the records with ordinal 0 @returns per record how many identical ones there are; valid until the next call */
   identicalTo(ids: Uint32Array, recordCount: number): Uint16Array
 }
 
@@ -23,7 +23,7 @@ export class BatchIdentifier {
   readonly #recordHead = new Uint16Array(RECORDS_PER_BATCH_MAX)
   readonly #repeats = new Repeats()
 
-  /** The records of the last batch whose content stands earlier in it, ascending. */
+  /** Numbers of the records of the last batch that repeat an earlier record, ascending. */
   get repeated(): Uint16Array {
     return this.#repeats.records.subarray(0, this.#repeats.count)
   }
@@ -31,7 +31,7 @@ export class BatchIdentifier {
   /**
    * @param body             the batch, as scanned
    * @param resourceDataset  per resource of the batch
-   * @param earlier          of the batch that this is a part of; null: it is a whole one, or the first part
+   * @param earlier          the earlier parts of the batch that this is a part of; null: it is a whole batch, or the first part
    */
   identify(
     batch: OtlpBatch,
@@ -65,7 +65,7 @@ export class BatchIdentifier {
     this.#numberRepeats(batch, body, before)
   }
 
-  /** Records whose content stands earlier in the batch get an ordinal, and with it an id of their own. Hardly any batch has such. */
+  /** Gives records that repeat an earlier one an ordinal, and with it an id of their own. Hardly any batch has such records. */
   #numberRepeats(
     { recordStart, recordEnd, recordCount }: OtlpBatch,
     body: Uint8Array,
@@ -92,7 +92,7 @@ export class BatchIdentifier {
   }
 }
 
-/** The records of a batch that are identical to an earlier one, told by their ids with ordinal 0. */
+/** The records of a batch that are identical to an earlier one: their ids with ordinal 0 are equal. */
 class Repeats {
   count = 0
   /** In batch order. */

@@ -105,7 +105,7 @@ export const ROW_WORDS: Readonly<Record<SectionName, number>> = {
   traceFilter: 1,
 }
 
-/** What the index says of one partition. */
+/** Bytes of the facts of one partition, see PartitionFacts. */
 export const FACT_BYTES = 12
 
 /**
@@ -124,7 +124,7 @@ export function encodePartitionName(tenant: string, dataset: string): Buffer {
   return name
 }
 
-/** Reverse of `encodePartitionName`; what stands behind the names is not looked at. */
+/** Reverse of `encodePartitionName`; bytes behind the names are ignored. */
 export function decodePartitionName(name: Buffer): { readonly tenant: string; readonly dataset: string } {
   const tenantEnd = 4 + name.readUInt16LE(0)
   return {
@@ -133,10 +133,10 @@ export function decodePartitionName(name: Buffer): { readonly tenant: string; re
   }
 }
 
-/** In `signals` of the facts; 0 of what is no signal. @param signal SIGNAL_… of batch-frame.ts */
+/** The bit of a signal in `signals` of the facts; 0: it is no signal. @param signal SIGNAL_… of batch-frame.ts */
 export const signalBit = (signal: number): number => (1 << signal) >> 1
 
-/** What stands behind the name of a partition. */
+/** What the index says of a partition, behind its name. */
 export interface PartitionFacts {
   /** The bytes of the records as they stand in their batches. */
   readonly bytes: number
@@ -182,8 +182,8 @@ const dataOffsetOf = (blockCount: number): number =>
   Math.ceil((HEADER_BYTES + 4 * blockCount) / BLOCK_BYTES) * BLOCK_BYTES
 
 /**
- * Sections that say where in the others to look, first: with the header they are one piece that opens a bundle, and over a network one
- * request. Readers go by the header, so any order is readable.
+ * The sections that say where to look in the others come first: together with the header they open a bundle with one read, or one request over a
+ * network. Readers go by the header, so any order is readable.
  */
 const FILE_ORDER: readonly SectionName[] = [
   'idFences',
@@ -257,7 +257,7 @@ export function sealIndexFile(
   return { ...facts, checksumsCrc, identity }
 }
 
-/** The header, or what is wrong with it. A file of another length than it says is wrong as well. */
+/** The header, or what is wrong with it. A file whose length differs from what the header says is wrong as well. */
 export function readIndexHeader(bytes: Buffer, fileBytes: number): IndexHeader | { readonly problem: string } {
   if (bytes.byteLength < HEADER_BYTES) return { problem: 'shorter than its header' }
   if (!bytes.subarray(0, 8).equals(MAGIC)) return { problem: 'not an index file' }

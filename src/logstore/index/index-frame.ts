@@ -4,10 +4,10 @@ import { FLAG_COLLAPSED, StoredBatch, earlierOf } from '../batch-frame.ts'
 import { BatchIdentifier } from './identify.ts'
 import { scanBatch } from './scan-batch.ts'
 
-/** What takes the entries of a segment in their order. */
+/** Takes the entries of a segment in their order. */
 export type EntrySink = Pick<ActiveIndex, 'partitionOf' | 'append' | 'publish'>
 
-/** Rebuilds index entries from stored frames: what ingest did live, from what it left in the log. */
+/** Rebuilds index entries from stored frames, as ingest made them. */
 export class FrameIndexer {
   readonly #batch = new OtlpBatch()
   readonly #identifier = new BatchIdentifier()

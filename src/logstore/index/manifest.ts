@@ -14,7 +14,7 @@ interface AboutBundle {
   readonly index_version: number
   /** The id of the log, as its frames say; manifests of older versions have none. */
   readonly log_id?: number
-  /** What of the index file opens it, see `headBytesOf`; manifests of older versions do not say. */
+  /** Bytes of the index file that open it, see `headBytesOf`; manifests of older versions do not say. */
   readonly index_head_bytes?: number
   readonly index_identity: number
   readonly base: number
@@ -30,11 +30,11 @@ interface AboutBundle {
 export interface Bundle extends CatalogRow {
   /** When the last of its batches was received, ns since the Unix epoch. */
   readonly receivedUntil: bigint
-  /** How often the records of a compacted one were written again since then. */
+  /** How often its records were written again since it was compacted. */
   readonly level?: number
 }
 
-/** What the header of its index says. */
+/** The bundle that the header of an index describes. */
 export const bundleOf = ({ base, end, minTime, maxTime, receivedUntil, sections, identity }: IndexHeader): Bundle => ({
   base,
   end,
@@ -98,7 +98,7 @@ export interface DescribedBundle {
   readonly indexHeadBytes: number | null
 }
 
-/** What a manifest says whose checksum holds; null when it is of another version. */
+/** What a manifest says, whose checksum was verified. Null: another version wrote it. */
 export function describedBundle({ about: content }: Manifest): DescribedBundle | null {
   const about = content as AboutBundle // its checksum says that publishBundle wrote it
   if (about.index_version !== INDEX_VERSION) return null

@@ -67,7 +67,7 @@ export class EntrySorter {
 
   /**
    * Sorts order[from, to) by the four words words[4 * entry …]. One counting sort by the first word; then only runs that are
-   * equal so far are looked at again, which for hashed or random ids are short or few.
+   * equal so far are sorted further, which for hashed or random ids are short or few.
    */
   sortByFourWords(words: Uint32Array, order: Uint32Array, from: number, to: number, word = 0): void {
     if (to - from <= INSERTION_MAX) return insertionSort(words, order, from, to)

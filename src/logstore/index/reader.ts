@@ -47,7 +47,7 @@ export interface BundleSearch {
   readonly partition: number
   readonly timeHigh: number
   readonly timeLow: number
-  /** Where its record is read: what is read as a whole, and the number of the record in it. */
+  /** The unit that is read as a whole to get its record (a frame, or a block), and the number of the record in it. */
   readonly unit: number
   readonly number: number
   // What `seekPosting` found of the posting it was called for last.
@@ -117,7 +117,7 @@ export class BundleIndex implements BundleSearch {
     return this.#entries.rows
   }
 
-  /** A frame, by its offset. */
+  /** The frame of the entry, by its offset. */
   get unit(): number {
     return this.frameOffset
   }
@@ -287,7 +287,7 @@ export interface ExpectedIndex {
   readonly identity: number
   /** It has a stand-in in place of its other files. */
   readonly isCompacted?: boolean
-  /** That is a merged file. */
+  /** Its stand-in is a merged file. */
   readonly isMerged?: boolean
 }
 

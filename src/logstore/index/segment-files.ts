@@ -1,6 +1,6 @@
 /**
- * The one seam between what looks into bundles and where their files are: the data directory, or a bucket. Synchronous, because its
- * callers are threads with nothing else to do: what reads over a network has another thread do it, and waits.
+ * The one seam between readers of bundles and the place of the files: the data directory, or a bucket. It is synchronous, because its callers are threads
+ * with nothing else to do: over a network another thread reads, and the caller waits.
  */
 import { StoreError } from '../../errors.ts'
 import { errorCode } from '../../log/files.ts'
@@ -11,23 +11,23 @@ import { STAND_IN_NAME } from '../../log/stand-in.ts'
 /** A file of a bundle, open for reading. */
 export interface BundleFile {
   size(): number
-  /** Fills `into` from byte `at`; the bytes read, fewer only at the end. Throws what the system says, or a StoreError. */
+  /** Fills `into` from byte `at`. @returns how many bytes it read: fewer only at the end of the file @throws the error of the system, or a StoreError */
   read(into: Uint8Array, at: number): number
   close(): void
 }
 
-/** Bytes of a file that will be read soon. */
+/** A place of a file that will be read soon. */
 export interface ExpectedRead {
   readonly base: number
   readonly at: number
 }
 
 export interface SegmentFiles {
-  /** The kind of refusal that a failed read is for a client. */
+  /** How a client is refused when a read fails. */
   readonly failure: 'bundle_read_failed' | 'object_storage_read_failed'
-  /** @throws StoreError: `bundle_index_corrupt` when of a bundle this sidecar alone is missing, else one of the kind above */
+  /** @throws StoreError: `bundle_index_corrupt` when a bundle lacks this sidecar alone, else `failure` */
   open(base: number, name: string): BundleFile
-  /** Whether it helps to know what is read next: a disk reads at once. */
+  /** Whether hints of `expect` help; a disk reads at once and needs none. */
   readonly readsAhead: boolean
   /** Hint: these places of the files of this name are read next, in this order. */
   expect(name: string, reads: readonly ExpectedRead[]): void

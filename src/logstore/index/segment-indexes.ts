@@ -2,11 +2,11 @@
  * The ActiveIndexes of a node: a fixed set in shared memory, handed out one per segment by the decode lane and given back by
  * the main thread when the segment's sidecar is published and no query reads the index any more.
  *
- * The set is the bound: when sidecars fall behind, the lane waits for an index, its ring fills, and requests are shed. Most of the time one or two
- * of them are used: a free one is emptied soon, and its memory is the system's until a segment needs it.
+ * The size of the set bounds how far sidecars may fall behind: then the lane waits for an index, its ring fills, and requests are shed. Most of the time
+ * one or two indexes are used. A free one is emptied soon, and its memory goes back to the system until a segment needs it.
  *
- * I1  the main thread announces that a segment became a bundle before it gives the segment's index back. The lane hears what was announced after
- *     it has seen that an index is free, and before it empties the index: until then it looks for repeated records there
+ * I1  the main thread announces that a segment became a bundle before it gives the segment's index back. The lane reads announcements after it has seen
+ *     a free index and before it empties that index: until then it looks for repeated records there
  */
 import { ActiveIndex } from './active-index.ts'
 import type { ActiveIndexHandle } from './active-index.ts'
@@ -50,7 +50,7 @@ export class SegmentIndexes {
   /**
    * A free index, empty; blocks until there is one. Lane only.
    *
-   * @param stopping hears what the main thread says, and tells whether to give up (I1)
+   * @param stopping reads the messages of the main thread (I1); true: give up
    * @returns number of the index, or -1 when stopping
    */
   take(stopping: () => boolean): number {
@@ -64,17 +64,17 @@ export class SegmentIndexes {
     }
   }
 
-  /** Empties what was given back. Lane only. @param hear hears what the main thread says (I1) */
-  emptyFree(hear: () => void): void {
+  /** Empties the indexes that were given back. Lane only. @param readMessages reads the messages of the main thread (I1) */
+  emptyFree(readMessages: () => void): void {
     for (let number = 0; number < this.#indexes.length; number++) {
       if (Atomics.compareExchange(this.#states, number, GIVEN_BACK, TAKEN) !== GIVEN_BACK) continue
-      hear()
+      readMessages()
       this.#indexes[number]!.reset()
       Atomics.store(this.#states, number, EMPTY)
     }
   }
 
-  /** Frees what a dead lane took and no other thread knows of. Main thread only, while there is no lane. */
+  /** Frees the indexes that a dead lane took and did not announce. Main thread only, while there is no lane. */
   freeAllBut(known: ReadonlySet<number>): void {
     for (let number = 0; number < this.#indexes.length; number++) if (!known.has(number)) this.giveBack(number)
   }

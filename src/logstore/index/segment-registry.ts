@@ -24,7 +24,7 @@ export interface SegmentSnapshot {
   /** Segments without a bundle, oldest first. */
   readonly indexed: readonly { readonly base: Position; readonly index: ActiveIndexHandle }[]
   readonly catalog: SharedArrayBuffer
-  /** Once, when the query is over. */
+  /** Called once, when the query is over. */
   release(): void
 }
 
@@ -34,7 +34,7 @@ export class SegmentRegistry {
   /** Not indexed any more, but held by queries. */
   readonly #retired = new Set<Indexed>()
   readonly #bundles = new Map<Position, Bundle>()
-  /** Of compacted bundles whose file turned out to be damaged. */
+  /** Bases of compacted bundles whose file turned out to be damaged. */
   readonly #damaged = new Set<Position>()
   /** Numbers of the snapshots that queries hold, in the order in which they were taken. */
   readonly #held = new Set<number>()
@@ -76,7 +76,7 @@ export class SegmentRegistry {
     return indexed ? this.#indexes.at(indexed.number).handle : null
   }
 
-  /** In place of those that it is over. */
+  /** Publishes a bundle in place of those that it covers. */
   publish(bundle: Bundle): void {
     for (const base of this.#bundles.keys()) if (base >= bundle.base && base < bundle.end) this.#bundles.delete(base)
     this.#bundles.set(bundle.base, bundle)
@@ -93,15 +93,15 @@ export class SegmentRegistry {
     return [...this.#bundles.values()].some((bundle) => bundle.isCompacted === true && isOver(bundle))
   }
 
-  /** What is read of the compacted bundle is damaged. */
+  /** Notes that a reader found the compacted bundle damaged. */
   noteDamaged(base: Position): void {
     this.#damaged.add(base)
   }
 
   /**
-   * A compacted bundle that was noted so, and is no longer.
+   * Takes one of the compacted bundles that were noted as damaged.
    *
-   * @param isWanted what is not stays noted
+   * @param isWanted false: the bundle stays noted
    * @returns null: there is none
    */
   takeDamaged(isWanted: (bundle: Bundle) => boolean): Bundle | null {
@@ -158,15 +158,15 @@ export class SegmentRegistry {
     for (const { run } of over) run()
   }
 
-  /** After a decode lane died: frees the indexes that it took and never told of. */
+  /** After a decode lane died: frees the indexes that it took and never announced. */
   reclaimIndexes(): void {
     const known = [...this.#indexed.values(), ...this.#retired].map(({ number }) => number)
     this.#indexes.freeAllBut(new Set(known))
   }
 
   /**
-   * Between two decode lanes, of which the second goes on at `tail`: a segment that begins there or behind was announced, and
-   * records were put into its index, but none of its frames was published.
+   * Called between two decode lanes, when the second one continues at `tail`. Forgets segments that begin there or later: the first lane announced them
+   * and put records into their indexes, but published none of their frames.
    */
   forgetBehind(tail: Position): void {
     for (const indexed of this.#indexed.values()) {

@@ -37,9 +37,9 @@ export interface SidecarParts {
   readonly after: (delayMs: number, run: () => void) => void
   /** The bundle of a segment that has a stand-in; null: it has none. */
   readonly compactedBundle: (segment: SegmentInfo) => Bundle | null
-  /** Those that several of these segments were merged into. */
+  /** The merged bundles over these segments. */
   readonly mergedBundles: (sealed: readonly SegmentInfo[]) => readonly Bundle[]
-  /** Hears how far `recover` is. */
+  /** Called with the progress of `recover`. */
   readonly onStep?: (step: Step) => void
 }
 
@@ -90,7 +90,7 @@ export class Sidecars {
 
   /** A reader found the sidecar of a bundle damaged. */
   rebuild(base: number): void {
-    if (this.#parts.registry.isCompacted(base)) return // nothing of it is derived
+    if (this.#parts.registry.isCompacted(base)) return // its file is not derived, and cannot be built again
     const segment = this.#parts.log.segments.find((candidate) => candidate.base === base && candidate.sealed)
     if (segment) this.#build(segment, RETRY_FIRST_MS, true)
   }

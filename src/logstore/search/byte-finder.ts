@@ -2,14 +2,14 @@
  * Finds an ASCII text in bytes, whatever the case of either.
  *
  * Source: R. N. Horspool, "Practical fast searching in strings" (1980): the byte under the end of the text says how far it may be
- * moved. Only the first SCANNED_TEXT_MAX bytes are looked for, so that no text makes it slower than that many looks at each byte. What is far is
- * found by WebAssembly (native-free-codecs/text-scan.ts).
+ * moved. Only the first SCANNED_TEXT_MAX bytes of the text are searched, which bounds the comparisons per byte. Beyond NEAR_BYTES, WebAssembly searches
+ * (native-free-codecs/text-scan.ts).
  */
 import { SCANNED_BYTES_MAX, SCANNED_TEXT_MAX, TextScan } from '../../../native-free-codecs/text-scan.ts'
 
-/** What is within so many bytes is found sooner byte by byte. */
+/** Within this distance a search byte by byte is faster. */
 const NEAR_BYTES = 192
-/** The first piece that is scanned; each next one is longer, as one that is copied for nothing costs time. */
+/** Length of the first piece that WebAssembly searches. Each next piece is longer: to copy a long first one would often be in vain. */
 const PIECE_BYTES = 1024
 const PIECE_GROWTH = 4
 
@@ -33,7 +33,7 @@ export class ByteFinder {
     }
   }
 
-  /** Where it begins first in [from, end), or -1. It may be longer than what is looked for. */
+  /** Where the text begins first in [from, end), or -1. A longer text than SCANNED_TEXT_MAX is found by its beginning. */
   next(bytes: Uint8Array, from: number, end: number): number {
     const nearEnd = from + NEAR_BYTES
     if (end <= nearEnd) return this.#near(bytes, from, end)

@@ -1,7 +1,7 @@
 /**
- * What a search asks for, as both its forms are read: a tree of conditions on one record. Cloned to the query threads.
+ * A search: a tree of conditions on one record. The text and the object that clients send both become one. Cloned to the query threads.
  *
- * Bounded, so that no search is expensive to read: see the limits below. How long it runs is bounded by the query's deadline.
+ * The limits below bound what it costs to read a search; the query's deadline bounds how long it runs.
  */
 
 /** Characters of a search text. */
@@ -13,9 +13,9 @@ export const SEARCH_PHRASE_WORDS_MAX = 256
 /** Parentheses in parentheses. */
 export const SEARCH_DEPTH_MAX = 32
 
-/** A search that cannot be; its message is for the client. */
+/** The search is invalid; the message is for the client. */
 export class SearchError extends Error {
-  /** @param column from 1, in UTF-16 units; null: of no single place */
+  /** @param column from 1, in UTF-16 units; null: the problem has no single place */
   constructor(problem: string, column: number | null = null) {
     super(column === null ? problem : `${problem} (column ${column})`)
   }
@@ -31,7 +31,7 @@ export type Search =
   | { readonly kind: 'severity'; readonly min: number; readonly max: number }
   | { readonly kind: 'signal'; readonly signal: 'log' | 'trace' }
 
-/** These words in a row in one of the record's texts. */
+/** One of the record's texts has these words in a row. */
 export interface TextCondition {
   readonly kind: 'text'
   /** Folded, at least one. */
@@ -51,7 +51,7 @@ export type Comparison = '<' | '<=' | '>' | '>='
 
 export type ValueCondition =
   | { readonly kind: 'exists' }
-  /** The whole value, folded; `number` too where the text is one. */
+  /** The whole value, folded; `number` is the text as a number, if it is one. */
   | { readonly kind: 'equals'; readonly text: string; readonly number: number | bigint | null }
   | { readonly kind: 'begins'; readonly text: string }
   | { readonly kind: 'compare'; readonly by: Comparison; readonly number: number | bigint }
@@ -59,7 +59,7 @@ export type ValueCondition =
 const INTEGER = /^[+-]?[0-9]{1,40}$/
 const DECIMAL = /^[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})?$/
 
-/** A number as people write it, whole ones exact; null when the text is none. */
+/** A number as people write it; whole numbers are exact. Null: the text is not a number. */
 export function numberOf(text: string): number | bigint | null {
   if (INTEGER.test(text)) {
     const number = Number(text)

@@ -12,7 +12,7 @@ import type { Value, ValueTest } from './values.ts'
 type Members = Readonly<Record<string, unknown>>
 const NONE: Members = {}
 
-/** A record of a JSON batch, parsed when it is come to; its resource and scope once for all their records. */
+/** A record of a JSON batch. `seek` parses it; its resource and scope are parsed once for all of their records. */
 export class JsonView implements RecordView {
   isLog = true
   group = -1
@@ -82,7 +82,7 @@ const EXACT_MEMBERS: ReadonlySet<string> = new Set([
   'endTimeUnixNano',
 ])
 
-/** Numbers that may not be exact as doubles are the text they were written as. */
+/** Parses an object. Numbers that may not be exact as doubles keep the text in which they were written. */
 function membersOf(body: Buffer, start: number, end: number): Members {
   if (end === 0) return NONE
   const value = parseWithSource(utf8(body, start, end), (key, value, context) =>

@@ -1,6 +1,6 @@
 /**
- * A search made ready to run: conditions over a view of a record, and what must stand in the bytes of every record that matches, so
- * that most of the others need not be looked at.
+ * A search made ready to run: conditions on the view of a record, and texts of which each matching record has one in its bytes, so that most other records
+ * are skipped.
  */
 import { FORMAT_JSON } from '../batch-frame.ts'
 import type { RecordBatch } from '../batch-frame.ts'
@@ -17,33 +17,33 @@ import { valueTest } from './values.ts'
 import type { ValueTest } from './values.ts'
 import { isAscii } from './words.ts'
 
-/** @param from in the bytes of the batch: the text that is looked for in them begins nowhere in the record before it */
+/** @param from place in the bytes of the batch: the required text does not begin in the record before it */
 type Condition = (view: RecordView, from: number) => boolean
 
-/** Bytes that conditions look at between two calls of `check`: the slowest of them take a third of a second for as many as a record may have. */
+/** Bytes that conditions read between two calls of `check`: the slowest conditions take a third of a second for the longest record. */
 const BYTES_PER_CHECK = 1024 * 1024
 
 const NOWHERE = -1
 const NOT_ASKED = -2
 
 export class SearchMatcher {
-  /** One of these at least stands in the bytes of a batch with a match, unless it has escapes; null: nothing of the kind. */
+  /** A batch with a match has at least one of these texts in its bytes, unless it has escapes. Null: no such texts are known. */
   readonly required: readonly string[] | null
   readonly #condition: Condition
   readonly #required: readonly RequiredText[] | null
   readonly #finders: readonly ByteFinder[]
-  /** Where each of them found its text last in the batch, NOWHERE or NOT_ASKED. */
+  /** By finder: where it found its text last in the batch, NOWHERE or NOT_ASKED. */
   readonly #hits: Int32Array
   readonly #inRecord: boolean
   readonly #protobuf = new ProtobufView()
   readonly #json = new JsonView()
   readonly #check: () => void
   #group = 0
-  /** What a condition on the record at hand may look at. */
+  /** Bytes that a condition on the current record may read. */
   #recordBytes = 0
   #unchecked = 0
 
-  /** @param check called every now and then; what it throws ends the run */
+  /** @param check called now and then; what it throws ends the run */
   constructor(search: Search, check: () => void) {
     this.#check = check
     this.#condition = this.#compile(search)
@@ -55,10 +55,10 @@ export class SearchMatcher {
   }
 
   /**
-   * Tells of each of the records whether it matches.
+   * Finds the records that match.
    *
-   * @param numbers  of `count` records, ascending
-   * @param matched  called with the place in `numbers` of each that matches, and a view of it that is valid during the call
+   * @param numbers  of the records to search, ascending: the first `count` ones
+   * @param matched  called with the place in `numbers` of each record that matches, and a view of it that is valid during the call
    */
   run(batch: RecordBatch, numbers: Uint16Array, count: number, matched: (at: number, view: RecordView) => void): void {
     batch.gather(numbers, count)
@@ -89,7 +89,7 @@ export class SearchMatcher {
     }
   }
 
-  /** Where any of the required texts begins first; each is looked for once behind where it was found. */
+  /** Where the first of the required texts begins. Each text is searched only behind its last hit. */
   #firstHit(bytes: Buffer, from: number, end: number): number {
     const hits = this.#hits
     let first = -1
@@ -104,7 +104,7 @@ export class SearchMatcher {
     return first
   }
 
-  /** A condition on one thing counts what it may have to look at. */
+  /** Counts the bytes that a single condition may read, and calls `check` when they are many. */
   #counted(condition: Condition): Condition {
     return (view, from) => {
       this.#unchecked += this.#recordBytes
@@ -122,7 +122,7 @@ export class SearchMatcher {
         return () => true
       case 'and': {
         const all = search.of.map((one) => this.#compile(one))
-        return (view) => all.every((one) => one(view, 0)) // each is about a text of its own
+        return (view) => all.every((one) => one(view, 0)) // `from` is about one required text, and each condition has others
       }
       case 'or': {
         const any = search.of.map((one) => this.#compile(one))
@@ -138,17 +138,17 @@ export class SearchMatcher {
   }
 }
 
-/** A text that stands in the bytes of what matches. */
+/** A text that matching records have in their bytes. */
 interface RequiredText {
   readonly text: string
-  /** In the record itself; else in it or what it belongs to. */
+  /** True: in the record itself. False: in the record, its resource or its scope. */
   readonly inRecord: boolean
 }
 
-/** More than these are looked for in more time than they save. */
+/** The search for more texts takes more time than it saves. */
 const REQUIRED_MAX = 4
 
-/** Every record that matches has at least one of these in its bytes; null: nothing of the kind. */
+/** Every matching record has at least one of these texts in its bytes. Null: no such texts are known. */
 function requiredOf(search: Search): readonly RequiredText[] | null {
   switch (search.kind) {
     case 'text': {
@@ -182,7 +182,7 @@ const usefulness = (required: readonly RequiredText[]): number =>
 function requiredOfName({ name, value }: NameCondition): readonly RequiredText[] | null {
   if (value.kind !== 'equals' && value.kind !== 'begins') return null
   const { text } = value
-  // Numbers and booleans are not written in characters.
+  // A number or a boolean may match as well, and is not stored as this text.
   const mayBeOther =
     value.kind === 'begins' ? /^[-0-9]/.test(text) : value.number !== null || /^(true|false)$/.test(text)
   if (text.length < 2 || mayBeOther || !isAscii(text)) return null
@@ -221,7 +221,7 @@ function compile(search: Exclude<Search, { readonly kind: 'all' | 'and' | 'or' |
   }
 }
 
-/** The severity of a log; if it has no number, what its severity_text says, 0 when that says nothing. Null for a span. */
+/** The severity number of a log. If it has none: the one that its severity_text names, or 0. Null: the record is a span. */
 export function effectiveSeverity(view: RecordView): number | null {
   if (!view.isLog) return null
   const number = Number(view.field('severity_number'))
@@ -248,7 +248,7 @@ function compileName({ name, value }: NameCondition): Condition {
   }
 }
 
-/** What a resource and a scope say is asked once for the records in a row that belong to them. */
+/** Tests resource and scope once for consecutive records that share them. */
 function attributeCondition(places: readonly AttributePlace[], key: string, test: ValueTest): Condition {
   const shared = places.filter((place) => place !== 'record')
   const inRecord = places.includes('record')

@@ -1,7 +1,7 @@
 /**
  * The names that a search knows besides those of attributes, and how their values are written.
  *
- *   severity            trace … fatal, or a number; of a record without a number, what its severity_text says; unspecified: another number, or none
+ *   severity            trace … fatal, or a number; a record without a number has the one that its severity_text names; unspecified: another number, or none
  *   signal              log or trace
  *   duration            of a span: nanoseconds, or a number with ns, us, ms, s, m or h
  *   kind, status.code   by their OTLP names (server, error) or numbers; `status` is short for status.code
@@ -57,7 +57,7 @@ export function namedCondition(
 ): Search {
   if (given.kind === 'exists') {
     if (name === 'signal') return { kind: 'all' }
-    if (name === 'severity') return { kind: 'signal', signal: 'log' } // if it says none, that is `unspecified`
+    if (name === 'severity') return { kind: 'signal', signal: 'log' } // a log without a severity has `unspecified`
     return { kind: 'name', name: fieldOf(name), value: given }
   }
   const text = fold(given.text)
@@ -102,7 +102,7 @@ function severityCompared(by: Comparison, text: string): Search {
   const { min, max } = range
   if (by === '>=') return { kind: 'severity', min, max: SEVERITY_MAX }
   if (by === '>') return { kind: 'severity', min: max + 1, max: SEVERITY_MAX }
-  // A record without a severity is below none.
+  // A record without a severity is not below any severity.
   return { kind: 'severity', min: 1, max: by === '<=' ? max : min - 1 }
 }
 
@@ -118,7 +118,7 @@ function numberOfName(field: string, text: string): number | null {
   return number < 0 ? null : number
 }
 
-/** As OTLP calls the number of this field, in small letters; null when it has no name. */
+/** OTLP's name for this number of the field, in lower case. Null: it has no name. */
 export const enumName = (field: FieldName, number: number): string | null =>
   (field === 'kind' ? KINDS : field === 'status.code' ? STATUS_CODES : [])[number] ?? null
 

@@ -57,5 +57,5 @@ export function searchOfObject(given: Static<typeof SearchObject>): Search {
   return of.length === 0 ? { kind: 'all' } : of.length === 1 ? of[0]! : { kind: 'and', of }
 }
 
-/** An attribute may have the name of a field: here it is surely an attribute. */
+/** These prefixes make a name that of an attribute, even if a field has the same name. */
 const ATTRIBUTE_PLACES = ['attributes.', 'scope.attributes.', 'resource.attributes.']

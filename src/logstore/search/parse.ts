@@ -111,7 +111,7 @@ class Parser {
     return this.#textCondition(...this.#beginning(word, start), start)
   }
 
-  /** At the colon. */
+  /** Reads the value of a name; the parser is at the colon. */
   #named(name: string, start: number): Search {
     this.#at++
     const valueAt = this.#at
@@ -131,7 +131,7 @@ class Parser {
     return this.#checked(() => namedCondition(name, { kind: prefix ? 'begins' : 'equals', text }), start)
   }
 
-  /** What stands before a * at the end. */
+  /** The word without a * at its end. @returns `prefix`: whether it has one */
   #beginning(word: string, start: number): [text: string, prefix: boolean] {
     const star = word.indexOf('*')
     if (star >= 0 && star < word.length - 1) this.#fail('a * stands only at the end of a word', start + star)
@@ -147,7 +147,7 @@ class Parser {
     return { kind: 'text', words, prefix }
   }
 
-  /** At the opening quote. */
+  /** Reads a text in quotes; the parser is at the opening quote. */
   #quoted(): string {
     const start = this.#at
     let text = ''
@@ -187,7 +187,7 @@ class Parser {
     while (this.#at < this.#text.length && /\s/.test(this.#text[this.#at]!)) this.#at++
   }
 
-  /** Says of a condition that cannot be where it stands. */
+  /** Adds the place of an invalid condition to its error. */
   #checked(make: () => Search, at: number): Search {
     try {
       return make()

@@ -1,6 +1,6 @@
 /**
- * Reads single fields of OTLP protobuf messages where they stand. The bytes were validated when they came in: protobuf-wire.ts is used
- * for its steps, and what it would refuse is our bug.
+ * Reads single fields of OTLP protobuf messages in place. The bytes were validated at ingest, so anything that protobuf-wire.ts refuses here is our
+ * bug.
  */
 import { contentEnd, cursor, readTag, skipField, skipVarint } from '../../../native-free-codecs/protobuf-wire.ts'
 import type { TextTest } from './text-test.ts'
@@ -14,7 +14,7 @@ export const BYTES = 2
 const VARINT = 0
 const FIXED32 = 5
 
-/** Position of the content of the next field that begins at or after `at` and has this tag, or -1. Bytes: the position of the length. */
+/** Where the content of the next field with this tag begins, at or after `at`; -1: there is none. For a field of bytes it is where the length begins. */
 export function nextField(bytes: Uint8Array, at: number, end: number, tag: number): number {
   while (at < end) {
     const found = readTag(bytes, at, end)
@@ -26,7 +26,7 @@ export function nextField(bytes: Uint8Array, at: number, end: number, tag: numbe
 
 export const tagOf = (field: number, wireType: number): number => (field << 3) | wireType
 
-/** The content of the last field with this number, of the wire type: singular fields may come again, and the last one counts. */
+/** As `nextField`, for the last field with this number and wire type: a singular field may be repeated, and the last one counts. */
 export function lastField(bytes: Uint8Array, start: number, end: number, field: number, wireType: number): number {
   const tag = tagOf(field, wireType)
   let last = -1
@@ -49,7 +49,7 @@ export function readFixed64(bytes: Uint8Array, at: number): bigint {
   return new DataView(bytes.buffer, bytes.byteOffset + at, 8).getBigUint64(0, true)
 }
 
-/** A small number, as enums and flags are; of either form. */
+/** A small number, such as an enum or flags, from a varint or from four bytes. Null: the field is absent. */
 export function readNumber(bytes: Uint8Array, start: number, end: number, field: number): number | null {
   const at = lastField(bytes, start, end, field, VARINT)
   if (at >= 0) return bytes[at]! < 128 ? bytes[at]! : Number(BigInt.asIntN(32, readVarint(bytes, at, end)))
@@ -114,7 +114,7 @@ export function keyValuesHaveText(
   return false
 }
 
-/** Whether one of the message's KeyValues has this name, or begins a path to it, and what stands there passes. */
+/** Whether a value of this name passes, in the KeyValues of a message; a dotted name may lead into a map. */
 export function keyValuesPass(
   bytes: Uint8Array,
   start: number,

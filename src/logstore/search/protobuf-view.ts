@@ -34,7 +34,7 @@ const BODY_TAG = tagOf(BODY, BYTES)
 const EVENT_NAME_TAG = tagOf(EVENT_NAME, BYTES)
 const ATTRIBUTE_TAG = tagOf(LOG_ATTRIBUTES, BYTES)
 
-/** A record of a protobuf batch: looked at where it lies, without decoding more than is asked for. */
+/** A record of a protobuf batch, read in place: only what is asked for is decoded. */
 export class ProtobufView implements RecordView {
   isLog = true
   group = -1
@@ -61,7 +61,7 @@ export class ProtobufView implements RecordView {
     )
   }
 
-  /** One walk finds where its texts are: most records are logs. */
+  /** Finds all texts of a log in one pass, as most records are logs. */
   #logHasText(start: number, end: number, test: TextTest, from: number): boolean {
     const bytes = this.#bytes
     let body = -1
@@ -126,7 +126,7 @@ export class ProtobufView implements RecordView {
     return readKeyValues(this.#bytes, start, end, field)
   }
 
-  /** The message that has them, and the number of its field. */
+  /** The bounds of the message that has the attributes, and the number of their field. */
   #attributesAt(place: AttributePlace): [start: number, end: number, field: number] {
     const at = this.#place!
     if (place === 'resource') return [at.resourceStart, at.resourceEnd, 1]

@@ -1,37 +1,37 @@
-/** A stored record as conditions look at it, whichever format it came in. One object for all records: it is moved from one to the next. */
+/** A stored record as conditions read it, in whichever format it came. One object serves all records: it is moved from one to the next. */
 import type { AttributePlace, FieldName } from './names.ts'
 import type { TextTest } from './text-test.ts'
 import type { Value, ValueTest } from './values.ts'
 
 export interface RecordView {
   readonly isLog: boolean
-  /** Another number: another resource or scope than that of the record before. */
+  /** Changes when a record has another resource or scope than the record before. */
   readonly group: number
   /**
-   * The record's own texts: of a log its body, event name and attributes, of a span its name, status message, attributes, and the names
+   * Tests the record's own texts: the body, event name and attributes of a log; the name, status message and attributes of a span, and the names
    * and attributes of its events. Strings inside lists and maps count, keys do not.
    *
-   * @param from in the bytes that the record stands in, see TextTest.inBytes
+   * @param from place in the bytes of the record's batch, see TextTest.inBytes
    */
   hasText(test: TextTest, from?: number): boolean
-  /** Whether an attribute of this name passes; the name may go on into the map that is its value. */
+  /** Whether an attribute of this name passes; a dotted name may lead into a map. */
   hasAttribute(place: AttributePlace, name: string, test: ValueTest): boolean
-  /** Whether what stands in the body of a log under this path passes; null: the body itself. */
+  /** Whether a value under this path of a log's body passes. @param path null: the body itself */
   hasInBody(path: string | null, test: ValueTest): boolean
-  /** In their order; a name may come again. */
+  /** The attributes in their order; a name may be repeated. */
   attributes(place: AttributePlace): readonly (readonly [name: string, value: Value])[]
-  /** Null when the record has none, or is not of the signal that has it. Ids in lower-case hexadecimal. */
+  /** The value of a field; ids in lower-case hexadecimal. Null: the record does not have the field, or its signal has no such field. */
   field(name: FieldName): Value
 }
 
-/** The end less the start. None of a span without one of them: 0 means absent. A span that ends before it starts took no time, as traces show it. */
+/** The end less the start. Null: one of them is absent, or 0, which means the same. A span that ends before it starts took no time, as in traces. */
 export function durationOf(start: Value, end: Value): Value {
   const [from, to] = [BigInt((start ?? 0) as bigint | number), BigInt((end ?? 0) as bigint | number)] // times are whole numbers
   if (from === 0n || to === 0n) return null
   return to < from ? 0 : whole(to - from)
 }
 
-/** As a number where that is exact. */
+/** The value as a number, if that is exact. */
 export const whole = (value: bigint): number | bigint =>
   value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
 

@@ -6,11 +6,11 @@ import type { TextCondition } from './expression.ts'
 export class TextTest {
   readonly #words: readonly string[]
   readonly #prefix: boolean
-  /** By the number of words found in a row: how many of them begin the condition anew when the next word does not follow. */
+  /** By number of words found in a row: how many of the last ones still count when the next word is another one. */
   readonly #fallback: Uint16Array
-  /** Finds the longest word in ASCII; null when there is none, or none that says something. */
+  /** Finds the longest word in ASCII; null: there is none. */
   readonly #finder: ByteFinder | null
-  /** The one word there is, when it is ASCII. */
+  /** The only word, if it is ASCII; else null. */
   readonly #single: Uint8Array | null
 
   constructor({ words, prefix }: TextCondition) {
@@ -34,7 +34,7 @@ export class TextTest {
     })
   }
 
-  /** Likewise, of text in UTF-8. @param from the needle of the words begins nowhere before it */
+  /** Likewise, for text in UTF-8. @param from the longest word in ASCII does not begin before it */
   inBytes(bytes: Uint8Array, start: number, end: number, from = start): boolean {
     const finder = this.#finder
     if (finder === null) return this.inText(utf8(bytes, start, end))
@@ -49,7 +49,7 @@ export class TextTest {
       if (wordEnd > end || !isSame(bytes, at, single)) continue
       const before = at > start ? bytes[at - 1]! : 0
       const after = wordEnd < end ? bytes[wordEnd]! : 0
-      // A character beyond ASCII beside it may be of the word or not.
+      // A character beyond ASCII beside it may belong to the word or not.
       if (before >= 128 || (after >= 128 && !this.#prefix)) return this.inText(utf8(bytes, start, end))
       if (this.#prefix || ASCII_OF_WORD[after] === 0) return true
     }

@@ -1,4 +1,4 @@
-/** Values as surveys tell them: texts, equal when the values are, and not longer than a person reads. */
+/** Values as surveys show them: texts that are equal when the values are, and that answers cut to what a person reads. */
 import { hash } from 'node:crypto'
 import { effectiveSeverity } from './matcher.ts'
 import { UNSPECIFIED, enumName, fieldOf, resolveName } from './names.ts'
@@ -7,8 +7,8 @@ import type { RecordView } from './record-view.ts'
 import { KeyValues } from './values.ts'
 import type { Value } from './values.ts'
 
-/** Characters of a value that are told. */
-const TOLD_LENGTH_MAX = 256
+/** Characters of a value that answers show. */
+const SHOWN_LENGTH_MAX = 256
 
 /** A text, a number or a boolean as it is written, bytes in Base64, a list or a map as JSON; null when there is no value. */
 export function textOfValue(value: Value): string | null {
@@ -25,18 +25,18 @@ function plain(value: Value): unknown {
   return typeof value === 'bigint' ? String(value) : value
 }
 
-/** Stands for a text, as short as it may be: texts are equal when their keys are. */
+/** A short key for a text: texts are equal when their keys are. */
 export const keyOfText = (text: string): string =>
-  text.length <= TOLD_LENGTH_MAX ? text : `${text.slice(0, TOLD_LENGTH_MAX)}${hash('sha256', text)}`
+  text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}${hash('sha256', text)}`
 
 /** The text that a key stands for, as answers show it. */
 export const toldValue = (key: string): { readonly value: string; readonly value_is_cut?: true } =>
-  key.length <= TOLD_LENGTH_MAX ? { value: key } : { value: key.slice(0, TOLD_LENGTH_MAX), value_is_cut: true }
+  key.length <= SHOWN_LENGTH_MAX ? { value: key } : { value: key.slice(0, SHOWN_LENGTH_MAX), value_is_cut: true }
 
 const SEVERITIES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal']
 const NUMBERS_PER_SEVERITY = 4
 
-/** Null of a span. */
+/** Null: the record is a span. */
 export function severityName(view: RecordView): string | null {
   const severity = effectiveSeverity(view)
   return severity === null ? null : nameOfSeverity(severity)
@@ -49,7 +49,7 @@ export function nameOfSeverity(severity: number): string {
 /** The value of a field, enums by their names; null when the record has none. */
 export const fieldText = (view: RecordView, field: FieldName): string | null => textOfField(field, view.field(field))
 
-/** As `fieldText`, of what a view gives. */
+/** As `fieldText`, for the value that a view gives. */
 export const textOfField = (field: FieldName, value: Value): string | null =>
   (typeof value === 'number' ? enumName(field, value) : null) ?? textOfValue(value)
 
@@ -68,7 +68,7 @@ export function readerOf(name: string): (view: RecordView) => string | null {
   }
 }
 
-/** What a resource and a scope say is read once for the records in a row that belong to them. */
+/** Reads resource and scope once for consecutive records that share them. */
 function attributeReader(places: readonly AttributePlace[], key: string): (view: RecordView) => string | null {
   const inRecord = places.includes('record')
   const shared = places.filter((place) => place !== 'record')
@@ -92,7 +92,7 @@ export function attributeText(view: RecordView, places: readonly AttributePlace[
   return text
 }
 
-/** The first value that `show` gives to `take` and that is a text. */
+/** The text of the first value that `show` passes to `take`, without those that have no text. */
 function firstText(show: (take: (value: Value) => boolean) => boolean): string | null {
   let text: string | null = null
   show((value) => (text = textOfValue(value)) !== null)

@@ -3,10 +3,10 @@ import { numberOf } from './expression.ts'
 import type { Comparison, ValueCondition } from './expression.ts'
 import { fold } from './words.ts'
 
-/** An AnyValue of OTLP; whole numbers beyond the exact doubles as bigint. Bytes stand as what they are: nothing matches them but `exists`. */
+/** An AnyValue of OTLP; whole numbers that are not exact as doubles are bigint. Of all conditions only `exists` matches bytes. */
 export type Value = string | number | bigint | boolean | Uint8Array | readonly Value[] | KeyValues | null
 
-/** Keys in order; a key may come again. */
+/** Keys in their order; a key may be repeated. */
 export class KeyValues {
   readonly entries: readonly (readonly [key: string, value: Value])[]
 
@@ -62,7 +62,7 @@ function equals(text: string, number: number | bigint | null): ValueTest {
 }
 
 function compares(value: number | bigint, by: Comparison, given: number | bigint): boolean {
-  // A double so large is no single whole number: it is asked for by any that it stands for.
+  // A large double stands for several whole numbers, and equals each of them.
   const number = typeof value === 'number' ? Number(given) : given
   switch (by) {
     case '<':
@@ -77,9 +77,9 @@ function compares(value: number | bigint, by: Comparison, given: number | bigint
 }
 
 /**
- * Tests what stands under a dotted path: a key may itself have dots, so that every way to cut the path is tried.
+ * Tests the values under a dotted path. A key may itself have dots, so every way to cut the path is tried.
  *
- * @param path null: the value itself. An empty one is that of an empty key
+ * @param path null: the value itself. An empty path names an empty key
  */
 export function testUnder(value: Value, path: string | null, test: ValueTest): boolean {
   if (path === null) return test(value)
@@ -90,7 +90,7 @@ export function testUnder(value: Value, path: string | null, test: ValueTest): b
   })
 }
 
-/** What is left of a dotted path behind this key, null when that is all of it; undefined when it does not begin with it. */
+/** The rest of a dotted path behind this key; null: the key is all of it; undefined: the path does not begin with the key. */
 function restOfPath(path: string, key: string): string | null | undefined {
   if (path === key) return null
   return path[key.length] === '.' && path.startsWith(key) ? path.slice(key.length + 1) : undefined

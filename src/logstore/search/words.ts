@@ -55,7 +55,7 @@ export function isAscii(text: string): boolean {
   return true
 }
 
-/** Calls with each word in turn, folded, until told to stop by `true`; whether it was. */
+/** Calls `visit` with each word, folded, until it returns true. @returns whether it did */
 export function someWord(text: string, visit: (word: string) => boolean): boolean {
   let start = -1
   for (let at = 0; at < text.length;) {

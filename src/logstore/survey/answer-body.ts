@@ -1,10 +1,10 @@
-/** What answers about the records of a dataset have in common, written as query answers are. */
+/** The common parts of survey answers, written as those of query answers. */
 import type { QueryAnswer } from '../query/task.ts'
 import type { SurveyTask } from './question.ts'
 
 const encoder = new TextEncoder() // its result has its own buffer, which can be handed to another thread
 
-/** A JSON answer. @param members behind the tenant */
+/** A JSON answer. @param members come behind the tenant */
 export const answerOf = ({ tenant, snapshot }: SurveyTask, members: Readonly<Record<string, unknown>>): QueryAnswer => {
   const ranges = snapshot.quarantined.length
   const body = {

@@ -1,14 +1,13 @@
 /**
- * What each bundle holds of each dataset, of one thread: read from the bundle's index once, and kept. This is the one place that knows how a
- * bundle says it.
+ * Caches for one thread what each bundle holds of each dataset, as the bundle's index says. Only this file knows how the index says it.
  *
- * A summary belongs to one index file and is kept under the identity of that file. So a bundle that was built again is read again. The number of
- * datasets in all summaries together bounds what is kept. The bundles that were asked for longest ago are given up.
+ * A summary belongs to one index file and is kept under the identity of that file. So a bundle that was built again is read again. The cache is bounded by
+ * the number of datasets in all summaries together. The bundles that were asked for longest ago are evicted.
  */
 import type { BundleSource, SegmentReader } from '../query/segment-reader.ts'
 import type { PartitionSummary } from '../index/reader.ts'
 
-/** Some 300 bytes each. */
+/** Summaries of datasets, of some 300 bytes each. */
 const KEPT_MAX = 65_536
 
 interface Kept {
@@ -42,7 +41,7 @@ export class BundleSummaries {
     return kept.byTenant.get(tenant) ?? []
   }
 
-  /** Gives up bundles that are gone. */
+  /** Drops bundles that are gone. */
   keepOnly(bases: ReadonlySet<number>): void {
     for (const base of this.#kept.keys()) if (!bases.has(base)) this.#forget(base)
   }

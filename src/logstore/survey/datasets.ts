@@ -1,10 +1,10 @@
 /**
- * The datasets that a credential may read, with what each holds: summed over the summaries of bundles and the entries of segments that are
- * none yet. No record is read.
+ * The datasets that a credential may read, with what each holds: summed over the summaries of bundles and the entries of segments without a
+ * bundle. No record is read.
  *
  * Counts are those of one snapshot, so a restart, retention and the removal of a bundle change them as they change queries.
  *
- * D2  memory is bounded by the answer: of more datasets than it has room for, those are kept whose names come first
+ * D2  memory is bounded by the answer: if there are more datasets than it has room for, those whose names come first are kept
  */
 import type { ActiveIndex } from '../index/active-index.ts'
 import { signalBit } from '../index/index-file.ts'
@@ -63,7 +63,7 @@ class Holdings {
     if (this.#byDataset.size > 4 * this.#room) this.#cut()
   }
 
-  /** In the order of their names, one more than an answer has when there are so many. */
+  /** In the order of their names. One more than the answer has room for, if there are more: then another page follows. */
   sorted(): (readonly [dataset: string, holding: Holding])[] {
     this.#cut()
     return [...this.#byDataset]
@@ -119,7 +119,7 @@ export function answerDatasets(
   const found = holdings.sorted()
   const shown = found.slice(0, limit)
   return answerOf(task, {
-    datasets: shown.map(([dataset, holding]) => ({ dataset, ...told(holding) })),
+    datasets: shown.map(([dataset, holding]) => ({ dataset, ...replyOf(holding) })),
     page: {
       limit,
       cursor: after === null ? null : encodeDatasetCursor(after),
@@ -128,7 +128,7 @@ export function answerDatasets(
   })
 }
 
-function told({ records, bytes, signals, times, quarantined }: Holding): object {
+function replyOf({ records, bytes, signals, times, quarantined }: Holding): object {
   return {
     records,
     bytes,
@@ -153,7 +153,7 @@ const holdingOf = ({ partition, facts }: PartitionSummary): Holding => ({
 const hasExpired = ({ expired }: QueryPlan, { dataset, partition }: PartitionSummary): boolean =>
   timesOfPartition(partition).from < (expired.get(dataset) ?? 0n)
 
-/** Leaves out what has expired, and the records of damaged frames. Of which bytes and signals the others are is unknown, so those of all records stay. */
+/** Leaves out expired records and those of damaged frames. The bytes and signals of the rest are not known, so those of all records stay. */
 function visiblePart(
   reader: SegmentReader,
   source: BundleSource,
@@ -182,7 +182,7 @@ function visiblePart(
   })
 }
 
-/** Postings are sorted by time: the first and the last that are not damaged. */
+/** The times of the first and the last posting that are not damaged: postings are sorted by time. */
 function timesOfUndamaged(scan: SurveyScan, index: BundleSearch, first: number, records: number): TimeRange | null {
   const end = first + records
   const seek = (row: number): boolean => {
@@ -259,10 +259,10 @@ class Tally {
   }
 }
 
-/** Names where the next page begins; opaque to clients. */
+/** Names the dataset behind which the next page begins; opaque to clients. */
 const encodeDatasetCursor = (dataset: string): string => Buffer.from(dataset).toString('base64url')
 
-/** Null: it is no cursor. */
+/** Null: the text is no cursor. */
 export function decodeDatasetCursor(text: string): string | null {
   const dataset = Buffer.from(text, 'base64url').toString('utf8')
   return dataset !== '' && encodeDatasetCursor(dataset) === text ? dataset : null

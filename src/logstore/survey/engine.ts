@@ -1,4 +1,4 @@
-/** Questions about what is there, on a query thread: from a task to the body of an answer. */
+/** Answers survey questions on a query thread: from a task to the body of an answer. */
 import { Deadline } from '../query/deadline.ts'
 import type { QueryEngineParts } from '../query/engine.ts'
 import { SegmentReader } from '../query/segment-reader.ts'

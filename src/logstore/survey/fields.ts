@@ -1,11 +1,11 @@
 /**
- * Which attributes and fields the records have that match, how many of them, and their most frequent values.
+ * Which attributes and fields the matching records have, how many records have each, and their most frequent values.
  *
- * `matched_records` is exact. Counts are of the records that were looked at, whose number is in the answer.
+ * `matched_records` is exact. The other counts are of the records that were sampled, whose number is in the answer.
  *
- * F2  where the filter is but a time range, indexes say how many match, and only what is looked at is read: runs of neighbours, evenly
- *     spread, as neighbours stand in one frame
- * F3  with a search every record is read anyway, and every n-th match is looked at
+ * F2  if the filter is only a time range, indexes say how many records match, and only the sample is read: evenly spread runs of neighbours, as neighbours
+ *     are in one frame
+ * F3  otherwise the matching records are read anyway, and every n-th one is sampled
  */
 import type { Deadline } from '../query/deadline.ts'
 import type { ActiveIndex } from '../index/active-index.ts'
@@ -29,9 +29,9 @@ import { countByIndex } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { fieldText, keyOfText, severityName, textOfValue, toldValue } from '../search/value-text.ts'
 
-/** Neighbours that are looked at together, at most. */
+/** Most neighbours of a run. */
 const RUN_MAX = 16
-/** Attributes of one record that are told, and characters of a name. */
+/** Most attributes of one record that are counted, and characters of their names. */
 const ATTRIBUTES_MAX = 128
 const NAME_LENGTH_MAX = 256
 
@@ -88,7 +88,7 @@ export function answerFields(reader: SegmentReader, task: SurveyTask<FieldsQuest
   return answerBody(task, dataset, totals, usedIndexes(filter), {
     sampled: looked.length < totals.matched,
     sampled_records: looked.length,
-    fields: keys.slice(0, KEYS_MAX).map((key) => toldKey(key, request.valuesMax)),
+    fields: keys.slice(0, KEYS_MAX).map((key) => replyOfKey(key, request.valuesMax)),
     ...(keys.length > KEYS_MAX && { left_out_fields: keys.length - KEYS_MAX }),
   })
 }
@@ -144,7 +144,7 @@ function lookAtRuns(walk: Walk): Totals {
     const { base } = source
     const scanOf = (places: SegmentIndex) => {
       const bounds = boundsOf(plan, base, places, task.snapshot.quarantined)
-      return new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)) // the matcher shows each
+      return new SurveyScan(plan, deadline, bounds, (_high, _low, view) => look(view!)) // the matcher gives a view of each record
     }
     let scan: SurveyScan
     if (source.kind === 'active') {
@@ -190,7 +190,7 @@ function chooseBundle(scan: SurveyScan, index: BundleSearch, before: number, run
   for (let row = from; row < to; row++) {
     if ((row - from) % ENTRIES_PER_CHECK === 0) scan.deadline.check()
     if (isWhole && !isInRun(runs, before + count)) {
-      // To where the next run begins.
+      // Skips to where the next run begins.
       const skipped = Math.min(to - row, runs.stride - ((before + count) % runs.stride))
       row += skipped - 1
       count += skipped
@@ -245,7 +245,7 @@ function countKeys(looked: readonly Seen[]): CountedKey[] {
   return [...keys.values()].sort((a, b) => b.records - a.records || (a.name < b.name ? -1 : 1))
 }
 
-function toldKey({ name, records, values }: CountedKey, valuesMax: number): object {
+function replyOfKey({ name, records, values }: CountedKey, valuesMax: number): object {
   const ranked = [...values].sort(([a, countA], [b, countB]) => countB - countA || (a < b ? -1 : 1))
   return {
     name,

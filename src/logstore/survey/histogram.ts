@@ -1,11 +1,11 @@
 /**
- * How many records match in each bucket of time, of each of the most frequent values when it is split.
+ * How many records match in each bucket of time; with a split, for each of the most frequent values.
  *
- * H1  counts are exact: those of one snapshot, what is damaged counted apart
- * H2  where the filter is but a time range and nothing is split, indexes alone are read
- * H3  with a split, records are walked once while their values are few, else twice: the first walk finds the most frequent values, the
- *     second one counts them. The memory of both is bounded by value-counts.ts
- * H4  in compacted blocks values are those that the columns say, where they are known; else records are read
+ * H1  counts are exact and of one snapshot; damaged records are counted apart
+ * H2  if the filter is only a time range and there is no split, only indexes are read
+ * H3  with a split, records are walked once if their values are few, else twice: the first walk finds the most frequent values, the second one counts
+ *     them. value-counts.ts bounds the memory of both
+ * H4  in compacted blocks, values are taken from the columns where these know them; otherwise records are read
  */
 import { UNKNOWN_VALUE, rowValuesOf } from '../compact/row-values.ts'
 import type { Deadline } from '../query/deadline.ts'
@@ -62,7 +62,7 @@ export function answerHistogram(
   })
 }
 
-/** As the filter says it; where it leaves an end open, as far as the dataset has records that have not expired. Null: there is none. */
+/** The time range of the filter. Records of the dataset that have not expired set an open end. Null: there is no time in the range. */
 function rangeOf({ reader, task, deadline, plan, sources }: Walk): TimeRange | null {
   const { startTime, endTime } = task.request.filter
   if (startTime !== null && endTime !== null) return startTime < endTime ? { from: startTime, to: endTime } : null
@@ -91,7 +91,7 @@ function timesOf({ reader, task, deadline, plan }: Omit<Walk, 'sources'>, source
   return timesOfActive(new SurveyScan(plan, deadline, bounds, () => {}), index, partition)
 }
 
-/** None when there is no range. An interval has its buckets begin at its multiples, so that those of two requests fit together. */
+/** No buckets if there is no range. With an interval, buckets begin at its multiples, so that those of two requests fit together. */
 function bucketsOf({ width }: HistogramQuestion, range: TimeRange | null): TimeBuckets | { readonly problem: string } {
   if (range === null) return new TimeBuckets(0n, 'interval' in width ? width.interval : 1n, 0)
   const { from, to } = range
@@ -148,7 +148,7 @@ function countAll(
   return { counts: first, series, isTopCertain }
 }
 
-/** Finds records as a query does, by id, trace or what they say. */
+/** Counts the records that a query would find, by id, trace or search. */
 function countRecords(
   { reader, task, deadline, plan, sources }: Walk,
   buckets: TimeBuckets,
@@ -178,7 +178,7 @@ function countRecords(
   return counts
 }
 
-/** H4. Null: no column says what it is split by. */
+/** H4. Null: no column holds the values of the split. */
 function blockCounter(
   { ofAll, ofNone, values }: RecordCounts,
   buckets: TimeBuckets,
@@ -239,7 +239,7 @@ function blockCounter(
   }
 }
 
-/** @returns how many have one */
+/** @returns how many records have a severity */
 function addSeverities(values: ValueCounts, rows: Uint32Array, bucket: number): number {
   let all = 0
   for (const [severity, records] of rows.entries()) {

@@ -1,4 +1,4 @@
-/** What is asked of a query thread about what is there, as main read it from a request. Cloned; no schemas, as threads load this. */
+/** Survey questions for a query thread, as the main thread read them from requests. Cloned. There are no schemas here, as query threads load this file. */
 import type { QueryFilter } from '../query/cursor.ts'
 import type { QueryTask } from '../query/task.ts'
 

@@ -1,4 +1,4 @@
-/** What `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields` take: schemas, and what each violation is called. */
+/** What `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields` take: schemas, and the messages of their violations. */
 import { Type } from '../../schema.ts'
 import { schemaCheck } from '../../schema-check.ts'
 import {
@@ -167,7 +167,7 @@ export function parseDatasetsRequest(
   return { kind: 'datasets', datasets, limit, after, deadlineMs }
 }
 
-/** From 1 to `max`; null: it is none. */
+/** A whole number from 1 to `max`; null: the text is none. */
 function wholeNumber(text: string | null, absent: number, max: number): number | null {
   if (text === null) return absent
   const number = /^[0-9]{1,9}$/.test(text) ? Number(text) : 0

@@ -1,4 +1,4 @@
-/** The routes that say what is there. They take a tenant's places for queries, and refuse as a query does. */
+/** The routes of surveys: datasets, histogram and fields. They take a tenant's slots for queries, and refuse as a query does. */
 import type { OperationDocument, Route } from '../../http/routes.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
 import type { QueryFront } from '../query/query-front.ts'

@@ -1,6 +1,6 @@
 /**
- * Every n-th of the items that come, spread evenly over all of them, in bounded memory: when there are too many, every second one is given up,
- * and twice as many are passed over from then on.
+ * Keeps every n-th of the items that come, so evenly spread over all of them, in bounded memory: when it has too many, it drops every second one and
+ * doubles n.
  */
 export class Sample<Item> {
   readonly #itemsMax: number
@@ -16,7 +16,7 @@ export class Sample<Item> {
     this.#weightMax = weightMax
   }
 
-  /** Counts one more item; whether it belongs to the sample, and `add` is to be called with it. */
+  /** Counts one more item. True: it belongs to the sample, and the caller adds it. */
   isNext(): boolean {
     return this.#seen++ % this.#step === 0
   }

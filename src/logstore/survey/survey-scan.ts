@@ -1,4 +1,4 @@
-/** One segment's part of a survey: everything that matches is told, nothing comes onto a page. */
+/** A survey's scan of one segment: it counts everything that matches, and puts nothing onto a page. */
 import assert from 'node:assert/strict'
 import type { RowValuesReader } from '../compact/row-values.ts'
 import type { Deadline } from '../query/deadline.ts'
@@ -12,15 +12,18 @@ import type { QueryFilter } from '../query/cursor.ts'
 import type { QueryTask, Question } from '../query/task.ts'
 import type { RecordView } from '../search/record-view.ts'
 
-/** One record that matches. The view is there when the survey reads records, or when columns do not say what it needs; it is valid during the call. */
+/** Called with each record that matches. The view is there if the survey reads records, or columns do not say what it needs; it is valid during the call. */
 export type Found = (timeHigh: number, timeLow: number, view: RecordView | null) => void
 
-/** How a survey counts records of compacted blocks that it does not look at. */
+/** Counts records of compacted blocks without reading them. */
 export interface BlockCounter {
   /** What it needs to know of each row; null: nothing. */
   readonly rowValues: RowValuesReader | null
   /**
-   * So many records match, of times in [earliest, latest], and so many of them have each severity, if that is known. False: it wants each of them.
+   * Counts matching records whose times are in [earliest, latest].
+   *
+   * @param severityRows by severity: how many of the records have it; null: not known
+   * @returns false: it counts nothing, and needs each of the records
    */
   countAtOnce(
     count: number,
@@ -43,7 +46,7 @@ export class SurveyScan extends SegmentScan {
   override readonly needsViews: boolean
   override readonly rowValues: RowValuesReader | null
 
-  /** @param blocks null: each record is looked at */
+  /** @param blocks null: each record is read */
   constructor(
     plan: QueryPlan,
     deadline: Deadline,
@@ -78,12 +81,12 @@ export class SurveyScan extends SegmentScan {
   }
 
   override foundRows(rows: MatchedRows): void {
-    assert(this.#blocks !== null) // else it has looked at all of them
+    assert(this.#blocks !== null) // else `needsViews` has all records read
     this.matched += this.#blocks.countRows(rows)
   }
 }
 
-/** Everything in the snapshot that the filter lets through. @param readsRecords the records are looked at, whether there is a search or not */
+/** Finds everything in the snapshot that passes the filter. @param readsRecords records are read, even without a search */
 export function surveyPlan(
   { tenant, snapshot, expired }: Pick<QueryTask<Question>, 'tenant' | 'snapshot' | 'expired'>,
   dataset: string,

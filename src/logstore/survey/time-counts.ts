@@ -15,7 +15,7 @@ import { SurveyScan } from './survey-scan.ts'
 import { rangeOfWords } from './time-buckets.ts'
 import type { TimeBuckets, TimeRange } from './time-buckets.ts'
 
-/** Null: there is none. */
+/** The times of the partition's records that have not expired; null: there are none. */
 export function timesOfActive(scan: SurveyScan, active: ActiveIndex, partition: number): TimeRange | null {
   const { timeHigh, timeLow } = active
   let earliest = -1
@@ -37,7 +37,7 @@ export function timesOfActive(scan: SurveyScan, active: ActiveIndex, partition: 
 export const timesOfPartition = ({ minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow }: Partition): TimeRange =>
   rangeOfWords(minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow)
 
-/** When the records were made that have not expired; null: there are none. */
+/** The times of a bundle's records that have not expired; null: there are none. */
 export function timesOfKept(index: BundleSearch, partition: Partition, kept: KeptFrom): TimeRange | null {
   const { firstPosting, records, minTimeHigh, minTimeLow, maxTimeHigh, maxTimeLow } = partition
   if (isKept(kept, minTimeHigh, minTimeLow)) return timesOfPartition(partition)
@@ -78,7 +78,7 @@ export function addScan(counts: Counts, { matched, quarantined }: SurveyScan): v
   counts.scanned++
 }
 
-/** For a plan that filters by time alone. The buckets cover its whole range. */
+/** Counts records for a plan that filters by time alone. The buckets cover its whole range. */
 export function countByIndex(
   { reader, task, deadline, plan, sources }: SurveyWalk<SurveyQuestion>,
   buckets: TimeBuckets,

@@ -1,10 +1,10 @@
 /**
  * How often each value came, by bucket, in bounded memory.
  *
- * V1  while the values are few, each has exact counts in every bucket. With more, the counts by bucket are given up; with still more, the
- *     rarest are: each estimate is then too low by at most `error` (Misra and Gries, 1982), so that a value of more than
+ * V1  while the values are few, each has exact counts in every bucket. With more, the counts by bucket are dropped; with still more, the
+ *     rarest values are dropped as well: each count is then too low by at most `#error` (Misra and Gries, 1982), so that a value of more than
  *     1/KEPT_VALUES_MAX of all is always among the kept ones
- * V2  `onlyOf` counts chosen values exactly: what the first walk chose, a second one counts
+ * V2  `onlyOf` counts chosen values exactly: those that a first walk has chosen, in a second one
  */
 import { KEPT_CELLS_MAX, KEPT_VALUES_MAX } from './question.ts'
 
@@ -17,7 +17,7 @@ export interface CountedValue {
 export class ValueCounts {
   readonly #buckets: number
   readonly #totals = new Map<string, number>()
-  /** Null: given up (V1). */
+  /** Null: there are too many values (V1). */
   #cells: Map<string, Float64Array> | null = new Map()
   readonly #cellValuesMax: number
   readonly #isClosed: boolean
@@ -64,7 +64,7 @@ export class ValueCounts {
     return true
   }
 
-  /** One record of every value, and with them the one that has no room. */
+  /** Drops one record of every value, and the one that has no room. */
   #giveUpRarest(): void {
     this.#error++
     for (const [key, records] of this.#totals) {
@@ -87,7 +87,7 @@ export class ValueCounts {
     return this.#error === 0 || last >= (ranked[count]?.[1] ?? 0) + this.#error
   }
 
-  /** Null when the counts by bucket were given up (V1). */
+  /** Null: the counts by bucket were dropped (V1). */
   counted(keys: readonly string[]): readonly CountedValue[] | null {
     const cells = this.#cells
     if (cells === null) return null

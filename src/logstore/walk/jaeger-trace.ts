@@ -37,7 +37,7 @@ export function jaegerTrace({ traceId, records, matched, quarantined }: Trace): 
     .filter(({ isLog }) => !isLog)
     .map((record) => {
       const span = spanOf(traceId, record, processes, logsOf.get(record.spanId ?? '') ?? [])
-      logsOf.delete(record.spanId ?? '') // spans of one id: they stand in the first
+      logsOf.delete(record.spanId ?? '') // if several spans have this id, the first one gets the logs
       return span
     })
   const cut = matched - records.length

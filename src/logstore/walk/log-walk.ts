@@ -1,8 +1,8 @@
 /**
  * A walk through the records of datasets in the order in which they were stored, in steps of bounded time and memory.
  *
- * L1  a step looks at records from its place on that are committed: what is behind that may never be stored
- * L2  its next place is behind all that it looked at, so that walks from place to place see every record once
+ * L1  a step reads committed records only, from its place on: later ones may never be stored
+ * L2  the next place is behind everything that a step has read, so steps from place to place see every record once
  * L3  records of a frame that is known to be damaged are counted, and left out
  */
 import { RECORDS_PER_BATCH_MAX } from '../../../native-free-codecs/otlp-batch.ts'
@@ -22,14 +22,14 @@ import { SearchMatcher } from '../search/matcher.ts'
 import type { LogPlace } from './tasks.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
 
-/** Records of other datasets that one step passes. */
+/** A step ends once it has passed this many entries, of whatever dataset. */
 const ENTRIES_PER_STEP = 1 << 18
 
 export interface LogWalkRequest {
   /** null: every dataset that may be read. */
   readonly dataset: string | null
   readonly search: Search | null
-  /** The first record that is looked at, or where it would be. */
+  /** The place of the first record that is read, or where it would be. */
   readonly from: LogPlace
   /** null: as far as is committed. */
   readonly to: number | null
@@ -39,11 +39,11 @@ export interface LogWalkRequest {
 export interface LogWalkStep {
   readonly next: LogPlace
   readonly damaged: number
-  /** Everything committed was looked at. */
+  /** Everything up to the end of the walk was read. */
   readonly isAtEnd: boolean
 }
 
-/** @param visit of each record in order, with its place; true: it has enough */
+/** @param visit called with each record in order, and its place; true: the step ends */
 export function walkInLog(parts: WalkParts, task: QueryTask<LogWalkRequest>, visit: VisitRecord): LogWalkStep {
   const { tenant, request, among = null, snapshot } = task
   const { from, dataset, search } = request
@@ -108,7 +108,7 @@ class Step {
     this.#endsMs = parts.nowMs() + parts.bounds.stepMs
   }
 
-  /** Null: it was walked to its end. */
+  /** Null: the source was read to its end. Else the place where the step stopped. */
   walk(source: Source): LogPlace | null {
     if (source.kind === 'active') {
       return this.#walkEntries(source, activeEntries(source.index, this.#readable(source.index)))
@@ -177,7 +177,7 @@ class Step {
     return this.#looked >= ENTRIES_PER_STEP || this.#parts.nowMs() >= this.#endsMs
   }
 
-  /** The place behind the record at which the visitor had enough; null: all of the frame's records were looked at. */
+  /** The place behind the record at which `visit` ended the step; null: all records of the frame were read. */
   #walkFrame(source: Source, frameOffset: number, entries: Entries): LogPlace | null {
     const position = source.base + frameOffset
     for (const entry of this.#matchingOf(source, entries)) {
@@ -194,7 +194,7 @@ class Step {
     return reader.readBatch(frames, this.#task.snapshot.logId, source, unit)
   }
 
-  /** Returns them in the order of the log, although they may be read in another order. */
+  /** The entries that match, in the order of the log, although their records may be read in another order. */
   #matchingOf(source: Source, entries: Entries): readonly number[] {
     const chosen = this.#entries
     if (this.#matcher === null) return chosen

@@ -4,7 +4,7 @@ import { JsonView } from '../search/json-view.ts'
 import { ProtobufView } from '../search/protobuf-view.ts'
 import type { RecordView } from '../search/record-view.ts'
 
-/** Views of stored records, one at a time: the next one moves it. */
+/** Gives views of stored records. A view is valid until the next one is asked for. */
 export class RecordViews {
   readonly #protobuf = new ProtobufView()
   readonly #json = new JsonView()

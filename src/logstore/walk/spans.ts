@@ -1,4 +1,4 @@
-/** What there is of a tenant's traces: datasets, the names of their spans, and the traces that spans belong to. */
+/** Lists the datasets of a tenant, the names of their spans, and the traces that the spans belong to. */
 import { Deadline } from '../query/deadline.ts'
 import { planQuery } from '../query/plan.ts'
 import { datasetsOf as datasetsIn } from '../query/several-scan.ts'
@@ -10,7 +10,7 @@ import { walkInTime } from './time-walk.ts'
 import { textOf } from './trace.ts'
 import type { WalkParts } from './time-walk.ts'
 
-/** Datasets of the tenant that may be read and have records, be they expired or not. */
+/** Datasets of the tenant that the caller may read and that have records, expired or not. */
 export function datasetsOf(
   { reader, nowMs }: WalkParts,
   { tenant, among = null, snapshot, deadlineAtMs }: QueryTask<DatasetsRequest>,
@@ -34,7 +34,7 @@ export function datasetsOf(
 
 const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
 
-/** Spans that have it: different ones, newest first. A name is told as `<kind> <name>`. */
+/** The different names or trace ids of spans, newest first. A name is written as `<kind> <name>`. */
 export function spansStep(parts: WalkParts, task: QueryTask<SpansRequest>): WalkBody {
   const { request } = task
   const names = new Set<string>()

@@ -1,4 +1,4 @@
-/** What the main thread asks a thread that walks, and what comes back. Cloned; the memory of texts is handed over. */
+/** The tasks of walking threads, and their answers. Cloned; the memory of texts is handed over. */
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
 import type { ThreadAnswer, QueryTask } from '../query/task.ts'
 import type { Search } from '../search/expression.ts'
@@ -47,14 +47,14 @@ export interface DatasetsRequest extends Timed {
   readonly kind: 'datasets'
 }
 
-/** What the next spans of a dataset are called, or which traces they belong to; newest first. */
+/** The names of the next spans of a dataset, or the traces that they belong to; newest first. */
 export interface SpansRequest extends Timed {
   readonly kind: 'spans'
   readonly dataset: string
   readonly filter: QueryFilter
   readonly resume: Cursor | null
   readonly of: 'traces' | 'names'
-  /** Different ones. */
+  /** Most different names or traces of the answer. */
   readonly limit: number
 }
 
@@ -62,7 +62,7 @@ export type WalkRequest = ExportRequest | TailRequest | TraceRequest | DatasetsR
 export type WalkTask = QueryTask<WalkRequest>
 export type WalkAnswer = ThreadAnswer<WalkBody>
 
-/** One for all kinds of requests: what a kind has nothing to say of is as in NOTHING. */
+/** The result of a step, for all kinds of requests: fields that a kind does not use are as in NOTHING. */
 export interface WalkBody {
   /** UTF-8. Export: lines. Tail: events. Trace: JSON, empty when no record of the trace is stored. */
   readonly text: Uint8Array<ArrayBuffer>
@@ -76,7 +76,7 @@ export interface WalkBody {
   readonly resume: Cursor | null
   /** For a tail. */
   readonly next: LogPlace
-  /** For a tail: of what was committed. */
+  /** For a tail: everything committed was read. */
   readonly isAtEnd: boolean
   /** For datasets and spans. */
   readonly names: readonly string[]

@@ -1,10 +1,10 @@
 /**
- * A walk through the results of a query in their order, in steps of bounded time and memory. Where a page of a query counts everything that
- * matches, a step looks only at what comes next, so that a walk through everything reads everything once.
+ * A walk through the results of a query in their order, in steps of bounded time and memory. A page of a query counts everything that matches, but a step
+ * reads only what comes next. So a walk through everything reads everything once.
  *
  * W1  a walk sees one snapshot, that of its first step: every record of it that matches once, in the order of a query's pages
- * W2  a step ends after a run of candidates: when its visitor has enough, or after `stepMs`. Its place is that of a cursor, so it outlives
- *     sealing and restarts
+ * W2  a step ends when its visitor has enough, or after the run of candidates in which `stepMs` has passed. Its place is a cursor, so it outlives sealing
+ *     and restarts
  */
 import { Deadline } from '../query/deadline.ts'
 import type { Cursor, Order, QueryFilter } from '../query/cursor.ts'
@@ -23,11 +23,11 @@ import { timeOfWords } from '../time-words.ts'
 export interface WalkBounds {
   /** Candidates that are put in order at once: at most 65 535. */
   readonly candidates: number
-  /** How many of them are read in a row at first. */
+  /** Candidates of the first run of a step. */
   readonly run: number
-  /** A step that took so long ends behind a run. */
+  /** A step that has taken this long ends behind the current run. */
   readonly stepMs: number
-  /** A step that wrote so many characters has enough; one record more may be long. */
+  /** A step ends once it has written this many characters; the last record may go far beyond. */
   readonly textMax: number
 }
 
@@ -83,7 +83,7 @@ interface Candidate {
 /** Visits the records of a walk: `make` makes a text of a record, in the order of the file; `take` gets it, in the order of results. */
 export interface TimeVisitor {
   make(record: WalkedRecord): string
-  /** True: it has enough. */
+  /** True: the step ends. */
   take(text: string): boolean
 }
 
@@ -117,7 +117,7 @@ export function walkInTime(
   const matcher = conditions === null ? null : new SearchMatcher(conditions, () => deadline.check())
   const quarantined = resume === null ? damaged : 0
   const runs = new Runs(parts, snapshot.logId, matcher, visitor, () => deadline.check())
-  // A search goes through whole frames for few of their records: at once for as many as there are.
+  // A search reads whole frames for few of their records, so the first run has all candidates.
   const firstLength = matcher === null ? bounds.run : bounds.candidates
   for (let from = 0, length = firstLength; from < found.length; from += length, length = runs.nextLength) {
     const run = found.slice(from, from + length).map((each): Candidate => {
@@ -137,7 +137,7 @@ export function walkInTime(
   return { quarantined, resume: null }
 }
 
-/** What lies before the place of a later step need not be looked at. */
+/** Narrows the time range to what comes at or behind the place of the step. */
 function narrowed({ filter, order, resume }: TimeWalkRequest): QueryFilter {
   if (resume === null) return filter
   const { time } = resume
@@ -146,7 +146,7 @@ function narrowed({ filter, order, resume }: TimeWalkRequest): QueryFilter {
   return { ...filter, endTime: endTime !== null && endTime <= time ? endTime : time + 1n }
 }
 
-/** Candidates in a row, in the order of results: their frames and blocks are read in the order of the file, each once. */
+/** Walks runs of candidates in the order of results. The frames and blocks of a run are read in the order of the file, each once. */
 class Runs {
   readonly #parts: WalkParts
   readonly #logId: number
@@ -166,7 +166,7 @@ class Runs {
     this.#numbers = new Uint16Array(parts.bounds.candidates)
   }
 
-  /** As many as fill a step, by those before them: what is made and not taken is made again. */
+  /** As many candidates as probably fill a step, by those before them: texts that are made and not taken are made again in the next step. */
   get nextLength(): number {
     const { run, candidates, textMax } = this.#parts.bounds
     const each = this.#characters / this.#candidates
@@ -185,7 +185,7 @@ class Runs {
     return null
   }
 
-  /** What is made of those that match; null: to be made when it is taken, as texts are long. */
+  /** The texts of the candidates that match; null: made when it is taken, as the texts of the run are long. */
   #make(run: readonly Candidate[]): ReadonlyMap<Candidate, string | null> {
     const made = new Map<Candidate, string | null>()
     const ordered = run.toSorted((a, b) => a.base - b.base || a.unit - b.unit || a.number - b.number)

@@ -3,8 +3,8 @@
  *
  * Where several spans have one id, children and log records stand under the earliest of them.
  *
- * R1  every record stands there once. A span is a root when it names no parent, when its parent is not there, when spans name each other in
- *     a circle (the earliest of them: what hangs on a circle stands under its parent), or when it would stand deeper than DEPTH_MAX, as readers of JSON have limits of their own
+ * R1  every record is there once. A span is a root when it names no parent, when its parent is missing, when it is the earliest of spans that name each
+ *     other in a circle, or when it would be deeper than DEPTH_MAX, as readers of JSON have limits of their own. All other spans are under their parents
  */
 import type { Trace, TraceRecord } from './trace-record.ts'
 
@@ -67,7 +67,7 @@ export function treeText({ tenant, traceId, records, matched, quarantined }: Tra
   return `${JSON.stringify(summary).slice(0, -1)},"roots":[${written.join(',')}],"logs":[${beside}]}`
 }
 
-/** Roots first; then what hangs on no root, as it hangs on itself (R1). */
+/** Writes the trees of the roots, then the circles and the spans below them, which no root reaches (R1). */
 function* writeTrees(roots: readonly Span[], spans: readonly Span[]): Iterable<string> {
   const waiting = [...roots]
   const writeWaiting = function* (): Iterable<string> {
@@ -84,10 +84,10 @@ function* writeTrees(roots: readonly Span[], spans: readonly Span[]): Iterable<s
   }
 }
 
-/** The earliest span of the circle that a span is in or hangs on. @param places by time */
+/** The earliest span of the circle that a span is in or below. @param places numbers of the spans, by time */
 function firstOfCircle(span: Span, places: ReadonlyMap<Span, number>): Span {
   const passed = new Set<Span>()
-  const parentOf = (child: Span): Span => child.parent! // one without is a root, and what hangs on that is written
+  const parentOf = (child: Span): Span => child.parent! // a span without a parent is a root, and the spans below it are written
   let at = span
   for (; !passed.has(at); at = parentOf(at)) passed.add(at)
   let first = at
@@ -97,7 +97,7 @@ function firstOfCircle(span: Span, places: ReadonlyMap<Span, number>): Span {
   return first
 }
 
-/** @param deep takes what is too deep */
+/** @param deep receives the spans that are too deep */
 function writeTree(root: Span, deep: Span[]): string {
   const texts: string[] = []
   const open: { readonly span: Span; next: number }[] = []
@@ -124,7 +124,7 @@ function writeTree(root: Span, deep: Span[]): string {
   return texts.join('')
 }
 
-/** Up to where its children are written. */
+/** The JSON of a span, up to its children. */
 function headOf({ record, logs, root }: Span): string {
   const { spanId, parentSpanId, name, dataset, startTime, endTime, json } = record
   const head = {

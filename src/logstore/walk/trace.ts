@@ -1,7 +1,7 @@
 /**
  * The records of one trace over every dataset that may be read, as a tree or as Jaeger has it.
  *
- * T1  bounded in records and in characters: a trace of more is cut behind the earliest, and says so
+ * T1  the answer is bounded in records and in characters: a larger trace is cut behind its earliest records, and the answer says so
  */
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import { Deadline } from '../query/deadline.ts'

@@ -82,7 +82,7 @@ export class Walker {
   }
 }
 
-/** An export of a bucket that went on with other bundles would tell of what was never there at once. Null: it goes on, or begins. */
+/** Refuses to continue an export of a bucket whose bundles have changed: the lines would be of records that were never there at once. Null: no reason to. */
 function changed({ request, ...task }: WalkTask): QueryRefusal | null {
   if (request.kind !== 'export' || request.resume === null) return null
   const { bundles, snapshot } = request.resume
