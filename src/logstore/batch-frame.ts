@@ -23,7 +23,7 @@
  *        …      …  schema URLs    8 B each: start u32, end u32 (in the body). Rows number them from 1; 0: none
  *        …      …  body
  *
- * Ids, times and trace ids are not repeated here: they follow from the body (see `ingest/index-frame.ts`), and the sidecar has them sorted.
+ * Ids, times and trace ids are not repeated here: they follow from the body (see `index/index-frame.ts`), and the sidecar has them sorted.
  */
 import assert from 'node:assert/strict'
 import type { OtlpBatch } from '../../native-free-codecs/otlp-batch.ts'
