@@ -2,8 +2,8 @@
  * The broker's operations: the function that decides each, and the refusal when the log did not keep the change. Source:
  * specification "Endpoints".
  *
- * An answer is sent when its change is stored (engine E2). Answered earlier: pages of what is visible, which is stored in its class, and
- * publishes of volatile records. A publish that waits for another site is answered when that site has its records.
+ * An answer is sent when its change is stored (engine E2). Only two are sent earlier: pages, whose records are visible and so stored in their
+ * class, and answers to publishes of volatile records. A publish that waits for another site is answered when that site has its records.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
 import type { Operation } from '../engine/asked.ts'
@@ -35,7 +35,7 @@ export interface Broker {
   readonly groupAges: GroupAges
   readonly waitingClaims: number
   readonly replicationGauges: ReplicationGauges
-  /** Replication goes by these from now on, where the node has a binding. */
+  /** Replication follows these policies from now on, if the node has a binding. */
   replacePolicies(policies: readonly ReplicationPolicy[]): void
   /** Claims that wait are answered; nothing is done on its own from here on. */
   close(): void
@@ -70,7 +70,7 @@ export function createBroker(
     (answer, ...call) =>
       engine.run(() => decide(...call), answer, NOT_STORED[failure])
   const deciding = refusingWith('internal_error')
-  /** What it is called with is there for the first decision only: payloads may lie in memory of the connection. */
+  /** The arguments are valid in the first decision only, because payloads may lie in the connection's memory. */
   const once = <Call extends unknown[], Reply>(decide: Decides<Call, Reply>): Operation<Call, Reply> => {
     const again = new FrameLost()
     return (answer, ...call) =>

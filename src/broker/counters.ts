@@ -22,14 +22,14 @@ export class BrokerCounters {
   deadLetters = 0
   redrivenDeadLetters = 0
   expiredLeases = 0
-  /** To other sites; bytes are those of the batches. */
+  /** Sent to other sites; the bytes are those of the batches. */
   shippedRecords = 0
   shippedBytes = 0
-  /** Batches that did not arrive, or that no one knows of. */
+  /** Batches that did not arrive, or whose outcome is unknown. */
   shipFailures = 0
   /** Records that were gone before they were sent. */
   unshippedRecords = 0
-  /** From other sites. */
+  /** Received from other sites. */
   appliedRecords = 0
   readonly publishSeconds = Histogram.create(LATENCY_BOUNDS)
   readonly claimToAckSeconds = Histogram.create(WORK_BOUNDS)
@@ -115,9 +115,9 @@ export interface BrokerGauges {
   readonly connections: () => number
   /** How far broker time is ahead of the wall clock. */
   readonly clockOffsetMs: () => number
-  /** What the machine slept since the start. */
+  /** Time that the machine has slept since the start. */
   readonly sleptMs: () => number
-  /** Appended, and not yet stored in their class. */
+  /** Frames appended and not yet stored in their class. */
   readonly framesInFlight: () => number
   /** Kinds of trouble that the node works in spite of. */
   readonly degraded: () => number
@@ -131,7 +131,7 @@ export interface ReplicationGauges {
   readonly paused: number
   /** Workers whose last batch did not arrive. */
   readonly failing: number
-  /** Further behind than their policy allows. */
+  /** Workers that are further behind than their policy allows. */
   readonly lagging: number
   /** Records that are to be sent. */
   readonly lagRecords: number

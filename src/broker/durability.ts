@@ -3,11 +3,11 @@
 export const RECORD_DURABILITIES = ['volatile', 'local-append', 'local-sync'] as const
 export type RecordDurability = (typeof RECORD_DURABILITIES)[number]
 
-/** What is said of a change that was taken. */
+/** What an answer says about a change that was accepted. */
 export interface Acknowledgement {
   readonly durability: string
   /** Synced to disk before the answer. */
   readonly durable: boolean
-  /** Directories that hold it, at least. */
+  /** How many directories hold it at least. */
   readonly replicas: number
 }

@@ -1,5 +1,5 @@
 /**
- * Payloads of the broker's frames, by the type in the frame's header. Each file below draws its bytes; integers are little-endian.
+ * Payloads of the broker's frames, by the type in the frame's header. Each file below documents its layout; integers are little-endian.
  *
  *   type  name                 payload
  *      1  RECORDS              records of one stream                                        frames/records-frame.ts
@@ -8,11 +8,12 @@
  *      4  RESOLVE              ends, renewals and delays of deliveries                      frames/resolve.ts
  *      5  RECORDS_REPLICATED   records that came from another site                          frames/records-frame.ts
  *      6  CHANGE               everything rare, as JSON                                     frames/change.ts
+ *      7  REDRIVE              dead letters put back, the mark that they are used, the event  frames/redrive.ts
  *
- * B1  what time, chance or a choice decided stands in the frame: applying it is bookkeeping
- * B2  decoding takes no length on trust: what does not fit its own lengths is null, not an exception
+ * B1  the frame holds every result of time, chance and choice, so that applying it decides nothing
+ * B2  decoding checks every length: a payload that does not fit its own lengths decodes to null, not to an exception
  *
- * CHANGE is imported by itself: its schema takes longer to load than all else that a reader thread needs.
+ * CHANGE is imported separately: its schema takes longer to load than everything that a reader thread needs.
  */
 export * from './frames/claim.ts'
 export * from './frames/dead-letter.ts'

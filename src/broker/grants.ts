@@ -13,7 +13,7 @@ export type Permission = (typeof PERMISSIONS)[number]
 
 export interface Grant {
   readonly permission: Permission
-  /** Name of a stream, or how names begin, with `*` behind it. Null: for the whole tenant. */
+  /** Name of a stream, or a prefix of names followed by `*`. Null: the grant is for the whole tenant. */
   readonly stream: string | null
 }
 
@@ -37,7 +37,7 @@ export class Grants {
     )
   }
 
-  /** @param stream null: of the tenant, which a grant for some streams is not for */
+  /** @param stream null: the tenant as a whole, which a grant for some of its streams does not include */
   allow(permission: Permission, stream: string | null): boolean {
     const given = this.#streams.get(permission)
     if (given === undefined) return false

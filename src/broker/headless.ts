@@ -1,6 +1,6 @@
 /**
- * The broker without a front: one log, the state that its frames say, reader threads, retention. `service.ts` puts HTTP before it, the
- * client library calls it in its own process.
+ * The broker without its HTTP front: one log, the state that its frames describe, reader threads, retention. `service.ts` adds the front;
+ * the client library calls the broker in its own process.
  *
  * It opens in the order of dependence (log, readers, state) and closes in the reverse one: the log last, which syncs.
  */
@@ -56,11 +56,11 @@ import type { Pace } from '../steps.ts'
 export const SEGMENTS_NAME = SEGMENTS_NAME_OF.broker
 const RETENTION_EVERY_MS = 5000
 const DAY_MS = 86_400_000
-/** Longer ones are a thread's work. */
+/** A thread reads longer frames. */
 const CACHED_FRAME_BYTES_MAX = 1 << 20
-/** Zeros before what is written to a log whose segments have the usual size. */
+/** Bytes of zeros that are written ahead of the end of a log, if its segments have the usual size. */
 const WRITE_AHEAD_BYTES = 256 << 10
-/** Everybody, in insecure-local and in the broker's own process. */
+/** The caller of every request in insecure-local mode and of every call in the broker's own process. */
 export const LOCAL_CALLER: Caller = { tenant: 'local', principal: 'local' }
 
 export interface HeadlessDependencies {
@@ -70,13 +70,13 @@ export interface HeadlessDependencies {
     nowMs(): number
     /** Milliseconds since the Unix epoch. */
     wallMs(): number
-    /** Milliseconds since the machine was started, what it slept included. */
+    /** Milliseconds since the machine was started, including the time that it slept. */
     uptimeMs(): number
-    /** Calls again and again until the returned function is called. */
+    /** Calls `task` at this interval until the returned function is called. */
     every(intervalMs: number, task: () => void): () => void
     /** Monotonic, the same in all threads. */
     sharedMs(): number
-    /** Calls once. */
+    /** Calls `task` once. */
     after(delayMs: number, task: () => void): void
   }
   readonly random: (bytes: Uint8Array) => void
@@ -85,7 +85,7 @@ export interface HeadlessDependencies {
 }
 
 interface Context extends HeadlessDependencies {
-  /** Paces the reading before the broker is open. Default: at once. */
+  /** Paces the reading of the log while the broker opens. Default: without pauses. */
   readonly pace?: Pace
   /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
@@ -102,15 +102,15 @@ export interface HeadlessBroker {
   readonly member: ClusterMember | null
   /** Joins the cluster, if there is one. The node answers requests only while it leads; `onSteppedDown` is called when its lead ends. */
   readonly join: (onSteppedDown: () => void) => void
-  /** Replication goes by these from now on. No connection is closed that something is under way on. */
+  /** Replication follows these policies from now on. A connection on which a request is under way stays open. */
   readonly replacePolicies: (policies: readonly ReplicationPolicy[]) => void
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
 }
 
 /**
- * @param context what is opened is closed with its `running`
- * @param tenants their audit streams are there from the beginning
+ * @param context its `running` closes what is opened here
+ * @param tenants their audit streams exist from the start
  * @throws StoreError when the data directory cannot be used
  */
 export async function openHeadlessBroker(

@@ -1,4 +1,4 @@
-/** A set of offsets, as disjoint half-open intervals [from, to). Neighbours merge, so what is dense costs nothing. */
+/** A set of offsets, as disjoint half-open intervals [from, to). Adjacent intervals merge, so that a dense set is small. */
 import { TaggedIntervals } from './state/tagged-intervals.ts'
 
 const MEMBER = 0
@@ -6,7 +6,7 @@ const MEMBER = 0
 export class IntervalSet {
   readonly #intervals = new TaggedIntervals()
 
-  /** What `encode` returned. */
+  /** @param bounds what `encode` returned */
   static decode(bounds: Float64Array): IntervalSet {
     const set = new IntervalSet()
     for (let i = 0; i + 1 < bounds.length; i += 2) set.add(bounds[i]!, bounds[i + 1]!)
@@ -22,7 +22,7 @@ export class IntervalSet {
     return this.#intervals.intervalCount
   }
 
-  /** Memory of the columns. */
+  /** Bytes of memory that the columns take. */
   get bytes(): number {
     return this.#intervals.bytes
   }
@@ -55,7 +55,7 @@ export class IntervalSet {
     return this.#intervals.coveredBetween(from, to)
   }
 
-  /** Ascending. Must not be changed meanwhile. */
+  /** Ascending. The set must not change during the iteration. */
   *entries(): Generator<readonly [from: number, to: number], void> {
     for (const [from, to] of this.#intervals.entries()) yield [from, to]
   }

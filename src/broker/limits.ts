@@ -7,7 +7,7 @@ export const PAGE_RECORDS_DEFAULT = 100
 export const PAGE_RECORDS_MAX = 1000
 export const CLAIM_MESSAGES_DEFAULT = 1
 export const CLAIM_MESSAGES_MAX = 1000
-/** 32 MiB of payload, and what stands around it in the frames of the records. */
+/** 32 MiB of payload, and what the frames of the records have around it. */
 export const CLAIM_BYTES_MAX = 33 << 20
 export const LEASE_TIMEOUT_MS_DEFAULT = 30_000
 /** A hundred years: sums of times stay exact. */
@@ -17,7 +17,7 @@ export const REPLAY_WAIT_MS_MAX = 30_000
 /** Dead letters that one request looks at. */
 export const REDRIVE_RECORDS_DEFAULT = 100
 export const REDRIVE_RECORDS_MAX = 1000
-/** And puts back together, one at least. */
+/** Bytes of the records that one request puts back; a single record may be longer. */
 export const REDRIVE_BYTES_MAX = 8 << 20
 export const BATCH_RECORDS_MAX = 1000
 export const REPLICA_APPLY_RECORDS_MAX = 1000
@@ -30,13 +30,13 @@ export const REPLICA_APPLY_WAIT_MS_MAX = 10_000
 export const REPLICATION_WAIT_MS = 5000
 /** Sites that a record may pass through. */
 export const REPLICATION_SITES_MAX = 16
-/** What a worker sends at once: so much payload, or one record. */
+/** Payload bytes in one batch of a worker; a single record may be longer. */
 export const REPLICATION_BATCH_BYTES_MAX = 2 << 20
-/** Batches that are on their way at once, of all workers. */
+/** Batches of all workers that are under way at once. */
 export const REPLICATION_BATCHES_MAX = 12
 /** Batches under way of one worker. */
 export const REPLICATION_WINDOW = 4
-/** Until a target has answered. */
+/** How long a worker waits for the answer of its target. */
 export const REPLICATION_REQUEST_MS_MAX = 15_000
 /** How long a publish waits for the target of its policy. */
 export const REPLICATION_ACKNOWLEDGE_MS_MAX = 5000
@@ -53,7 +53,7 @@ export const DEAD_LETTER_HOPS_MAX = 10
 export const HEADERS_MAX = 128
 /** Names and values of all headers of a record, in UTF-8. */
 export const HEADERS_BYTES_MAX = 64 << 10
-/** What a dead-letter copy has on top of what its publisher sent, its reason included. */
+/** Headers that a dead-letter copy adds to those of its publisher, its reason included. */
 export const DEAD_LETTER_HEADERS_MAX = 6
 export const DEAD_LETTER_HEADERS_BYTES_MAX = NAME_BYTES_MAX + 1024
 /** Offsets in delivery ids and typed columns are 48 bits wide. */
@@ -66,22 +66,22 @@ export const LIST_ENTRIES_MAX = 10_000
 /** Entries of lists inside a group description, which counts all of them. */
 export const DESCRIPTION_ENTRIES_MAX = 1000
 
-/** Entries of a list that main makes at once: a few milliseconds' worth. Between two such slices others get their turn. */
+/** List entries that the main thread makes at once, in a few milliseconds. Other work gets its turn between two such slices. */
 export const SLICE_ENTRIES = 500
 
 /** Most claims that wait for a record at once. */
 export const WAITING_CLAIMS_MAX = 10_000
 
-/** Threads that read records; what one job carries is gathered while the one before runs. */
+/** Threads that read records. While a job runs, the reads of the next one are gathered. */
 export const READ_THREADS = 1
 export const READS_WAITING_MAX = 20_000
 export const WRITE_QUEUE_MAX = 64
 
-/** Memory between main and the disk, at least. The longest frame takes a little less than half of it. */
+/** Memory between the main thread and the disk, at least. The longest frame takes a little less than half of it. */
 export const LOG_RING_BYTES_MIN = 64 << 20
-/** A frame is longer than the body it came in by this at most: the copy and the names of a dead letter. */
+/** Most bytes by which a frame exceeds the body of its request: the copy and the names of a dead letter. */
 export const FRAME_OVERHEAD_BYTES = 1 << 20
-/** Replicated records are stored in frames of so much payload, or of one record. */
+/** Payload bytes in one frame of replicated records; a single record may be longer. */
 export const REPLICA_FRAME_PAYLOAD_BYTES = 16 << 20
 
 if (2 * (REPLICA_FRAME_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) >= LOG_RING_BYTES_MIN) {

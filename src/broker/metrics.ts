@@ -2,7 +2,7 @@
  * The broker's metrics in Prometheus' text format. Each has an OpenTelemetry name (`mq.publish.records`) and the one that every scraper
  * takes (`mq_publish_records_total`); a comment line before each metric, `# OTEL <safe name> <OpenTelemetry name>`, gives both.
  *
- * A caller sees the process, and of streams and groups those of its tenant.
+ * A caller sees the metrics of the process and those of its own tenant's groups.
  */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
 import type { ClusterSight } from '../cluster-membership.ts'
@@ -150,7 +150,7 @@ export class BrokerMetrics {
     return this.#metrics.contentType
   }
 
-  /** What the process does, and the groups of one tenant, which only the leader of a cluster shows: sums over its nodes count them once. */
+  /** Metrics of the process and of one tenant's groups. In a cluster only the leader shows groups, so that sums over its nodes count them once. */
   async text(tenant: string): Promise<string> {
     const showsGroups = this.#cluster === null || this.#cluster.view().leads
     return this.#metrics.text(showsGroups ? await this.#groups.of(tenant) : [])

@@ -1,5 +1,5 @@
 /**
- * What a name from outside may be. The specification's rules, with bounds of ours:
+ * Rules for names that clients send. They are the specification's, with our own bounds:
  *
  * N1  a name is not blank, has no control characters, is well-formed Unicode, at most NAME_BYTES_MAX bytes
  * N2  a token is a name that can stand in a path: no slash, at most PATH_TOKEN_BYTES_MAX bytes
@@ -35,7 +35,7 @@ export const isToken = (text: string): boolean =>
 
 let streamName = ''
 
-/** N3. Asked more than once for each request, and most name the stream that the one before named. */
+/** N3. Remembers the last good name: each request asks more than once, and most requests name the same stream as the one before. */
 export function isStreamName(text: string): boolean {
   if (text !== streamName) {
     if (!isToken(text) || text.trim() !== text) return false
@@ -73,7 +73,7 @@ const fits = (text: string, bytesMax: number): boolean =>
   text.length * BYTES_PER_UNIT_MAX <= bytesMax || bytesOf(text) <= bytesMax
 
 const utf8 = new TextEncoder()
-/** Only for what may be too long: a buffer is made for it. */
+/** It allocates a buffer, so it is called only for text that may be too long. */
 const bytesOf = (text: string): number => utf8.encode(text).byteLength
 
 const NOT_HEX = /[^0-9a-fA-F]/

@@ -1,6 +1,6 @@
 /**
- * What a data directory holds, read without a broker: for tools, while no node has the directory. Nothing is written (read-only-log O1), and what
- * the broker would repair at its start is passed over.
+ * Reads a data directory without a broker, for tools, while no node uses the directory. Nothing is written (read-only-log O1): what the broker
+ * would repair at its start is skipped.
  */
 import { incidentIdOf } from '../log/quarantine.ts'
 import { openToRead } from '../log/read-only-log.ts'
@@ -29,7 +29,7 @@ export interface OfflinePage {
   readonly endOfStream: boolean
   /** The lowest offset that retention left. */
   readonly firstOffset: number
-  /** Left out because they are damaged. */
+  /** Records left out because they are damaged. */
   readonly quarantinedRecords: number
 }
 
@@ -45,7 +45,7 @@ export interface OfflineStorage {
   readonly log_id: string
   readonly segments: number
   readonly end_position: number
-  /** What a crash left that was never reported as durable; the next start cuts it off. */
+  /** Bytes that a crash left behind the last whole frame. They were never reported as durable; the next start cuts them off. */
   readonly torn_tail_bytes: number
   readonly tenants: readonly string[]
   readonly incidents: readonly { readonly incident_id: string; readonly reason: string }[]
@@ -88,7 +88,7 @@ export class OfflineBroker {
     return this.#log.release()
   }
 
-  /** By name. */
+  /** Sorted by name. */
   streams(tenant: string): readonly StreamSummary[] {
     return this.#streamsOf(tenant).map(summaryOf)
   }

@@ -1,5 +1,5 @@
 /**
- * What the broker does, apart from how it is asked: the HTTP routes and the in-process client call this.
+ * What the broker does, without a transport: the HTTP routes and the in-process client call this.
  *
  * Every answer is given when what it says is durable in its class. A refusal is a StoreError whose code is the specification's:
  * see `refusals.ts`. Shapes are those of `wire/`; pages come as finished JSON, because reader threads render them.
@@ -11,7 +11,7 @@ import type { PublishInput } from './publish-input.ts'
 import type { BrokerError } from './refusals.ts'
 import type * as wire from './wire/types.ts'
 
-/** On whose behalf. A stream of another tenant does not exist for it. */
+/** The client on whose behalf an operation runs. A stream of another tenant does not exist for it. */
 export interface Caller {
   readonly tenant: string
   readonly principal: string
@@ -30,7 +30,7 @@ export interface ReplayRequest {
   readonly consumer: { readonly group: string; readonly id: string } | null
   /** How long an empty page waits for a record; default: not at all. */
   readonly waitMs?: number
-  /** When the stream that is meant was created; default: the one that has the name. */
+  /** Creation time of the stream that the client means; default: the stream that has the name now. */
   readonly streamCreatedAtMs?: number
   /** The unversioned route leaves `api_version` out. */
   readonly legacy: boolean
@@ -60,11 +60,11 @@ export interface GroupPath {
   readonly group: string
 }
 
-/** The stream that had the name when it was asked for first. Another one may have the name later. */
+/** The stream that had the name at the first request. Another stream may have the name later. */
 export interface StreamPin {
-  /** Null: it was not asked for yet. */
+  /** Null: before the first request. */
   number: number | null
-  /** Null: likewise, unless the client says of which stream it asks. */
+  /** Null: before the first request, unless the client says which stream it means. */
   createdAtMs: number | null
 }
 
@@ -76,7 +76,7 @@ export interface AbandonedSignal {
   onAbandoned(listener: () => void): void
 }
 
-/** What only the streaming connection asks: the same decisions, on records and ids that are bytes already. */
+/** Operations of the streaming connection alone. They decide as the others do, but take records and ids as bytes. */
 export interface StreamingOperations {
   readonly publishRecords: Operation<[caller: Caller, stream: string, records: RecordsToPublish], PublishedRecords>
   /** Waits for records up to CLAIM_WAIT_MS_MAX. Null: there were none. */
@@ -84,11 +84,11 @@ export interface StreamingOperations {
     [caller: Caller, path: GroupPath, request: PushRequest, abandonedSignal: AbandonedSignal],
     Pushed | null
   >
-  /** @param ids pairs of blocks: of a subscription, and of a delivery (see tokens.ts) */
+  /** @param ids pairs of blocks, one of a subscription and one of a delivery (see tokens.ts) */
   readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
-  /** Ends leases whose client is gone, as far as nothing else has become of them. */
+  /** Ends the leases of a client that is gone, if they are still active. */
   readonly giveBack: Operation<[claims: readonly PushedClaim[]], null>
-  /** Place of the first delivery, from a place on, that is still leased to the claim; -1: none is. Answered at once. */
+  /** Index of the first delivery, at or after `from`, that is still leased to the claim; -1: none is. */
   readonly firstLeased: (claim: PushedClaim, from: number) => number
 }
 
@@ -99,7 +99,7 @@ export interface RecordsToPublish extends EncodedRecords {
 }
 
 export interface PublishedRecords {
-  /** Where the first record stands; the others follow it. */
+  /** Offset of the first record; the others follow it. */
   readonly offset: number
   readonly ingestTimeMs: number
   readonly acknowledgement: Acknowledgement
@@ -153,12 +153,12 @@ export interface BrokerOperations {
   >
   readonly listStreams: Operation<[caller: Caller], wire.StreamListReply>
   readonly describeStream: Operation<[caller: Caller, stream: string], wire.StreamReply>
-  /** @param copyRefusal asked about a dead-letter stream that a changed policy keeps; default: all may */
+  /** @param copyRefusal asked about a dead-letter stream that a changed policy keeps; default: all are allowed */
   readonly updateStream: Operation<
     [caller: Caller, stream: string, body: wire.UpdateStreamBody, force: boolean, copyRefusal?: CopyRefusal],
     wire.UpdateStreamReply
   >
-  /** @param force even if a promise breaks: see life-cycle.ts, Y1 */
+  /** @param force deletes even if that breaks a promise: see life-cycle.ts, Y1 */
   readonly deleteStream: Operation<[caller: Caller, stream: string, force: boolean], wire.DeleteStreamReply>
   readonly purgeStream: Operation<
     [caller: Caller, stream: string, body: wire.PurgeStreamBody, force: boolean],

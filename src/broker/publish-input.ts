@@ -1,6 +1,6 @@
 /**
- * A record as it is published, checked and ready to be encoded. Written by hand, at the cost of a compiled schema, as what is wrong with
- * payload or key has a code of its own; `PublishBody` documents it.
+ * A record as it is published, checked and ready to be encoded. The checks are written by hand, as errors in payload or key have a code of
+ * their own. They cost as much as a compiled schema; `PublishBody` documents them.
  *
  * P1  text that is kept is well-formed, so UTF-8 gives it back unchanged
  * P2  hex has an even count of digits; it wins over text when both are given
@@ -42,7 +42,7 @@ const FIELDS: ReadonlySet<string> = new Set([
 const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 export const NO_HEADERS: Headers = {}
 
-/** Payloads and keys need not become strings. A header may have any of these names. */
+/** Payloads and keys need not become strings. Headers do: their names may be any of these. */
 export const contentOf: LongStringOf = (name, owner) => {
   if (owner === 'headers') return null
   if (name === 'payload' || name === 'key') return 'utf8'
@@ -120,7 +120,7 @@ function headersOf(value: unknown): Headers {
   return boundedHeaders(value as Headers) // each value was looked at
 }
 
-/** @throws BrokerError when a record may not have so many */
+/** @throws BrokerError invalid_request when there are too many, or they are too long (names.ts N5) */
 export function boundedHeaders(headers: Headers): Headers {
   if (!fitHeaders(headers)) throw refuse('invalid_request', `the headers ${HEADERS_SIZE_RULE}`)
   return headers

@@ -1,4 +1,4 @@
-/** What tenants may do at most, enforced: token buckets that hold one second's worth. Source: specification "Limits", contract "Broker". */
+/** Enforces the quotas of tenants, with token buckets that hold one second's worth. Source: specification "Limits", contract "Broker". */
 import type { Quotas } from '../config/quotas.ts'
 import { refuse } from './refusals.ts'
 import type { BrokerError } from './refusals.ts'
@@ -46,7 +46,7 @@ export class TenantQuotas {
     this.#nowMs = nowMs
   }
 
-  /** Buckets whose limit is what it was keep what is in them: what is owed has still to be paid. All others begin anew. */
+  /** Buckets whose limit does not change keep their level, so that debts are still paid. All others start full. */
   replace(quotas: Quotas): void {
     this.#quotas = quotas
     dropChanged(this.#records, (tenant) => quotas.tenants.get(tenant)?.publishRecordsPerSecond)
@@ -54,7 +54,7 @@ export class TenantQuotas {
     dropChanged(this.#egress, (tenant) => quotas.tenants.get(tenant)?.replicationEgressBytesPerSecond)
   }
 
-  /** @returns quota_exceeded: nothing is used up then; null: they are taken */
+  /** @returns quota_exceeded, and takes nothing; null: both amounts are taken */
   takePublish(tenant: string, records: number, bytes: number): BrokerError | null {
     const quota = this.#quotas.tenants.get(tenant)
     if (quota === undefined) return null
@@ -70,7 +70,7 @@ export class TenantQuotas {
     return null
   }
 
-  /** Bytes to another site. @returns seconds until they may go; 0: they are taken */
+  /** Takes bytes to be sent to another site. @returns seconds until they may be sent; 0: they are taken */
   takeEgress(tenant: string, bytes: number): number {
     const perSecond = this.#quotas.tenants.get(tenant)?.replicationEgressBytesPerSecond ?? null
     const nowMs = this.#nowMs()
@@ -80,7 +80,7 @@ export class TenantQuotas {
     return seconds
   }
 
-  /** Before a claim, which makes one more consumer. @returns quota_exceeded; null: there may be one more */
+  /** Called before a claim, which adds one consumer. @returns quota_exceeded; null: there may be one more */
   checkConsumers(tenant: string, activeClaims: () => number): BrokerError | null {
     const max = this.#quotas.tenants.get(tenant)?.consumersPerGroup ?? null
     if (max === null || activeClaims() < max) return null

@@ -78,7 +78,7 @@ export interface RefusalOptions extends ErrorOptions {
   readonly action?: string
   /** Only for `replica_apply_gap`. */
   readonly nextExpectedOffset?: number
-  /** Where the leading node is; only `not_leading` has it. */
+  /** Address of the leading node; only `not_leading` has it. */
   readonly leader?: string | null
 }
 
@@ -97,7 +97,7 @@ export class BrokerError extends StoreError {
   readonly action: string
   /** Only for `replica_apply_gap`: the offset where the source continues. */
   readonly nextExpectedOffset: number | null
-  /** Where the leading node is; only `not_leading` has it. Null: that is not known. */
+  /** Address of the leading node; only `not_leading` has it. Null: it is not known. */
   readonly leader: string | null
 
   constructor(code: RefusalCode, message: string, options: RefusalOptions = {}) {
@@ -124,7 +124,7 @@ export class BrokerError extends StoreError {
 export const refuse = (code: RefusalCode, message: string, options?: RefusalOptions): BrokerError =>
   new BrokerError(code, message, options)
 
-/** In a cluster. @param leader where the node is that leads; null: that is not known */
+/** @param leader address of the node that leads the cluster; null: it is not known */
 export const notLeading = (leader: string | null): BrokerError =>
   refuse('not_leading', leader === null ? 'no node of the cluster leads at present' : `the node at ${leader} leads`, {
     leader,

@@ -1,7 +1,7 @@
 /**
  * The broker as a service: what `headless.ts` opens, and the HTTP front before it.
  *
- * The port opens first, and says how far the rest is. The front closes first, so that what was admitted is answered.
+ * The port opens first, and reports how far the rest is. The front closes first, so that admitted requests are still answered.
  */
 import type { BrokerAuth, BrokerConfig } from '../config/broker.ts'
 import { brokerTlsNames } from '../config/broker.ts'
@@ -68,7 +68,7 @@ export async function openBroker(config: BrokerConfig, dependencies: BrokerDepen
 
 interface Front {
   readonly access: Access
-  /** What the credentials of the file are for; null where there is none. */
+  /** Access by the credentials file; null: there is none. */
   readonly fromFile: FileAccess | null
   readonly health: Health
   readonly requests: RequestMetrics
@@ -78,7 +78,7 @@ interface Front {
   readonly server: HttpServer
 }
 
-/** From here on the port is open: until the broker is, it says how far that is. */
+/** Opens the port. Until the broker is open, the port answers how far the start is. */
 async function openPort(context: Context): Promise<Front> {
   const { config, running, logger, clock, random, acceptGate, startup, watch = null } = context
   const health = new Health(() => clock.wallMs())
@@ -92,7 +92,7 @@ async function openPort(context: Context): Promise<Front> {
     isKnown: (head, exchange) => isKnown(access, head, exchange),
     cluster: sight?.view ?? null,
   })
-  const uncounted = { counters: new BrokerCounters() } // those of the broker come with its state
+  const uncounted = { counters: new BrokerCounters() } // the broker's own counters come with its state
   const server = await running.open(() =>
     listen(
       serviceBeingOpened(brokerFront(uncounted), standing, refuseUnopened(uncounted)),
@@ -190,7 +190,7 @@ async function openFront(
     logger,
   })
   await running.open(() => ({ close: () => connections.idle() }))
-  await running.open(() => server) // closes before what it stands on
+  await running.open(() => server) // closes before everything that it uses
   server.serve(service)
   startup.opened()
   join(() => connections.stop())
@@ -216,7 +216,7 @@ async function openFront(
     cluster: sight,
     close: (options) => {
       connections.stop()
-      broker.close() // or claims that wait would hold the front open
+      broker.close() // otherwise waiting claims would hold the front open
       return running.close(options)
     },
   }
@@ -253,7 +253,7 @@ const distinctTenants = (credentials: readonly { readonly tenant: string }[]): r
   ...new Set(credentials.map(({ tenant }) => tenant)),
 ]
 
-/** `fromFile`: what the credentials of the file are for; null where there is none. */
+/** `fromFile`: access by the credentials file; null: there is none. */
 function accessOf({ auth, tls }: BrokerConfig): { readonly access: Access; readonly fromFile: FileAccess | null } {
   if (auth.mode === 'mtls') {
     const access = new CertificateAccess(auth.credentials)
@@ -270,7 +270,7 @@ function accessWithoutFile(auth: BrokerAuth): Access {
     : openAccess(LOCAL_CALLER)
 }
 
-/** @returns the tenants of the credentials that hold from now on; null: they stay as they are */
+/** @returns the tenants of the new credentials; null: the old ones stay */
 function reloadCredentials(
   { auth, names }: BrokerConfig,
   access: FileAccess | null,
@@ -288,7 +288,7 @@ function reloadCredentials(
   }
 }
 
-/** @returns whether there are other policies now */
+/** @returns true when the policies were replaced */
 function reloadReplication(
   { readReplication, names }: BrokerConfig,
   replace: HeadlessBroker['replacePolicies'],
@@ -310,7 +310,7 @@ function reloadReplication(
   }
 }
 
-/** @returns whether there are other quotas now */
+/** @returns true when the quotas were replaced */
 function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas, logger: Logger): boolean {
   if (quotasFile === null) return false
   try {

@@ -3,13 +3,13 @@
  *
  *   offset  bytes  field
  *        0      4  group    u32, number of the consumer group
- *        4      6  number   u48, offset of the record; of a subscription, number of the claim
- *       10      4  attempt  u32; of a subscription 0
+ *        4      6  number   u48, offset of the record; in a subscription id, number of the claim
+ *       10      4  attempt  u32; in a subscription id, 0
  *       14      2  kind     u16
  *
  * T1  an id cannot be guessed: without the key, a block that opens to a delivery that exists is as good as random among 2^128
  * T2  ids cost no memory, and stay valid over restarts: the key is kept in the log
- * T3  what a request names or is given goes through the cipher in one call: the call costs twenty times a block
+ * T3  all ids of a request or answer go through the cipher in one call, because a call costs twenty times as much as a block
  */
 import assert from 'node:assert/strict'
 import { createCipheriv, createDecipheriv } from 'node:crypto'
@@ -101,7 +101,7 @@ export class Tokens {
     return this.#seal.update(blocks)
   }
 
-  /** @param sealed pairs of blocks: of a subscription, and of a delivery */
+  /** @param sealed pairs of blocks, one of a subscription and one of a delivery */
   openPairs(sealed: Uint8Array): readonly OpenedPair[] {
     const blocks = this.#open.update(sealed)
     return Array.from({ length: blocks.byteLength / (2 * BLOCK_BYTES) }, (_, i) => ({
@@ -122,7 +122,7 @@ export class Tokens {
   }
 }
 
-/** Where the block of the delivery with that index stands: that of the subscription is the first. */
+/** Where the block of that delivery starts; the subscription's block is the first. */
 function deliveryAt(index: number): number {
   return (1 + index) * BLOCK_BYTES
 }
@@ -152,7 +152,7 @@ function textOf(sealed: Buffer, at: number): string {
   return sealed.toString('base64url', at, at + BLOCK_BYTES)
 }
 
-/** False, and nothing put: no text of ours. */
+/** @returns false, and writes nothing, when the id is not one of ours */
 function putText(sealed: Buffer, at: number, id: string, prefix: string): boolean {
   const text = id.slice(prefix.length)
   const fits = id.startsWith(prefix) && BLOCK.test(text)

@@ -1,6 +1,6 @@
 /**
- * What a call names, checked by the rules of the routes and refused in their words. This is all that a client over HTTP checks itself: without,
- * it would ask another route than it was told to. The broker checks the rest.
+ * Checks the names in a call by the rules of the routes, and refuses them in their words. A client over HTTP checks nothing else itself:
+ * a bad name would lead to another route. The broker checks the rest.
  */
 import type { DeliveryPath, GroupPath } from '../broker/operations.ts'
 import { streamNamed, tokenNamed } from '../broker/path-names.ts'
@@ -34,7 +34,7 @@ export function forceOf(options: Forcible): boolean {
   throw refuse('invalid_query', 'force must be true or false')
 }
 
-/** For what has no schema, in the words of what has one. */
+/** For values without a schema, in the words for those that have one. */
 function objectOf<Given extends object>(value: Given, what: string): Given {
   if (isObject(value)) return value
   throw refuse('invalid_request', `${what} must be object`)

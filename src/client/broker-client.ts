@@ -11,7 +11,7 @@ import type { Headers } from './client-config.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { SdkError } from './sdk-error.ts'
 
-/** A record to publish. Text goes as UTF-8. */
+/** A record to publish. Text is sent as UTF-8. */
 export interface RecordToPublish {
   readonly message_id: string
   readonly payload: string | Uint8Array
@@ -44,12 +44,12 @@ export interface FetchOptions {
   readonly ingest_time_ms?: number | null | undefined
   readonly max_records?: number | null | undefined
   readonly max_payload_bytes?: number | null | undefined
-  /** A page that would be empty waits for a record. */
+  /** How long a page that would be empty waits for a record. */
   readonly wait_millis?: number | null | undefined
-  /** With `consumer_id`: noted, and shown by `inspectReplayConsumers`. */
+  /** With `consumer_id`: the reader, which the broker notes and `inspectReplayConsumers` shows. */
   readonly consumer_group?: string | null | undefined
   readonly consumer_id?: string | null | undefined
-  /** Of the stream that is meant, as a page of it said: a later one of its name is not found. */
+  /** Creation time of the stream that is meant, from an earlier page: a later stream of the same name is not found. */
   readonly stream_created_at_ms?: number | null | undefined
 }
 
@@ -69,20 +69,20 @@ export interface Delivery extends Omit<WireDelivery, 'record'> {
 /** What names a delivery. */
 export type DeliveryName = Readonly<Pick<Delivery, 'stream' | 'subscription_id' | 'delivery_id'>>
 
-/** Without `stream_created_at_ms` where no answer of the broker said it. */
+/** `stream_created_at_ms` is absent if no answer of the broker has said it. */
 export interface ClaimedDeliveries
   extends Omit<WireClaim, 'deliveries' | 'stream_created_at_ms'>, Partial<Pick<WireClaim, 'stream_created_at_ms'>> {
   readonly deliveries: readonly Delivery[]
 }
 
-/** Does what breaks a promise: without, it is refused with what holds on to it. */
+/** With `force` a change is made even if it breaks a promise. Otherwise it is refused, and the refusal names what holds the promise. */
 export interface Forcible extends Stoppable {
   readonly force?: boolean | undefined
 }
 
 /**
- * What is aborted rejects with an SdkError of the kind `Aborted`; what was asked may have happened all the same. Only waits end in peace:
- * with what there is.
+ * A call whose signal is aborted rejects with an SdkError of the kind `Aborted`; it may have had its effect all the same. Only a wait does
+ * not reject: it resolves with what there is.
  */
 export interface Stoppable {
   readonly signal?: AbortSignal | undefined
@@ -105,7 +105,7 @@ export interface QueueSubscriptionOptions extends Omit<wire.ClaimBody, 'wait_mil
   readonly retry?: RetryPolicy | undefined
   /** Called when the lease of a claimed delivery was lost: another worker may have the delivery now. */
   readonly onLeaseLost?: ((delivery: Delivery, error: SdkError) => void) | undefined
-  /** A handler threw; its delivery is given back as failed. */
+  /** Called when a handler threw; its delivery is given back as failed. */
   readonly onHandlerError?: ((delivery: Delivery, error: unknown) => void) | undefined
 }
 
@@ -113,13 +113,13 @@ export interface QueueSubscriptionOptions extends Omit<wire.ClaimBody, 'wait_mil
 export type DeliveryHandler = (delivery: Delivery, signal: AbortSignal) => unknown
 
 /**
- * Deliveries as they come, until its loop is left or its signal says stop. In a loop none is acknowledged on its own. What was claimed and not
- * given out is given back then.
+ * Deliveries as they come, until the loop is left or the signal is aborted. A loop acknowledges nothing on its own. At its end, deliveries
+ * that were claimed and not handed out are given back.
  */
 export interface QueueSubscription extends Subscription<Delivery> {
   /**
    * Instead of a loop: a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the
-   * delivery itself. Resolves when the signal said stop and all handlers are done.
+   * delivery itself. Resolves when the signal is aborted and all handlers are done.
    */
   handle(handler: DeliveryHandler): Promise<void>
 }
@@ -128,31 +128,31 @@ export interface BrokerClient {
   listStreams(options?: Stoppable): Promise<wire.StreamListReply>
   createStream(stream: string, body?: wire.CreateStreamBody, options?: Stoppable): Promise<wire.CreateStreamReply>
   describeStream(stream: string, options?: Stoppable): Promise<wire.StreamReply>
-  /** What is absent stays, what is null becomes the default. */
+  /** Absent fields stay as they are, null fields become the default. */
   updateStream(stream: string, body: wire.UpdateStreamBody, options?: Forcible): Promise<wire.UpdateStreamReply>
   deleteStream(stream: string, options?: Forcible): Promise<wire.DeleteStreamReply>
-  /** Removes what is below an offset. */
+  /** Removes the records below an offset. */
   purgeStream(stream: string, body: wire.PurgeStreamBody, options?: Forcible): Promise<wire.PurgeStreamReply>
-  /** Dead letters of the stream go back where they came from, each once. Go on with `start_offset` set to `next_offset`. */
+  /** Puts dead letters of the stream back where they came from, each once. Continue with `start_offset` set to `next_offset`. */
   redriveDeadLetters(stream: string, body?: wire.RedriveBody, options?: Stoppable): Promise<wire.RedriveReply>
 
   /** Resolves when the record is as durable as asked. */
   publish(stream: string, record: RecordToPublish, options?: Stoppable): Promise<wire.PublishReply>
-  /** Tries again what can succeed later: the very same record, with its message id and headers. */
+  /** Repeats a publish that can succeed later, with the very same record, message id and headers. */
   publishWithRetry(
     stream: string,
     record: RecordToPublish,
     policy?: RetryPolicy,
     options?: Stoppable,
   ): Promise<wire.PublishReply>
-  /** At most 1000, with one commit. A bad one is refused in its own result, and the others are published. */
+  /** Publishes at most 1000 records with one commit. A bad one is refused in its own result, and the others are published. */
   publishBatch(
     stream: string,
     records: readonly RecordToPublish[],
     options?: Stoppable,
   ): Promise<wire.PublishBatchReply>
 
-  /** One page. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. A signal ends a wait. */
+  /** One page. Continue with `start_offset` set to its `next_offset`, until `end_of_stream`. A signal ends a wait. */
   fetch(stream: string, options?: FetchOptions, wait?: Stoppable): Promise<ReplayPage>
   fetchFromOffset(
     stream: string,
@@ -178,7 +178,7 @@ export interface BrokerClient {
   ): Promise<wire.CursorRewindReply>
   deleteCursor(stream: string, group: string, cursor: string, options?: Forcible): Promise<wire.CursorDeleteReply>
 
-  /** With `wait_millis` the answer waits for a record; a signal ends that wait, and takes nothing. */
+  /** With `wait_millis` the answer waits for a record; a signal ends that wait, and nothing is claimed. */
   claimQueue(stream: string, group: string, body?: wire.ClaimBody, options?: Stoppable): Promise<ClaimedDeliveries>
   /** Deliveries, as they come: see QueueSubscription. */
   subscribeQueue(stream: string, group: string, options?: QueueSubscriptionOptions): QueueSubscription
@@ -199,7 +199,7 @@ export interface BrokerClient {
   inspectReplayConsumers(stream: string, group: string, options?: Stoppable): Promise<wire.ReplayConsumerListReply>
   listConsumerGroups(stream: string, options?: Stoppable): Promise<wire.GroupListReply>
   deleteConsumerGroup(stream: string, group: string, options?: Forcible): Promise<wire.GroupDeleteReply>
-  /** The group is given everything again from an offset or a time on. */
+  /** Gives the group all records again from an offset or a time on. */
   seekConsumerGroup(
     stream: string,
     group: string,
@@ -208,7 +208,7 @@ export interface BrokerClient {
   ): Promise<wire.GroupSeekReply>
   describeConsumerGroup(stream: string, group: string, options?: Stoppable): Promise<wire.GroupReply>
 
-  /** A page of audit events. Go on with `start_offset` set to its `next_offset`, until `end_of_stream`. */
+  /** A page of audit events. Continue with `start_offset` set to its `next_offset`, until `end_of_stream`. */
   auditEvents(options?: AuditOptions & Stoppable): Promise<Static<typeof wire.AuditPageReply>>
   /** The same page, one event a line in JSON. */
   auditExport(options?: AuditOptions & Stoppable): Promise<string>

@@ -9,7 +9,7 @@ import { platformSockets } from './streaming/socket.ts'
 import { platformRandom, platformTimers } from './http/timers.ts'
 
 export interface HttpNativeClientSettings extends HttpClientSettings {
-  /** Addresses may be `https://` ones. */
+  /** With it, addresses may be `https://` ones. */
   readonly tls?: Readonly<Record<string, never>>
 }
 
@@ -18,7 +18,7 @@ const DEFAULTS = { maxConnections: 3, maxWaitingConnections: 3 }
 
 export class HttpNativeClient extends HttpClient {
   /**
-   * Asks nothing yet: whether the broker is there is found out by the first call.
+   * Sends nothing yet: the first call finds out whether the broker can be reached.
    *
    * @param addresses `http://host[:port]`, one or several of the same broker
    * @throws SdkError InvalidConfig

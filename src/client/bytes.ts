@@ -1,4 +1,4 @@
-/** Bytes as text, by what browsers have as well. Node's own conversions are used where they are: they are faster. */
+/** Conversions between bytes and text that also work in browsers. On Node its own conversions are used, because they are faster. */
 
 /** What looks like a byte order mark is text like any other. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -16,7 +16,7 @@ export const hexOf: (bytes: Uint8Array) => string = NodeBuffer
   ? ({ buffer, byteOffset, byteLength }) => NodeBuffer.from(buffer, byteOffset, byteLength).toString('hex')
   : portableHexOf
 
-/** @param hex of the broker: an even count of digits */
+/** @param hex from the broker, so it has an even count of digits */
 export const bytesOf: (hex: string) => Uint8Array = NodeBuffer ? (hex) => NodeBuffer.from(hex, 'hex') : portableBytesOf
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))

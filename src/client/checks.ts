@@ -1,4 +1,4 @@
-/** What a call brings, checked by the rules of the route it stands for, and refused with the same codes and words. */
+/** Checks the arguments of a call by the rules of the route it stands for, and refuses with the same codes and words. */
 import { LongString } from '../../native-free-codecs/json-reader.ts'
 import { auditRules } from '../broker/api/audit-query.ts'
 import { unknownParameter } from '../broker/api/query.ts'
@@ -21,7 +21,7 @@ export const auditOf = (options: AuditOptions, format: AuditRequest['format']): 
   format,
 })
 
-/** As the query of the same values would be read. */
+/** Reads options as a query with the same values would be read. */
 function taken<Taken>(rules: QueryRules<Taken>, options: object): Taken {
   const { parameters } = rules
   const query = new Map<string, string>()
@@ -33,8 +33,8 @@ function taken<Taken>(rules: QueryRules<Taken>, options: object): Taken {
 }
 
 /**
- * The record as its body over HTTP would be read. It is complete: sent again, it is the same. Its headers are checked before they are merged:
- * anything can be spread.
+ * The record as its body over HTTP would be read. It is complete, so that a repeated publish is the same. Its headers are checked before they
+ * are merged, because anything can be spread.
  */
 export function publishInputOf(record: RecordToPublish, config: ClientConfig): PublishInput {
   if (!isObject(record)) return parsePublish(record) // which refuses it

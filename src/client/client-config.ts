@@ -1,8 +1,8 @@
 /**
- * What a client says of itself, and what it adds to each record.
+ * What a client says about itself, and what it adds to each record.
  *
- * A record carries who published it in its headers. With its `message_id` they are what a consumer knows a repeated record by: the broker
- * suppresses none. A header of the record wins over a default one of the same name, and neither can name another producer.
+ * The headers of a record name its producer. By them and the `message_id` a consumer recognizes a repeated record, as the broker suppresses
+ * none. A header of the record wins over a default one of the same name, and neither can name another producer.
  */
 import { HEADERS_RULE, NAME_RULE, isName, isText } from '../broker/names.ts'
 import { RECORD_DURABILITIES } from '../broker/durability.ts'
@@ -21,13 +21,13 @@ export interface TraceContext {
 export interface ClientSettings {
   /** Id of the producer of these records; not blank. */
   readonly producerId: string
-  /** Counts the lives of the producer: an unsigned integer that grows from one life to the next. */
+  /** Counts the starts of the producer: an unsigned integer that grows from one start to the next. */
   readonly epoch?: number | null
   /** For records that name no durability; null: the stream decides. */
   readonly defaultDurability?: RecordDurability | null
   /** Added to every record. */
   readonly defaultHeaders?: Headers | null
-  /** For every record that does not bring its own. */
+  /** Added to every record that does not bring its own. */
   readonly traceContext?: TraceContext | null
 }
 
@@ -37,7 +37,7 @@ export const PRODUCER_EPOCH_HEADER = 'x-producer-epoch'
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 
-/** Checked, and kept as it was: what becomes of the settings later is nothing to it. */
+/** A checked copy of the settings: later changes of the caller's object have no effect. */
 export class ClientConfig implements ClientSettings {
   readonly producerId: string
   readonly epoch: number | null

@@ -1,4 +1,4 @@
-/** What the client library has wherever it runs. */
+/** The exports that the client library has wherever it runs. */
 export type * from './broker-client.ts'
 export { textOf } from './bytes.ts'
 export { ClientConfig, PRODUCER_EPOCH_HEADER, PRODUCER_ID_HEADER } from './client-config.ts'

@@ -1,16 +1,16 @@
-/** Answers of the broker, as the client gives them out. */
+/** Turns answers of the broker into what the client returns. */
 import type { Static } from 'typebox'
 import type * as wire from '../broker/wire/types.ts'
 import type { ClaimedDeliveries, ReplayPage, StoredRecord, WireRecord } from './broker-client.ts'
 import { bytesOf } from './bytes.ts'
 
-/** @param json the broker's own answer, as of all here: it is as its schema says */
+/** @param json the broker's own answer, which fits its schema; so in all functions of this file */
 export function pageFrom(json: string): ReplayPage {
   const page = JSON.parse(json) as Static<typeof wire.ReplayReply>
   return { ...page, records: page.records.map(recordOf) }
 }
 
-/** A delivery names its stream and group: it can be handed on by itself. */
+/** A delivery names its stream and group, so that it can be passed on alone. */
 export function claimFrom(json: string): ClaimedDeliveries {
   const claim = JSON.parse(json) as Static<typeof wire.ClaimReply>
   const { stream, consumer_group } = claim

@@ -1,4 +1,4 @@
-/** A broker in this process, without a port: the engine and the storage of the service, asked by clients of the same process. */
+/** A broker in this process, without a port: the engine and the storage of the service, used by clients of the same process. */
 import { randomFillSync, randomInt } from 'node:crypto'
 import { LOCAL_CALLER, openHeadlessBroker } from '../broker/headless.ts'
 import { isObject } from '../plain-objects.ts'
@@ -23,7 +23,7 @@ export interface EmbeddedBrokerConfig {
   readonly replicaDirectories?: readonly string[]
   /** Directories that must have synced, the data directory included; default: more than half. */
   readonly writeQuorum?: number
-  /** With `reset` broker time that is ahead of the wall clock, as after a start with a wrong one, is set; default `slew`. */
+  /** `reset` sets broker time to the wall clock if it is ahead, as after a start with a wrong clock; default `slew`. */
   readonly clock?: BrokerConfig['clock']
   /** Default: warnings and errors, as JSON lines on stderr. */
   readonly logger?: Logger
@@ -31,18 +31,18 @@ export interface EmbeddedBrokerConfig {
 
 export interface EmbeddedBroker {
   /**
-   * As many as you like: they share the broker.
+   * Makes a client. Any number of clients can share the broker.
    *
    * @throws SdkError InvalidConfig
    */
   client(settings: ClientSettings): NativeClient
-  /** Ends subscriptions and waiting claims, answers what was asked before, syncs. Until then the broker keeps its process alive. */
+  /** Ends subscriptions and waiting claims, answers earlier calls, and syncs. Until then the broker keeps its process alive. */
   close(): Promise<void>
 }
 
-/** What the engine needs. The rest of the library runs on 20. */
+/** Version of Node that the engine needs. The rest of the library runs on 20. */
 const NODE_MIN = 22
-/** As for the process of the services. */
+/** The same as for the process of the services. */
 const CLOSE_MS = 8000
 const RANDOM_STEPS = 2 ** 32
 

@@ -1,6 +1,6 @@
 /**
- * The client of a broker behind HTTP. It asks what its caller says, and the broker checks it; what would ask another route is refused here.
- * Uses only what browsers have as well. Source: specification "Client library entry points".
+ * The client of a broker behind HTTP. It sends what its caller says, and the broker checks it. Only a name that would lead to another route
+ * is refused here. It uses only what browsers also have. Source: specification "Client library entry points".
  */
 import type * as wire from '../broker/wire/types.ts'
 import { deliveriesOf, deliveryOf, forceOf, groupOf, optionsOf, streamOf, tokenOf } from './arguments.ts'
@@ -48,7 +48,7 @@ import { copyOf, publishOver, settleOver } from './streaming/streamed-calls.ts'
 import type { Stream } from './streaming/stream.ts'
 import { replayRecords, subscriptionParts } from './subscriptions.ts'
 
-/** Methods of the interface, by name. */
+/** What a method of the interface returns. */
 type Reply<Name extends keyof BrokerClient> = ReturnType<BrokerClient[Name]>
 type Asked = Pick<HttpCall, 'method' | 'path'> & Partial<HttpCall>
 
@@ -57,7 +57,7 @@ const CLOSE_MS = 8000
 export class HttpClient implements BrokerClient {
   readonly config: ClientConfig
   readonly #connection: HttpConnection
-  /** Carries what has a short form there; null: everything goes over HTTP. */
+  /** Carries the calls that have a form of their own there; null: all calls go over HTTP. */
   readonly #stream: Stream | null
   readonly #leases = new HeldLeases()
   #claimIds = 0
@@ -69,7 +69,7 @@ export class HttpClient implements BrokerClient {
     this.#stream = stream
   }
 
-  /** Ends subscriptions and what waits, waits for what was asked before, closes connections. Deliveries that are being handled keep their leases. */
+  /** Ends subscriptions and waits, lets earlier calls finish, and closes connections. Deliveries that are being handled keep their leases. */
   async close(): Promise<void> {
     const options = { withinMs: CLOSE_MS }
     await Promise.all([this.#connection.close(options), this.#stream?.close(options)])
@@ -342,18 +342,18 @@ export class HttpClient implements BrokerClient {
     return streamed ?? this.#send<T>('POST', () => `${deliveryPath(deliveryOf(delivery))}/${verb}`, body, options)
   }
 
-  /** Null: over HTTP. */
+  /** Publishes over the streaming connection. Null: this call goes over HTTP. */
   #streamed(record: RecordToPublish | null, stream: string, options: Stoppable): Reply<'publish'> | null {
-    const way = this.#stream
-    if (way === null || record === null || typeof stream !== 'string' || !isStreamName(stream)) {
+    const streaming = this.#stream
+    if (streaming === null || record === null || typeof stream !== 'string' || !isStreamName(stream)) {
       return null
     }
-    return publishOver(way, stream, record, this.config, options?.signal)
+    return publishOver(streaming, stream, record, this.config, options?.signal)
   }
 
-  /** Claims by what the broker pushes. */
-  #pushedTo(way: Stream, stream: string, group: string): QueueClient {
-    const claims = this.#connection.check(() => new PushedClaims(way, stream, group))
+  /** A client whose claims are answered from what the broker pushes. */
+  #pushedTo(streaming: Stream, stream: string, group: string): QueueClient {
+    const claims = this.#connection.check(() => new PushedClaims(streaming, stream, group))
     return {
       claimQueue: (_stream, _group, body = {}, options = {}) => claims.claim(body, options),
       endClaims: () => claims.end(),
@@ -376,7 +376,7 @@ export class HttpClient implements BrokerClient {
     return this.#ask(() => ({ method, path: pathOf(), body: body === undefined ? null : bodyOf(body) }), options)
   }
 
-  /** @param read default: the broker's own answer is as its schema says */
+  /** @param read default: parses JSON, as the broker's own answer fits its schema */
   #ask<T>(make: () => Asked, options: Stoppable, read = (text: string): T => JSON.parse(text) as T): Promise<T> {
     return this.#connection.ask(() => {
       const { signal } = optionsOf(options)
@@ -395,7 +395,7 @@ export class HttpClient implements BrokerClient {
 
 const isAborted = (error: unknown): boolean => error instanceof SdkError && error.kind === 'Aborted'
 
-/** 0 also for what the broker will refuse. */
+/** 0 also for values that the broker will refuse. */
 const waitMsOf = (asked: { readonly wait_millis?: number | null | undefined }): number => {
   const waitMs: unknown = asked?.wait_millis
   return typeof waitMs === 'number' && waitMs > 0 && waitMs < Infinity ? waitMs : 0

@@ -1,11 +1,11 @@
 /**
  * Leases of deliveries that a subscription has claimed, renewed while they are needed.
  *
- * H1  when half of a lease is over it is renewed to its full length, for as long as its terms say
+ * H1  when half of a lease is over, it is renewed to its full length, for as long as its terms allow
  * H2  a lease is lost once: the broker says that it is over, or its time has passed while the broker could not be reached. Time is counted
- *     from before the broker was asked, so that it is not believed in for too long
- * H3  what a call is about to settle is neither renewed nor lost meanwhile: the call tells its caller. When the broker has taken it, or says
- *     that there is nothing left to settle, it is held no more
+ *     from before the broker was asked, so that no lease is believed in for too long
+ * H3  while a call settles a delivery, its lease is neither renewed nor lost: the call tells its caller. When the broker has settled it, or
+ *     says that there is nothing left to settle, the lease is held no more
  */
 import type { BrokerClient, Delivery, DeliveryName } from './broker-client.ts'
 import type { ClientTimers } from './pause.ts'
@@ -39,7 +39,7 @@ const OVER: ReadonlySet<string> = new Set([
 ])
 const isOver = (error: unknown): error is SdkError => error instanceof SdkError && OVER.has(error.code)
 
-/** Leases are looked at so often while one lasts. */
+/** How often leases are checked during the length of one. */
 const LOOKS_PER_LEASE = 8
 const LOOK_MS_MIN = 5
 const LOOK_MS_MAX = 5000
@@ -48,7 +48,7 @@ const LOOK_MS_MAX = 5000
 export class HeldLeases {
   readonly #leases = new Map<string, Lease>()
 
-  /** H3. @param names as the caller of the client gave them: anything */
+  /** H3. @param names as the caller of the client gave them, unchecked */
   async settling<T>(names: readonly DeliveryName[], call: () => Promise<T>): Promise<T> {
     if (this.#leases.size === 0) return call()
     const leases = names.flatMap((name) => this.#leases.get(name?.delivery_id) ?? [])
@@ -105,7 +105,7 @@ export class LeaseKeeper {
     return this.#leases.has(delivery_id)
   }
 
-  /** It is settled, or of no interest any more. */
+  /** Called when the delivery is settled, or of no interest any more. */
   end({ delivery_id }: DeliveryName): void {
     const lease = this.#leases.get(delivery_id)
     if (lease === undefined) return
@@ -149,7 +149,7 @@ export class LeaseKeeper {
     if (this.#leases.size > 0) this.#lookLater()
   }
 
-  /** H1. What fails without being over is tried again at the next look. */
+  /** H1. If a renewal fails while the lease lasts, it is tried again at the next look. */
   async #renew(lease: Lease, nowMs: number): Promise<void> {
     const missingMs = Math.ceil(nowMs + this.#terms.leaseMs - lease.expiresAtMs)
     lease.isRenewing = true

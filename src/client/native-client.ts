@@ -1,5 +1,5 @@
 /**
- * The client of a broker in the same process: what HTTP would carry is a call. It is asked, and refuses, as over HTTP.
+ * The client of a broker in the same process, which it calls directly. Calls and refusals are the same as over HTTP.
  * Source: specification "Client library entry points".
  */
 import type { AbandonedSignal, AskedBroker, Caller } from '../broker/operations.ts'
@@ -67,7 +67,7 @@ const checkRedrive = bodyCheck(RedriveBody)
 const checkSeek = bodyCheck(SeekBody)
 const checkDeadLetter = bodyCheck(DeadLetterBody)
 
-/** Methods of the interface, by name. */
+/** What a method of the interface returns. */
 type Reply<Name extends keyof BrokerClient> = ReturnType<BrokerClient[Name]>
 
 export class NativeClient implements BrokerClient {
@@ -325,7 +325,7 @@ export class NativeClient implements BrokerClient {
     return this.#call((broker, caller) => broker.audit(caller, auditOf(page, format)), { signal })
   }
 
-  /** What settles deliveries. */
+  /** A call that settles deliveries. */
   #settle<T>(
     deliveries: readonly DeliveryName[],
     operation: (broker: AskedBroker, caller: Caller) => Promise<T>,
@@ -342,7 +342,7 @@ export class NativeClient implements BrokerClient {
     return signal === undefined ? answer : unlessAborted(answer, signal)
   }
 
-  /** What may take long, and ends when the signal says so. */
+  /** A call that may take long, and ends when the signal is aborted. */
   async #waiting<T>(
     options: Stoppable,
     operation: (broker: AskedBroker, caller: Caller, abandonedSignal: AbandonedSignal) => Promise<T>,
@@ -361,7 +361,7 @@ export class NativeClient implements BrokerClient {
   }
 }
 
-/** The caller gives up when one of the signals is aborted. End it with the call, or the signals keep it in memory. */
+/** Tells the broker when one of the signals is aborted. To be ended with the call, as the signals keep it in memory until then. */
 function abandonedSignalFrom(signals: readonly AbortSignal[]): AbandonedSignal & { end(): void } {
   let abandon = (): void => {}
   const onStop = (): void => abandon()
@@ -377,7 +377,7 @@ function abandonedSignalFrom(signals: readonly AbortSignal[]): AbandonedSignal &
 
 type Ask<Name extends keyof BrokerClient> = (broker: AskedBroker, caller: Caller) => Reply<Name>
 
-/** A bad one becomes a result like any other. */
+/** A bad record becomes a result like any other. */
 function publishInputOrRefusal(record: RecordToPublish, config: ClientConfig): PublishInput | BrokerError {
   try {
     return publishInputOf(record, config)

@@ -1,9 +1,9 @@
 /**
- * The way to a broker in this process, for all clients of it: what a socket is elsewhere.
+ * The connection to a broker in this process, shared by all its clients.
  *
  * N1  every error of an operation becomes an SdkError of the shape that the broker's answer over HTTP has
- * N2  when `close` was called, waits that may take long are ended and subscriptions give back what they hold; then nothing is called any
- *     more, and what was called before is waited for
+ * N2  `close` ends waits that may take long, and subscriptions give back what they hold. From then on no call is made, and earlier calls are
+ *     waited for
  */
 import { asked } from '../engine/asked.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../broker/operations.ts'
@@ -61,7 +61,7 @@ export class NativeConnection implements Waiting {
     }
   }
 
-  /** N1, of what needs no broker. */
+  /** N1, for calls that need no broker. */
   check<T>(run: () => T): T {
     try {
       return run()

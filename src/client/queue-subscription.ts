@@ -1,16 +1,16 @@
 /**
  * Deliveries of a consumer group as they come: taken one by one in a loop, or handled by several workers at a time.
  *
- * Q1  at most one claim is under way, and what it brought and was not given out is at most `prefetch` deliveries, or one claim of
- *     `max_messages` without prefetch. The next claim is made when half of them are given out, or all
- * Q2  it ends when its loop is left, when it is told to stop, or by throwing what was tried again in vain. What it had claimed and not given
- *     out is given back then; what cannot be comes back when its lease expires
- * Q3  as long as it lives, it renews the leases of what it gave out and what it keeps (leases.ts). It says so when a lease is lost, and
- *     gives out nothing whose lease was. A loop that is not taken on lives until the client is closed
+ * Q1  at most one claim is under way, and at most `prefetch` deliveries are claimed and not handed out; without prefetch, those of one claim
+ *     of `max_messages`. The next claim is made when half of them are handed out; without prefetch, when all are
+ * Q2  it ends when its loop is left, when it is told to stop, or by throwing an error that retries did not overcome. Deliveries that were
+ *     claimed and not handed out are given back then; if that fails, they come back when their leases expire
+ * Q3  as long as it lives, it renews the leases of deliveries that it handed out or still holds (leases.ts). It reports a lost lease, and
+ *     never hands out a delivery whose lease was lost. A loop that is not continued lives until the client is closed
  * Q4  a handler that returns acknowledges its delivery, one that throws gives it back as failed, unless it settled the delivery itself or the
- *     lease was lost. What is being handled when the subscription is told to stop is waited for, and settled as before: only the client's
- *     end ends these calls
- * Q5  it keeps to the stream that its first claim was of: one that has the name later is not found
+ *     lease was lost. Deliveries that are being handled when it is told to stop are waited for, and settled as before: only
+ *     closing the client ends these calls
+ * Q5  it keeps to the stream of its first claim: a later stream of the same name is not found
  */
 import { CLAIM_MESSAGES_MAX, CLAIM_WAIT_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT } from '../broker/limits.ts'
 import type { ClaimBody } from '../broker/wire/requests.ts'
@@ -48,7 +48,7 @@ export interface QueueParts {
   readonly stop: AbortSignal
   /** Aborted when the client closes, before `stop` or together with it. */
   readonly closing: AbortSignal
-  /** For each claim, so that it can be repeated; null: an answer cannot get lost. */
+  /** Makes an id for each claim, so that it can be repeated; null: an answer cannot get lost. */
   readonly claimId: (() => string) | null
 }
 
@@ -64,7 +64,7 @@ export class ClaimingSubscription implements QueueSubscription {
   #claims: Claims | null = null
   #isHandling = false
 
-  /** @param open is called when the first delivery is asked for; what it throws, that throws */
+  /** @param open called when the first delivery is asked for; that call throws what `open` throws */
   constructor(open: () => QueueParts) {
     this.#open = open
     this.#deliveries = this.#deliver()
@@ -75,7 +75,7 @@ export class ClaimingSubscription implements QueueSubscription {
   }
 
   return(): Promise<IteratorResult<Delivery, void>> {
-    this.#ended.abort() // or it would wait for the claim that is under way
+    this.#ended.abort() // otherwise it would wait for the claim that is under way
     return this.#deliveries.return()
   }
 
@@ -132,7 +132,7 @@ export class ClaimingSubscription implements QueueSubscription {
   }
 }
 
-/** What is claimed, and what becomes of it. */
+/** The claimed deliveries of a subscription, until they are settled. */
 class Claims {
   readonly leases: LeaseKeeper
   readonly concurrency: number
@@ -185,7 +185,7 @@ class Claims {
     return this.#parts.closing
   }
 
-  /** Null: it was told to stop. */
+  /** The next delivery. Null: the subscription was told to stop. */
   async take(): Promise<Delivery | null> {
     while (!this.#stop.aborted) {
       const next = this.#waiting.shift()
@@ -200,7 +200,7 @@ class Claims {
     return null
   }
 
-  /** After it was told to stop: resolves when everything is given back. */
+  /** For a subscription that was told to stop. Resolves when everything is given back. */
   async ended(): Promise<void> {
     await this.#claiming
     await this.#givingBack
@@ -209,7 +209,7 @@ class Claims {
   /** Q4 */
   async handle(delivery: Delivery, handler: DeliveryHandler): Promise<void> {
     const { client } = this.#parts
-    if (!this.leases.holds(delivery)) return // it was lost before there was time for it
+    if (!this.leases.holds(delivery)) return // the lease was lost before a handler was free
     const lost = new AbortController()
     this.#handling.set(delivery, lost)
     try {
@@ -236,7 +236,7 @@ class Claims {
     } catch (error) {
       const failure =
         error instanceof SdkError ? error : new SdkError('Transport', 'bad_answer', 'a bug', { cause: error })
-      if (mayBeSettled && failure.code === 'lease_not_active') return // the try before was heard
+      if (mayBeSettled && failure.code === 'lease_not_active') return // an earlier try reached the broker
       this.leases.end(delivery)
       this.#lost(delivery, failure)
     }

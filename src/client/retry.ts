@@ -1,16 +1,16 @@
 /**
- * Trying again.
+ * Retries.
  *
- * T1  only what is retryable, or what the caller may do twice, and at most `attemptsMax` times in all: then the last refusal is thrown
+ * T1  an error is retried if `isWorthIt` says so, by default if it is retryable. After `attemptsMax` attempts in all the last error is thrown
  * T2  the n-th wait is a random part of a bound that doubles up to `delayMsMax` (full jitter), so that clients that failed together
- *     do not come together; what the broker says in Retry-After is waited for besides
+ *     do not come together; the time that the broker says in Retry-After is added
  */
 import { isObject } from '../plain-objects.ts'
 import type { Pause } from './pause.ts'
 import { HttpBrokerError, SdkError, invalidConfig } from './sdk-error.ts'
 
 export interface RetryPolicy {
-  /** The first one included. */
+  /** Attempts, the first one included. */
   readonly attemptsMax: number
   /** Bound of the first wait. */
   readonly delayMs: number
@@ -18,7 +18,7 @@ export interface RetryPolicy {
 }
 
 export const DEFAULT_RETRY_POLICY: RetryPolicy = Object.freeze({ attemptsMax: 5, delayMs: 50, delayMsMax: 2000 })
-/** For subscriptions: they outlast a restart of the broker. */
+/** For subscriptions, so that they outlast a restart of the broker. */
 export const SUBSCRIPTION_RETRY_POLICY: RetryPolicy = Object.freeze({
   attemptsMax: 60,
   delayMs: 50,

@@ -12,13 +12,13 @@ export type SdkErrorKind =
   | 'Transport' // the broker cannot be asked: see TransportCode
   | 'Aborted' // the caller's own signal said so
 
-/** Codes of the kind `Transport`, but `broker_closed`, which an embedded broker says. */
+/** Codes of the kind `Transport`, except `broker_closed` of an embedded broker and `lease_expired` of a subscription. */
 export type TransportCode =
   | 'connection_failed' // there was no connection: nothing was sent
-  | 'connection_lost' // it may have happened all the same
+  | 'connection_lost' // the call may have had its effect all the same
   | 'timeout' // likewise
   | 'bad_answer' // likewise: this is no answer of a broker
-  | 'too_many_calls' // more wait for a connection than may: nothing was sent
+  | 'too_many_calls' // too many calls wait for a connection: nothing was sent
   | 'client_closed' // nothing was sent
 
 export class SdkError extends Error {
@@ -50,7 +50,7 @@ export interface BrokerAnswer {
   readonly retryAfterSeconds: number | null
 }
 
-/** The broker refused. It keeps its name in this process too, where no HTTP is involved: callers need not know. */
+/** The broker refused. A broker in this process, without HTTP, has the same error, so that callers need not tell the two apart. */
 export class HttpBrokerError extends SdkError {
   readonly status: number
   readonly action: string
@@ -81,7 +81,7 @@ export const aborted = (): SdkError => new SdkError('Aborted', 'aborted', 'the s
 export const mayHaveHappened = (error: unknown): boolean =>
   error instanceof SdkError && (error.code === 'connection_lost' || error.code === 'timeout')
 
-/** As its answer over HTTP would be read. @param cause what the operation threw */
+/** The error that would be read from the refusal's answer over HTTP. @param cause what the operation threw */
 export function brokerRefused(refused: BrokerError, cause: unknown): HttpBrokerError {
   const { status, detail, retryAfterSeconds } = refused
   const saysWhen = detail.retryable && (status === 429 || status === 503)

@@ -1,11 +1,11 @@
 /**
- * An endless read as an async iterable, over what any client can do.
+ * An endless read as an async iterable, over any client.
  *
- * U1  at most one page is in memory: the next is asked for when everything of it was taken
- * U2  a subscription ends when its loop is left, when it is told to stop, or by throwing what was tried again in vain
- * U3  at the end of the stream the broker waits for the next record. Only where it does not wait as long as it was asked to, the
+ * U1  at most one page is in memory: the next is asked for when all its records were taken
+ * U2  a subscription ends when its loop is left, when it is told to stop, or by throwing an error that retries did not overcome
+ * U3  at the end of the stream the broker waits for the next record. Only if the broker answers much earlier than asked, the
  *     subscription waits before it asks again
- * U4  it keeps to the stream that its first page was of: one that has the name later is not found
+ * U4  it keeps to the stream of its first page: a later stream of the same name is not found
  */
 import { REPLAY_WAIT_MS_MAX } from '../broker/limits.ts'
 import type { BrokerClient, FetchOptions, ReplayPage, StoredRecord, Subscription } from './broker-client.ts'
@@ -15,7 +15,7 @@ import type { RetryPolicy, Waiting } from './retry.ts'
 import type { SdkError } from './sdk-error.ts'
 
 export interface SubscriptionParts {
-  /** @param until it is tried again until this is aborted; by default until the subscription is told to stop */
+  /** @param until ends the retries when it is aborted; default: when the subscription is told to stop */
   readonly retrying: <T>(
     attempt: () => Promise<T>,
     isWorthIt?: (error: SdkError) => boolean,
@@ -28,29 +28,29 @@ export interface SubscriptionParts {
   readonly stop: AbortSignal
 }
 
-/** What a subscription needs of the way to the broker. */
-interface Way extends Waiting {
+/** What a subscription needs of the client's connection. */
+interface ClientConnection extends Waiting {
   readonly closing: AbortSignal
   readonly timers: ClientTimers
 }
 
-/** @param options of the subscription, as far as they are about how it ends */
+/** @param options those options of the subscription that are about how it ends */
 export function subscriptionParts(
-  way: Way,
+  connection: ClientConnection,
   { signal, retry = SUBSCRIPTION_RETRY_POLICY }: { signal?: AbortSignal | undefined; retry?: RetryPolicy | undefined },
 ): SubscriptionParts {
-  const { pause, timers, closing } = way
+  const { pause, timers, closing } = connection
   const stop = signal ? AbortSignal.any([closing, signal]) : closing
   return {
     stop,
     closing,
     pause,
     timers,
-    retrying: (attempt, isWorthIt, until = stop) => withRetry(attempt, retry, way, until, isWorthIt),
+    retrying: (attempt, isWorthIt, until = stop) => withRetry(attempt, retry, connection, until, isWorthIt),
   }
 }
 
-/** Bounds of the wait between two looks at a stream that has nothing new: it doubles. */
+/** Bounds of the wait, which doubles, between two requests to a stream that has nothing new. */
 const POLL_MS_MIN = 10
 const POLL_MS_MAX = 500
 
@@ -89,7 +89,7 @@ export async function* replayRecords(
   }
 }
 
-/** Null: it failed when there was no time left for it to be tried again. */
+/** Null: it failed after the subscription was told to stop. */
 async function unlessStopped<T>(answer: Promise<T>, stop: AbortSignal): Promise<T | null> {
   try {
     return await answer

@@ -1,13 +1,12 @@
 /**
  * The identity of a caller, and its permissions.
  *
- * A1  where credentials are asked for, they are checked first: a caller without them learns nothing else
- * A2  a key is looked up by its digest and compared in constant time, with NOBODY where there is none: every wrong header costs the same, and
- *     has one answer. Headers that were right are remembered as a whole, as a digest costs a tenth of a publish; a table of V8 compares
- *     them only when their seeded hashes are equal
- * A3  what a proxy says of its client counts only when the other end of the connection is a trusted proxy, and once: a proxy that adds its header
- *     to that of its client is not believed
- * A4  a certificate is shown in the handshake of TLS, where an authority of the operator's must vouch for it: what is left to find is whose it is
+ * A1  where requests need credentials, these are checked first, so that a caller without them learns nothing else
+ * A2  a key is looked up by its digest and compared in constant time, with NO_HOLDER if there is none: every wrong header costs the same, and
+ *     has the same answer. Headers that were right are remembered whole, because a digest costs a tenth of a publish; a Map of V8 compares
+ *     two of them only when their seeded hashes are equal
+ * A3  identity headers count only when a trusted proxy sends them, and each only once: a second one may be forged by the proxy's client
+ * A4  the TLS handshake has checked that an authority of the operator signed the certificate: only its subject is left to be looked up
  */
 import { X509Certificate, hash, timingSafeEqual } from 'node:crypto'
 import type { BrokerCredential } from '../../config/broker-credentials.ts'
@@ -20,12 +19,12 @@ import { isStreamName } from '../names.ts'
 import type { Caller } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 
-/** A caller, with what they may do. */
+/** A caller, with its permissions. */
 export interface Identity extends Caller {
   readonly grants: Grants
 }
 
-/** What is asked of the head of a request. */
+/** What identification reads of a request's head. */
 export type CredentialHead = Pick<RequestHead, 'header' | 'headers'>
 
 type Peer = Pick<Exchange, 'remoteAddress' | 'clientCertificate'>
@@ -35,13 +34,13 @@ export interface Access {
   identify(head: CredentialHead, peer: Peer): Identity
 }
 
-/** Access by credentials that stand in a file. */
+/** Access by the credentials in a file. */
 export interface FileAccess extends Access {
   /** Only these credentials count from now on. */
   replace(credentials: readonly BrokerCredential[]): void
 }
 
-/** Everybody, as `caller`. */
+/** Every request is made by `caller`. */
 export const openAccess = (caller: Caller): Access => {
   const identity = { ...caller, grants: ALL_GRANTS }
   return { identify: () => identity }
@@ -53,7 +52,7 @@ interface KeyHolder {
 }
 
 /** A2. No key has this digest. */
-const NOBODY = { digest: Buffer.alloc(32), identity: null }
+const NO_HOLDER = { digest: Buffer.alloc(32), identity: null }
 const KNOWN_MAX = 1000
 /** Any number of spaces: RFC 9110, 11.4. */
 const SCHEME = /^Bearer +([\x21-\x7e]{1,512})$/i
@@ -62,7 +61,7 @@ const SCHEME = /^Bearer +([\x21-\x7e]{1,512})$/i
 export class KeyAccess implements FileAccess {
   /** By the digest in hexadecimal digits. */
   #holders: ReadonlyMap<string, KeyHolder> = new Map()
-  /** By the header, of those that were right. */
+  /** By header; only headers that were right. */
   readonly #known = new Map<string, Identity>()
 
   constructor(credentials: readonly BrokerCredential[]) {
@@ -87,7 +86,7 @@ export class KeyAccess implements FileAccess {
     if (known !== undefined) return known
     if (given === '') throw refuse('authentication_required', 'the request has no Authorization: Bearer …')
     const digest = hash('sha256', SCHEME.exec(given)?.[1] ?? `no key: ${given}`, 'buffer')
-    const { digest: expected, identity } = this.#holders.get(digest.toString('hex')) ?? NOBODY
+    const { digest: expected, identity } = this.#holders.get(digest.toString('hex')) ?? NO_HOLDER
     const isRight = timingSafeEqual(digest, expected)
     if (!isRight || identity === null) throw refuse('authentication_failed', 'this node does not know the key')
     if (this.#known.size === KNOWN_MAX) this.#known.clear()
@@ -134,7 +133,7 @@ export class CertificateAccess implements FileAccess {
 
 const CERTIFICATE_REFUSED = 'the connection shows no certificate of a subject that this node knows'
 
-/** For the other modes, where the listener names authorities of clients: callers also show a certificate of these. */
+/** For the other modes, if the listener has authorities for clients: callers must also show a certificate of one of them. */
 export class CertifiedAccess implements Access {
   readonly #access: Access
 
@@ -164,7 +163,7 @@ export interface IdentityHeaders {
 
 const NAME = /^[\x21-\x7e]{1,256}$/
 
-/** Mode `external`: A3. Permissions are a list with commas, each a permission or `permission:stream`. */
+/** Mode `external`: A3. Permissions are separated by commas, each is a permission or `permission:stream`. */
 export class ProxyAccess implements Access {
   readonly #headers: IdentityHeaders
   readonly #proxies: Pick<TrustedProxies, 'isTrusted'>
@@ -206,7 +205,7 @@ export class ProxyAccess implements Access {
   }
 }
 
-/** The stream that a path is about, if it can be one. */
+/** The stream that a path names; empty: no stream can have that name. */
 export function streamAsked(head: RequestHead): string {
   const name = head.param(0)
   return name !== null && isStreamName(name) ? name : ''

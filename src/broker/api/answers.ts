@@ -1,4 +1,4 @@
-/** How refusals of the broker are answered. */
+/** Answers with refusals of the broker. */
 import { LEADER_HEADER } from '../../http/cluster.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { serializer } from '../../http/serializer.ts'

@@ -1,8 +1,8 @@
 /**
  * The route of the streaming connection: it identifies the caller before the upgrade. The messages are in `../connection/`.
  *
- * N1  a browser cannot send headers with a WebSocket. So a key may come as a sub-protocol as well, `bearer.` and the key in base64url; it is never
- *     said back, and never stands in a URL
+ * N1  a browser cannot send headers with a WebSocket, so a key may also come as a sub-protocol: `bearer.` and the key in base64url. It is never
+ *     sent back, and never part of a URL
  */
 import { Type } from '../../schema.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
@@ -33,7 +33,7 @@ const rules: QueryRules<boolean> = {
 
 type Identify = (head: CredentialHead, exchange: Pick<Exchange, 'remoteAddress' | 'clientCertificate'>) => Identity
 
-/** @param identify tells the node of those that it refuses */
+/** @param identify also tells the node of each caller that it refuses */
 export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint {
   const { access, connections } = parts
   return {

@@ -1,6 +1,6 @@
 /**
- * An endpoint of the broker: caller, path, query, form of the body, body, in this order. Each is refused in the broker's words before
- * the operation sees it.
+ * An endpoint of the broker. It checks caller, path, query, form of the body and body, in this order, and refuses each in the broker's words
+ * before the operation sees it.
  */
 import type { Static, TSchema } from 'typebox'
 import { endpoint } from '../../http/endpoint.ts'
@@ -34,10 +34,10 @@ interface BrokerEndpointOptions<
   Parsed,
 > extends Omit<EndpointOptions<Body, Reply, Admitted<Path, Taken>, Parsed>, 'admit' | 'query' | 'errors'> {
   readonly path: (head: RequestHead) => Path
-  /** Without, no parameter is taken. */
+  /** Default: the route takes no parameters. */
   readonly query?: QueryRules<Taken>
   readonly errors: readonly RefusalCode[]
-  /** What a bad body is called here; a bad query too, where there is a body. Default invalid_request. */
+  /** Code that refuses a bad body, and a bad query if the route takes a body. Default invalid_request. */
   readonly invalid?: RefusalCode
   /** Default payload_too_large. */
   readonly tooLarge?: RefusalCode
@@ -73,7 +73,7 @@ export function brokerEndpoint<
   })
 }
 
-/** No setting raises it. */
+/** For limits that no setting raises. */
 const FIXED_LIMIT = { action: 'Send less in one request.' }
 
 function serviceOf(
@@ -83,7 +83,7 @@ function serviceOf(
 ): EndpointService {
   const refusals: Readonly<Record<EndpointRefusal['reason'], (message: string) => BrokerError>> = {
     mediaType: (message) => refuse(invalid, message),
-    contentEncoding: (message) => refuse('invalid_request', message), // as of the charset: neither is about what the body says
+    contentEncoding: (message) => refuse('invalid_request', message), // like a wrong charset: neither is about the content of the body
     bodyTooLarge: refuseTooLarge,
     bodyTimedOut: (message) => refuse('request_timeout', message),
     bodyMalformed: (message) => refuse(invalid, message),

@@ -18,7 +18,7 @@ const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
 const stringifyForStrangers = serializer(StrangerHealthReply)
 
-/** Public, and never refused: problems are in the answer. Where credentials are asked for, a caller without them learns only the status. */
+/** Public, and never refused: problems are in the answer. If the node needs credentials, a caller without them learns only status and version. */
 export const health = (parts: RouteParts): Endpoint => ({
   document: {
     security: [],

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the broker: names, parts and examples; the rest is said by the routes. */
+/** The OpenAPI document of the broker: names, parts and examples. The routes add the rest. */
 import { openApiDocument } from '../../http/openapi.ts'
 import type { DocumentedRoute, OpenApiParts, OperationExample } from '../../http/openapi.ts'
 import { STANDING_OPERATIONS } from '../../http/standing-endpoints.ts'

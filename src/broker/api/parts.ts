@@ -1,4 +1,4 @@
-/** What the routes are made of. */
+/** The parts from which the routes are made. */
 import type { ClusterView } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import type { ServiceHealth } from '../../http/standing-endpoints.ts'
@@ -19,7 +19,7 @@ export interface BrokerHttpParts {
   readonly node: NodeIdentity
   readonly storage: () => StorageHealth
   readonly health: ServiceHealth
-  /** Without one the node is alone. */
+  /** Absent or null: the node is in no cluster. */
   readonly cluster?: (() => ClusterView) | null
   /** Routes that answer before the broker is open. */
   readonly standing: readonly Route[]
@@ -34,26 +34,26 @@ export interface BrokerHttpParts {
   readonly maxBodyBytes: number
   readonly access: Access
   readonly connections: Connections
-  /** Hears of callers that were refused for want of a permission. */
+  /** Called when a caller is refused because it lacks a permission. */
   readonly onRefused: (identity: Identity, refused: BrokerError, stream: string | null) => void
   /** Called when a request brings no credentials, or unknown ones, with the address of its connection. */
   readonly onUnidentified: (refused: BrokerError, remoteAddress: string) => void
-  /** Where requests need no credentials; null: they do. */
+  /** For nodes whose requests need no credentials; null: they need them. */
   readonly guard: WebGuard | null
-  /** Resolves when others had their turn of main. */
+  /** Resolves when other work had its turn on the main thread. */
   readonly turn: () => Promise<void>
   readonly logger: Pick<Logger, 'error'>
 }
 
 /** What the handler of one route gets. */
 export interface RouteParts extends BrokerHttpParts {
-  /** The caller, when it may do what the route needs. @throws BrokerError */
+  /** Returns the caller, if it has the permission of the route. @throws BrokerError */
   readonly admit: (head: RequestHead, exchange: Exchange) => Identity
-  /** What a body asks for besides. @throws BrokerError authorization_denied */
+  /** Checks a further permission that the body calls for. @throws BrokerError authorization_denied */
   readonly demand: (identity: Identity, permission: Permission, stream: string) => void
 }
 
-/** What a node says of itself in its health. */
+/** What a node says about itself in its health. */
 interface NodeIdentity {
   readonly nodeId: string
   readonly version: string

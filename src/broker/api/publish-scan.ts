@@ -3,8 +3,8 @@
  *
  *   { "message_id": "…", "payload": "…", "key": "…", "event_time_ms": 123, "durability_mode": "…" }
  *
- * S1  of every body it says what JSON.parse and `parsePublish` say of it, or null: it gives up on an escape, on a name or a value of any other kind,
- *     on a name that comes twice, and on everything that would be refused
+ * S1  the result for every body is that of JSON.parse and `parsePublish`, or null: the scan gives up on an escape, on a name or a value of any
+ *     other kind, on a name that comes twice, and on everything that would be refused
  * S2  payload and key point into the bytes
  */
 import { isUtf8 } from 'node:buffer'
@@ -15,7 +15,7 @@ import type { PublishInput } from '../publish-input.ts'
 import { RECORD_DURABILITIES } from '../durability.ts'
 
 const QUOTE = 0x22
-/** Every integer of so many digits is safe. */
+/** Every integer of at most this many digits is safe. */
 const DIGITS_MAX = 15
 
 const named = (name: string): Buffer => Buffer.from(name)
@@ -90,7 +90,7 @@ function durabilityAt(bytes: Uint8Array, from: number, to: number): PublishInput
   return null
 }
 
-/** Where an integer as JSON has it ends; `at` when there is none, or a longer one. */
+/** Where the JSON integer at `at` ends; `at` when there is none, or one with more than DIGITS_MAX digits. */
 function behindDigits(bytes: Uint8Array, at: number): number {
   let to = at
   while (bytes[to]! >= 0x30 && bytes[to]! <= 0x39) to++

@@ -1,5 +1,5 @@
 /**
- * The answer to a publish as JSON, from a template: it is the most frequent answer, and mostly says what the one before said.
+ * The answer to a publish as JSON, from a template: it is the most frequent answer, and most of its values are those of the answer before.
  *
  * T1  the text is that of the schema's serializer
  */
@@ -9,7 +9,7 @@ import { PublishReply } from '../wire/record-answers.ts'
 
 const bySchema = serializer(PublishReply)
 
-/** Texts of values that come again and again. */
+/** Remembers the text of the last value, for values that come again and again. */
 class LastText<Value> {
   #value: Value | null = null
   #text = ''
@@ -34,7 +34,7 @@ const acknowledgements = new LastText<Acknowledgement>(
     `{"durability":${JSON.stringify(durability)},"durable":${durable},"replicas":${replicas}}`,
 )
 
-/** Visible ASCII but for quote and backslash. */
+/** Printable ASCII except quote and backslash. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 export function publishText(reply: PublishReply): string {

@@ -23,12 +23,12 @@ export interface QueryRules<Taken> {
 export const noQuery: QueryRules<null> = { parameters: {}, take: () => null }
 
 const EMPTY: Query = new Map()
-/** What the library makes of bytes that are not UTF-8; sent as itself, it comes in percent-encoding. */
+/** What the HTTP library makes of bytes that are not UTF-8. A client that means this character sends it in percent-encoding. */
 const NOT_UTF8 = '\ufffd'
 
 /**
  * @param raw  without the question mark
- * @param code of what is wrong with it
+ * @param code of the refusals
  */
 export function parseQuery(raw: string, { parameters }: QueryRules<unknown>, code: RefusalCode): Query {
   if (raw === '') return EMPTY
@@ -88,7 +88,7 @@ export const integerSchema = (
   more: { readonly default?: number; readonly description?: string } = {},
 ): TSchema => Type.Integer({ minimum: min, maximum: max, ...more })
 
-/** Null: absent. @param code of a value that is no such integer */
+/** Null: absent. @param code of the refusal of any other value */
 export function integerOf(query: Query, name: string, { min, max }: Bounds, code: RefusalCode): number | null {
   const text = query.get(name)
   if (text === undefined) return null

@@ -120,7 +120,7 @@ const hasTooManyRecords = (value: unknown): boolean =>
   Array.isArray(value.records) &&
   value.records.length > REPLICA_APPLY_RECORDS_MAX
 
-/** All that a record brings into the log, not its payload alone. */
+/** Bytes of all parts of a record, not only of its payload. */
 function bytesOf({ message_id, payload_hex, key_hex, headers }: ReplicatedRecord): number {
   let bytes = Buffer.byteLength(message_id) + bytesOfHex(payload_hex) + bytesOfHex(key_hex ?? '')
   for (const [name, text] of Object.entries(headers ?? {})) bytes += Buffer.byteLength(name) + Buffer.byteLength(text)

@@ -1,4 +1,4 @@
-/** What the head of a request says, checked. */
+/** Reads and checks what the head of a request says. */
 import type { Answer } from '../../engine/decision.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { ANSWER_BYTES_BUFFERED_MAX } from '../../http/limits.ts'
@@ -60,12 +60,12 @@ export const incidentOf = (head: RequestHead): { readonly stream: string; readon
 
 const tokenOf = (head: RequestHead, index: number, what: string): string => tokenNamed(head.param(index), what)
 
-/** The client closes its connection before it is answered. */
+/** Tells when the client closes its connection before it is answered. */
 export const abandonedSignalOf = (exchange: Exchange): AbandonedSignal => ({
   onAbandoned: (listener) => exchange.onEnd((how) => how === 'aborted' && listener()),
 })
 
-/** The same answer, which is held until its client has read it, when it is long. */
+/** The same answer. The bytes of a long one count as unread until the client has read them. */
 export const heldUntilRead = (
   { unread }: Pick<BrokerHttpParts, 'unread'>,
   exchange: Exchange,

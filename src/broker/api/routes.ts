@@ -1,10 +1,10 @@
 /**
  * The HTTP surface of the broker: every route of the specification's "Endpoints", in its order, and our extensions.
  *
- * R1  the permission of a row is what a caller needs; a row's endpoint has no other way to its caller. In `insecure-local` everybody has all of
- *     them, and web pages are kept away from everything that is not public
- * R2  where credentials are asked for, all paths but those of health and the standing routes ask for them first, also paths without a
- *     route. Each message of the streaming connection needs the permission of its route (../connection/session.ts C2)
+ * R1  a caller needs the permission of the row, because only that check gives an endpoint its caller. In `insecure-local` every caller has all
+ *     permissions, and requests of foreign web pages are refused on all routes that are not public
+ * R2  if requests need credentials, all paths except health and the standing routes check them first, also paths without a route. Each message
+ *     of the streaming connection needs the permission of its route (../connection/session.ts C2)
  */
 import assert from 'node:assert/strict'
 import { leaderUrlOf } from '../../http/cluster.ts'
@@ -60,7 +60,7 @@ type Row = readonly [
   make: (parts: RouteParts) => Endpoint,
 ]
 
-/** Each node of a cluster has its own. */
+/** Each node of a cluster serves its own metrics. */
 const METRICS_PATH = '/metrics'
 const GROUP = '/v1/streams/:stream/consumer-groups/:group'
 const CURSOR = `${GROUP}/cursors/:cursor`
@@ -205,7 +205,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   }
 }
 
-/** A node of a cluster that does not lead refuses what is asked of the log. */
+/** The same endpoint, which only the leader of the cluster serves; the other nodes refuse. */
 function ofLeader(parts: BrokerHttpParts, view: () => ClusterView, endpoint: Endpoint): Endpoint {
   const { webSocket } = endpoint
   const refuseUnlessLeading = (exchange: Exchange): boolean => {
@@ -235,7 +235,7 @@ export const brokerFront = (parts: Pick<BrokerHttpParts, 'counters'>): ServiceFr
   internalError: (exchange) => answerRefusal(parts, exchange, internalError()),
 })
 
-/** Before the broker is open. */
+/** Refuses requests before the broker is open. */
 export const refuseUnopened =
   (parts: Pick<BrokerHttpParts, 'counters'>) =>
   (_head: RequestHead, exchange: Exchange, message: string): void =>

@@ -1,13 +1,13 @@
-/** JSON of an answer with a list that may be long. It is made in slices, so that no answer holds main. */
+/** JSON of an answer with a list that may be long. It is made in slices, so that no answer blocks the main thread. */
 import type { Answer } from '../../engine/decision.ts'
 import type { EndpointAnswer } from '../../http/endpoint.ts'
 import { SLICE_ENTRIES } from '../limits.ts'
 
 /**
- * Gives the reply as it is when its list is short, for the serialiser of its schema; else its bytes, with the same members in the same order.
+ * Passes a reply with a short list on to the serialiser of its schema. A longer reply becomes bytes, with the same members in the same order.
  *
  * @param list name of the member that holds the list
- * @param turn resolves when others had their turn
+ * @param turn resolves when other work had its turn
  */
 export const inSlices = <Reply extends object>(
   answer: EndpointAnswer<Reply>,

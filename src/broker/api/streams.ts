@@ -70,7 +70,7 @@ export const updateStream = (parts: RouteParts): Endpoint =>
     errors: LIFE_CYCLE_ERRORS,
     handle({ admitted: { caller, path, query }, body }, answer) {
       const policy = body.failure_policy ?? null
-      demandTarget(parts, caller, policy?.dead_letter_stream) // whether or not there is the stream
+      demandTarget(parts, caller, policy?.dead_letter_stream) // even if the stream does not exist
       const keepsTarget = policy !== null && policy.dead_letter_stream === undefined
       const copyRefusal = keepsTarget ? [(target: string) => targetRefusal(parts, caller, target)] : []
       parts.operations.updateStream(answer, caller, path, body, query, ...copyRefusal)

@@ -1,8 +1,8 @@
 /**
  * Messages of the binary form (wire/connection-frames.ts): publishes and acknowledgements go to their operations as bytes.
  *
- * M1  frames of a message are taken one after the other. What is not whole by its lengths is told apart before anything of that frame is done
- * M2  the records of one frame that are good are stored together, as far as they stand side by side; a bad one is refused by itself
+ * M1  frames of a message are handled one after the other. The lengths in a frame are checked before anything of that frame is done
+ * M2  adjacent good records of a frame are stored together; a bad one is refused by itself
  */
 import type { Answer } from '../../engine/decision.ts'
 import type { Permission } from '../grants.ts'
@@ -35,7 +35,7 @@ const REFUSED_COST = 4
 const DELIVERY_COST = 4
 const JSON_BYTES_PER_COST = 8
 const RECORD_BYTES_PER_COST = 1024
-/** By their code in a PUBLISH. */
+/** Durabilities by their code in a PUBLISH; null: as the stream says. */
 const ASKED: readonly (RecordDurability | null)[] = [null, ...RECORD_DURABILITIES]
 
 export interface BinaryParts {
@@ -46,22 +46,22 @@ export interface BinaryParts {
   readonly caller: () => Caller
   /** @throws BrokerError authorization_denied */
   readonly demand: (permission: Permission, stream: string) => void
-  /** One more operation is in flight. @throws BrokerError */
+  /** Counts one more operation in flight. @throws BrokerError */
   readonly begin: () => void
   readonly finish: () => void
   readonly refused: (id: number, error: unknown, count: number) => void
   readonly settled: (subscriptionId: string) => void
   readonly request: (id: number, json: Buffer) => void
-  /** Asked before each frame. False: nothing more is to be done. */
+  /** Asked before each frame. False: the rest of the message is dropped. */
   readonly mayBegin: () => boolean
-  /** The message is none of ours. */
+  /** Called when the message does not consist of good frames. */
   readonly malformed: () => void
 }
 
-/** Those of one message. */
+/** The frames of one message. */
 class Frames implements MessageWork {
   readonly #parts: Pick<BinaryParts, 'mayBegin' | 'malformed'>
-  /** @returns what the frame cost; 0: it is none of ours */
+  /** @returns what the frame cost; 0: it is malformed */
   readonly #take: (bytes: Buffer, frames: FrameReader) => number
   #bytes: Buffer
   #frames: FrameReader
@@ -104,12 +104,12 @@ export class BinaryMessages {
     this.#parts = parts
   }
 
-  /** @param isOwn whether the bytes are good for longer than this call */
+  /** @param isOwn whether the bytes stay valid after this call */
   framesOf(bytes: Buffer, isOwn: boolean): MessageWork {
     return new Frames(bytes, isOwn, this.#parts, this.#take)
   }
 
-  /** M1. @returns what the frame cost; 0: it is none of ours */
+  /** M1. @returns what the frame cost; 0: it is malformed */
   readonly #take = (bytes: Buffer, frames: FrameReader): number => {
     const { type, id, count, bodyAt, end } = frames
     const bodyBytes = end - bodyAt
@@ -223,7 +223,7 @@ export class BinaryMessages {
         throw refuse('invalid_request', `a frame has at most ${CLAIM_MESSAGES_MAX} deliveries`)
       }
       begin()
-      const ids = Buffer.from(bytes.subarray(bodyAt, end)) // it decides again, and settles later
+      const ids = Buffer.from(bytes.subarray(bodyAt, end)) // a copy, because the operation may decide again, and its answer reads the ids
       const answer = this.#answerOf<AckedPairs>(id, count, (acked) => this.#acked(id, ids, acked))
       operations.ackPairs(answer, caller(), stream, ids)
     } catch (error) {
@@ -231,7 +231,7 @@ export class BinaryMessages {
     }
   }
 
-  /** Neighbours of one group are one frame, as are neighbours that were refused alike. */
+  /** Adjacent results of one group become one frame, and so do adjacent refusals that are equal. */
   #acked(id: number, ids: Buffer, acked: AckedPairs): void {
     const { results } = acked
     for (let from = 0; from < results.length;) {
@@ -256,7 +256,7 @@ export class BinaryMessages {
     frames.u64(acknowledgedAtMs)
     frames.u32(acknowledgement.replicas)
     for (let i = from; i < to; i++) {
-      const { offset, attempt } = results[i] as Acked // the caller looked at it
+      const { offset, attempt } = results[i] as Acked // the caller has checked the run
       frames.u64(offset)
       frames.u32(attempt)
       settled(`${SUBSCRIPTION_PREFIX}${ids.toString('base64url', i * PAIR_BYTES, i * PAIR_BYTES + ID_BYTES)}`)
@@ -270,7 +270,7 @@ export class BinaryMessages {
     try {
       name = frames.name()
     } catch {
-      // no UTF-8: refused below, as the route would
+      // not UTF-8: refused below, as the route would do
     }
     this.#parts.demand(permission, name !== null && isStreamName(name) ? name : '')
     return streamNamed(name)

@@ -1,4 +1,4 @@
-/** All streaming connections of the node: how many there may be, and what the node says to all of them. */
+/** All streaming connections of the node: limits their number, and passes new credentials and the node's stop on to each. */
 import type { ConnectionLimits } from '../../config/broker-connection.ts'
 import type { Caller, PushedClaim } from '../operations.ts'
 import { refuse } from '../refusals.ts'
@@ -12,7 +12,7 @@ export type ConnectionsParts = Pick<
 
 export interface NewConnection {
   readonly who: Who
-  /** Looks the credentials up once more. @throws BrokerError when they are none any longer */
+  /** Looks the credentials up once more. @throws BrokerError when they are no longer valid */
   readonly identify: () => Who
   readonly givesBack: boolean
 }
@@ -21,7 +21,7 @@ export class Connections {
   readonly #parts: ConnectionsParts
   readonly #sessions = new Map<Session, () => Who>()
   readonly #byTenant = new Map<string, number>()
-  /** Of connections that ended: what they held is being given back. */
+  /** One for each ended connection whose claims are being given back. */
   readonly #givingBack = new Set<Promise<void>>()
 
   constructor(parts: ConnectionsParts) {
@@ -55,22 +55,22 @@ export class Connections {
     return session
   }
 
-  /** Keys were read again. */
+  /** Called after the keys were read again. */
   identifyAgain(): void {
     for (const [session, identify] of this.#sessions) session.identified(whoOrNull(identify, session.caller))
   }
 
-  /** To be called before claims that wait are ended: or the sessions would claim again. */
+  /** Must be called before waiting claims are ended: the sessions would claim again otherwise. */
   stop(): void {
     for (const session of this.#sessions.keys()) session.stop()
   }
 
-  /** Resolves when everything that connections held is given back, as far as they have ended. */
+  /** Resolves when the claims of all connections that have ended so far are given back. */
   async idle(): Promise<void> {
     await Promise.all(this.#givingBack)
   }
 
-  /** Many connections may end at once: each takes its turn. */
+  /** Many connections may end at once, so each waits for its turn. */
   #giveBack(claims: readonly PushedClaim[]): void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#givingBack.add(promise)
@@ -79,7 +79,7 @@ export class Connections {
       resolve()
     }
     const refused = (error: unknown): void => {
-      this.#parts.onFailure(error) // they expire
+      this.#parts.onFailure(error) // the leases expire instead
       done()
     }
     const { operations, turn } = this.#parts

@@ -1,8 +1,8 @@
 /**
- * Records of a binary publish, checked where they stand: they go into the log as they are.
+ * Checks the records of a binary publish in place: they go into the log unchanged.
  *
- * R1  a record that passes is one that the route of a publish would have stored as these bytes
- * R2  lengths are looked at first, of all records: what does not fit them is no message of ours, and nothing of it is done
+ * R1  a record passes only if the route of a publish would have stored it as these bytes
+ * R2  the lengths of all records are checked first: if one does not fit, nothing of the frame is done
  */
 import { isUtf8 } from 'node:buffer'
 import { readU32, readU64 } from '../../../native-free-codecs/frame.ts'
@@ -27,7 +27,7 @@ export function areWhole(bytes: Uint8Array, at: number, end: number, count: numb
 
 export const payloadBytesAt = (bytes: Uint8Array, at: number): number => readU32(bytes, at + 24)
 
-/** The headers that were good last: those of a publisher are the same in each record, mostly. */
+/** Remembers the last good headers: most records of a publisher have the same ones. */
 export class KnownHeaders {
   #bytes = Buffer.alloc(0)
 

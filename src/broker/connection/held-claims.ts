@@ -1,20 +1,20 @@
 /**
- * What a connection was given and has not settled yet, so that it can be given back when the connection ends.
+ * Claims that were pushed to a connection and are not settled yet. They are given back when the connection ends.
  *
- * H1  a claim is forgotten when its deliveries are settled over the connection, or when it is looked at and none of them is leased any more:
- *     they were settled or expired, whichever way. One that is leased still is kept, whichever way it was renewed
- * H2  each claim that comes has LOOKS of the others looked at, all in turn: so memory is bounded by what is leased
+ * H1  a claim is removed when all its deliveries were settled over the connection, or when a look finds that none of them is leased any more:
+ *     they expired, or were settled elsewhere. A claim that is still leased stays, also when it was renewed elsewhere
+ * H2  each new claim causes a look at LOOKS older ones, all in turn, so that memory is bounded by what is leased
  */
 import type { Pushed, PushedClaim, StreamingOperations } from '../operations.ts'
 
-/** Two let what is over go twice as fast as more comes. */
+/** With two, finished claims go twice as fast as new ones come. */
 const LOOKS = 2
 
 interface Held {
   readonly claim: PushedClaim
   /** Deliveries that are not settled. */
   left: number
-  /** Place of the first delivery that was leased when the claim was looked at: those before it are over for good. */
+  /** Index of the first delivery that was leased at the last look; those before it are over for good. */
   firstLeased: number
 }
 
@@ -22,7 +22,7 @@ export class HeldClaims {
   readonly #firstLeased: StreamingOperations['firstLeased']
   /** By subscription id, in the order they came. */
   readonly #claims = new Map<string, Held>()
-  /** Those that are looked at next. The iterator lives on while claims come and go. */
+  /** The claims to look at next. The iterator stays valid while claims come and go. */
   #next = this.#claims.entries()
 
   constructor(firstLeased: StreamingOperations['firstLeased']) {
@@ -57,7 +57,7 @@ export class HeldClaims {
     if (held.left <= 0) this.#claims.delete(subscriptionId)
   }
 
-  /** All of them: they are held no more. */
+  /** Removes all claims and returns them. */
   take(): readonly PushedClaim[] {
     const claims = Array.from(this.#claims.values(), ({ claim }) => claim)
     this.#claims.clear()

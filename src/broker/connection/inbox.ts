@@ -2,10 +2,9 @@
  * Messages of one client: they are handled in the order they come, and in slices, so that none holds the main thread for long.
  *
  * I1  a message is handled when those before it are done. Until then it waits, in memory of its own
- * I2  one turn of the event loop handles operations that cost SLICE_COST, and no more. What is left goes on in a later turn; answers go out in
- *     between
- * I3  what waits is bounded: a client that sends more is cut off
- * I4  nothing is handled once the inbox is closed: what waits is dropped
+ * I2  one turn of the event loop handles operations that cost SLICE_COST in all. The rest follows in a later turn; answers are sent in between
+ * I3  the messages that wait are bounded: a client that sends more is disconnected
+ * I4  a closed inbox handles nothing: messages that wait are dropped
  */
 import { Queue } from '../../queue.ts'
 import { SLICE_COST, WAITING_MESSAGE_BYTES } from './limits.ts'
@@ -16,9 +15,9 @@ const TEXT_BYTES_PER_COST = 64
 
 /** The operations of one message. */
 export interface MessageWork {
-  /** Begins the next one. @returns what it cost, about in microseconds; 0: there is none */
+  /** Begins the next operation. @returns its cost, about in microseconds; 0: there is none */
   next(): number
-  /** The memory of the message is about to be used again: what is left of it is copied. */
+  /** Copies the rest of the message, because its memory is about to be reused. */
   keep(): void
 }
 
@@ -26,17 +25,17 @@ export interface InboxParts {
   /**
    * Null: nothing of the message is left to be done. A promise, which never rejects, for a long text.
    *
-   * @param isOwn whether the bytes are good for longer than this call
+   * @param isOwn whether the bytes stay valid after this call
    */
   readonly read: (bytes: Buffer, isBinary: boolean, isOwn: boolean) => MessageWork | null | Promise<MessageWork | null>
   readonly waitingBytesMax: number
   /** I3 */
   readonly tooMuch: () => void
-  /** Answers may go out. */
+  /** Called after a slice, so that answers can be sent. */
   readonly sliceDone: () => void
-  /** Resolves when others had their turn of the event loop. */
+  /** Resolves when other work had its turn of the event loop. */
   readonly turn: () => Promise<void>
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
 }
 
@@ -53,7 +52,7 @@ export class Inbox {
   #rest: MessageWork | null = null
   /** A long text is being read, or another turn is coming. */
   #isPaused = false
-  /** What the operations of this turn cost. */
+  /** Cost of the operations of this turn. */
   #spent = 0
   #isResetDeferred = false
   #isClosed = false
@@ -62,14 +61,14 @@ export class Inbox {
     this.#parts = parts
   }
 
-  /** @param bytes good for this call */
+  /** @param bytes valid during this call only */
   message(bytes: Buffer, isBinary: boolean): void {
     if (this.#isClosed) return
     if (this.#isPaused) return this.#wait(bytes, isBinary)
     if (this.#spent < SLICE_COST) this.#begin(bytes, isBinary, false)
     else this.#wait(bytes, isBinary)
     this.#rest?.keep()
-    this.#goOnLater()
+    this.#continueLater()
     this.#resetLater()
   }
 
@@ -105,7 +104,7 @@ export class Inbox {
     }
   }
 
-  /** What a turn of its own does. */
+  /** Handles the rest of a message and those that wait, in a turn of its own. */
   #slice(work: MessageWork | null): void {
     if (this.#isClosed) return
     this.#isPaused = false
@@ -120,16 +119,16 @@ export class Inbox {
     }
     this.#spent = 0
     this.#parts.sliceDone()
-    this.#goOnLater()
+    this.#continueLater()
   }
 
-  #goOnLater(): void {
+  #continueLater(): void {
     if (this.#isClosed || this.#isPaused || (this.#rest === null && this.#waiting.length === 0)) return
     this.#isPaused = true
     void this.#parts.turn().then(() => this.#slice(this.#rest))
   }
 
-  /** A new turn begins at nothing. Turns that do little need no look at when they end. */
+  /** Resets the cost at the end of the turn. While it is low, it is left to add up. */
   #resetLater(): void {
     if (this.#spent < SLICE_COST / 8 || this.#isResetDeferred) return
     this.#isResetDeferred = true

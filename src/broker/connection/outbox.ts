@@ -1,12 +1,12 @@
 /**
- * What goes out to one client: the answers of one turn of the event loop are one binary message, and one write.
+ * Sends messages to one client: the binary answers of one turn of the event loop become one message, and one write.
  *
  * O1  messages go out in the order in which they were put in; texts and frames of one flush may pass each other
  */
 import type { MessageSocket } from '../../http/web-socket.ts'
 import { FrameWriter } from '../wire/connection-frames.ts'
 
-/** A longer message is not copied once more. */
+/** Longer frames are sent without another copy. */
 const COPIED_BYTES_MAX = 64 << 10
 
 export class Outbox {
@@ -25,7 +25,7 @@ export class Outbox {
     this.#socket = socket
   }
 
-  /** Nothing more goes out. */
+  /** Sends nothing from now on. */
   close(): void {
     this.#socket = null
   }
@@ -34,18 +34,18 @@ export class Outbox {
     return this.#socket?.bufferedBytes ?? 0
   }
 
-  /** Those that the client has not taken, and those that go out with the next flush. */
+  /** Bytes that the client has not read, and bytes that the next flush sends. */
   get unreadBytes(): number {
     return this.bufferedBytes + this.#textsLength + this.#frames.length
   }
 
-  /** For a frame that is written now. */
+  /** The writer for a frame that the caller writes at once. */
   frames(): FrameWriter {
     this.#flushLater()
     return this.#frames
   }
 
-  /** A whole frame. */
+  /** Sends a whole frame. */
   frame(bytes: Uint8Array): void {
     if (bytes.byteLength <= COPIED_BYTES_MAX) return this.frames().raw(bytes)
     this.flush()

@@ -1,11 +1,11 @@
 /**
- * Deliveries that are pushed to one client: claims that wait, within the credit that the client gave.
+ * Pushes deliveries to one client: claims wait for records, within the credit that the client gave.
  *
  * P1  a subscription has at most one claim under way, for no more deliveries than it has credit left
- * P2  while the client has not taken what it was sent, nothing is claimed for it: what is on its way is bounded by the credit, and by
+ * P2  while the client has too much left to read, nothing is claimed for it: deliveries under way are bounded by the credit, and by
  *     PUSH_BYTES_MAX or one record for each subscription
- * P3  what was claimed for a subscription that is over when the answer comes is given back
- * P4  a refused claim ends the subscription. So does the first claim after its stream was deleted, also when another one has the name
+ * P3  a claim is given back if its subscription is over when the answer comes
+ * P4  a refused claim ends the subscription. So does the first claim after its stream was deleted, even if another stream has the name
  */
 import type { GroupPath, Pushed, PushedClaim, PushRequest, StreamingOperations, StreamPin } from '../operations.ts'
 import type { Caller } from '../operations.ts'
@@ -17,9 +17,9 @@ export interface NewSubscription extends Pick<PushRequest, 'startOffset' | 'leas
   readonly id: number
   readonly path: GroupPath
   readonly credit: number
-  /** Deliveries of one claim. */
+  /** Most deliveries of one claim. */
   readonly max: number
-  /** Of the stream that is meant; null: the one that has the name. */
+  /** Creation time of the stream that the client means; null: the stream that has the name. */
   readonly streamCreatedAtMs: number | null
 }
 
@@ -34,14 +34,14 @@ export interface PushesParts {
   /** P3 */
   readonly giveBack: (claims: readonly PushedClaim[]) => void
   readonly caller: () => Caller
-  /** Deliveries that a client may be given at any time. */
+  /** Most credit that a subscription may have. */
   readonly creditMax: number
   /** P2 */
   readonly isHeldBack: () => boolean
   readonly deliver: (subscription: NewSubscription, pushed: Pushed) => void
   /** P4 */
   readonly ended: (subscription: NewSubscription, error: unknown) => void
-  /** A claim is no longer under way. */
+  /** Called when a claim is no longer under way. */
   readonly idle: () => void
   readonly defer: (run: () => void) => void
 }
@@ -118,7 +118,7 @@ export class Pushes {
     for (const id of this.#subscriptions.keys()) this.end(id)
   }
 
-  /** The client took something. */
+  /** Called when the client has read something. */
   resume(): void {
     for (const subscription of this.#subscriptions.values()) this.#claim(subscription)
   }
@@ -158,7 +158,7 @@ export class Pushes {
       subscription.credit -= pushed.claim.deliveries.length
       this.#parts.deliver(subscription.given, pushed)
       this.#claim(subscription)
-    } else if (!subscription.isOver) this.#parts.defer(() => this.#claim(subscription)) // a claim that is answered at once must not go round here
+    } else if (!subscription.isOver) this.#parts.defer(() => this.#claim(subscription)) // deferred, as a claim that is answered at once would recurse here
     this.#parts.idle()
   }
 

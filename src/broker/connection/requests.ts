@@ -1,9 +1,9 @@
 /**
- * What a client can ask as JSON, in one table: the permission that its route has, what it is about, and the operation.
+ * The JSON requests of a client, in one table: the permission of the route, the fields of the message, and the operation.
  *
  *   {"id": 1, "op": "publish", "stream": "orders", "body": {…}}
  *
- * `body` is the body of the route, the other fields are what its path says.
+ * `body` is the body of the route, the other fields are the parameters of its path.
  */
 import type { Answer } from '../../engine/decision.ts'
 import { isObject } from '../../plain-objects.ts'
@@ -26,13 +26,13 @@ export const ID_MAX = 2 ** 32 - 1
 
 export type Message = Readonly<Record<string, unknown>>
 
-/** Where an operation is asked from. */
+/** The connection, as an operation sees it. */
 export interface Asking {
   readonly operations: AskedOperations
   readonly caller: Caller
   /** @throws BrokerError authorization_denied */
   readonly demand: (permission: Permission, stream: string) => void
-  /** The delivery of this subscription is settled. */
+  /** Called when deliveries of this subscription are settled. */
   readonly settled: (subscriptionId: string, deliveries: number) => void
 }
 
@@ -76,7 +76,7 @@ const settling = <Body>(
   },
 })
 
-/** @param act before the answer is given */
+/** @param act called before the answer is given */
 const after = <Reply extends object>(answer: Answer<object>, act: (reply: Reply) => void): Answer<Reply> => ({
   answered(reply) {
     act(reply)

@@ -1,13 +1,13 @@
 /**
- * One streaming connection, without its socket: messages in, messages out. What it asks are the operations of the routes.
+ * One streaming connection, without its socket: messages in, messages out. It calls the operations that the routes call.
  *
- * C1  every operation has one answer, with its id, when what the answer says is as durable as over HTTP. A connection that ends leaves what
- *     it had asked to the log: it happened as a whole or not at all
- * C2  a caller may do what the grants say when an operation begins: keys that were read again count from the next operation on
- * C3  memory is bounded: operations in flight, deliveries by the credit (pushes.ts), answers that are not taken by the end of the connection.
- *     They are looked at before each operation
+ * C1  every operation gets one answer with its id, when what the answer says is as durable as over HTTP. If the connection ends first, the
+ *     operation still happens as a whole or not at all
+ * C2  the grants at the start of an operation decide: keys that were read again count from the next operation on
+ * C3  memory is bounded: operations in flight by a limit, deliveries by the credit (pushes.ts). Unread answers are checked before each
+ *     operation, and too many of them end the connection
  * C4  messages are handled in the order they come (inbox.ts), the long ones that take several turns included
- * C5  told to stop, it takes nothing more, and ends when everything it took is answered
+ * C5  after `stop` the connection takes no new operations, and ends when those under way are answered
  */
 import type { ConnectionLimits } from '../../config/broker-connection.ts'
 import type { Answer } from '../../engine/decision.ts'
@@ -45,7 +45,7 @@ export type ConnectionOperations = AskedOperations & StreamingOperations
 export interface SessionParts {
   readonly operations: ConnectionOperations
   readonly who: Who
-  /** Hears of what was refused for want of a permission. */
+  /** Called when an operation is refused because the caller lacks a permission. */
   readonly onDenied: (who: Who, refused: BrokerError, stream: string) => void
   readonly onFailure: (error: unknown) => void
   readonly counters: { refused(code: BrokerError['code']): void }
@@ -56,14 +56,14 @@ export interface SessionParts {
   /** The longest body that a route takes. */
   readonly bodyBytesMax: number
   readonly limits: ConnectionLimits
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
-  /** Resolves in a later turn of the event loop, after those that others asked for before. */
+  /** Resolves in a later turn of the event loop, after all turns that were asked for before. */
   readonly turn: () => Promise<void>
   readonly onClosed: () => void
 }
 
-/** Codes of our own, where the standard has none. */
+/** Close codes of WebSocket; `revoked` is our own, as the standard has none. */
 export const CLOSE = { goingAway: 1001, protocol: 1002, policy: 1008, revoked: 4401 } as const
 export type Form = 'json' | 'binary'
 
@@ -136,7 +136,7 @@ export class Session implements SocketListener {
     return this.#who
   }
 
-  // What the socket says
+  // Events of the socket
 
   opened(socket: MessageSocket): void {
     this.#socket = socket
@@ -170,9 +170,9 @@ export class Session implements SocketListener {
     this.#endWhenIdle()
   }
 
-  // What the node says
+  // Events of the node
 
-  /** C2. @param who null: the key is none any more */
+  /** C2. @param who null: the credentials are no longer valid */
   identified(who: Who | null): void {
     if (who === null) return this.#end(CLOSE.revoked, 'the credentials were revoked')
     this.#who = who
@@ -201,22 +201,22 @@ export class Session implements SocketListener {
     const { bodyBytesMax } = this.#parts
     if (bytes.byteLength > bodyBytesMax) {
       const why = `a message of text must not exceed ${bodyBytesMax} bytes`
-      return this.#unread(refuse('payload_too_large', why))
+      return this.#refuseUnreadable(refuse('payload_too_large', why))
     }
     try {
       const read = readJsonBody(bytes, isOwn, contentOf, () => this.#isOver)
       if (!(read instanceof Promise)) return new TextItems(read.value, this.#items)
       return read.then(
         (read) => read && new TextItems(read.value, this.#items),
-        (error: unknown) => this.#unread(error),
+        (error: unknown) => this.#refuseUnreadable(error),
       )
     } catch (error) {
-      return this.#unread(error)
+      return this.#refuseUnreadable(error)
     }
   }
 
-  #unread(error: unknown): null {
-    if (this.#mayBegin()) this.#refused(null, 'json', unreadAs(error))
+  #refuseUnreadable(error: unknown): null {
+    if (this.#mayBegin()) this.#refused(null, 'json', refusalOfParse(error))
     return null
   }
 
@@ -231,7 +231,7 @@ export class Session implements SocketListener {
     }
   }
 
-  /** A request in a frame: a short one, as records have a frame of their own. */
+  /** Handles a request in a frame. It must be short, as records have their own frames. */
   #take(id: number, json: Buffer): void {
     try {
       if (json.byteLength > SHORT_BODY_BYTES) {
@@ -240,14 +240,14 @@ export class Session implements SocketListener {
       const read = readJsonBody(json, false, contentOf, () => this.#isOver) as { readonly value: unknown } // at once, as it is short
       this.#ask(id, 'binary', messageOf(read.value))
     } catch (error) {
-      this.#refused(id, 'binary', unreadAs(error))
+      this.#refused(id, 'binary', refusalOfParse(error))
     }
   }
 
   /** @throws BrokerError */
   #ask(id: number, form: Form, message: Message): void {
     const { op, stream } = message
-    if (op === 'credit' || op === 'unsubscribe') return this.#steer(id, form, op, message)
+    if (op === 'credit' || op === 'unsubscribe') return this.#changeSubscription(id, form, op, message)
     if (op === 'ping') {
       checkFields(message, [])
       return this.#answered(id, form, {})
@@ -310,7 +310,7 @@ export class Session implements SocketListener {
     this.#pushes.begin(subscription)
   }
 
-  #steer(id: number, form: Form, op: 'credit' | 'unsubscribe', message: Message): void {
+  #changeSubscription(id: number, form: Form, op: 'credit' | 'unsubscribe', message: Message): void {
     checkFields(message, op === 'credit' ? ['subscription', 'credit'] : ['subscription'])
     const subscription = integerIn(message, 'subscription', 0, ID_MAX, null)
     if (op === 'unsubscribe') {
@@ -348,7 +348,7 @@ export class Session implements SocketListener {
     frames.end(1)
   }
 
-  /** @param id null: the message did not say @param isEnd of a subscription */
+  /** @param id null: the message had none @param isEnd the refusal ends a subscription */
   #refused(id: number | null, form: Form, error: unknown, count = 1, isEnd = false): void {
     if (isFailure(error)) this.#parts.onFailure(error)
     const refused = refusalOf(error)
@@ -397,7 +397,7 @@ export class Session implements SocketListener {
     if (this.#isOver) return
     this.#isOver = true
     this.#inbox.close()
-    // Not here: this may be a callback of the log, or of the library.
+    // Deferred, as this may be a callback of the log or of the WebSocket library.
     this.#parts.defer(() => {
       this.#outbox.flush()
       this.#socket?.end(code, reason)
@@ -411,8 +411,8 @@ const createdAtIn = (message: Message): number | null =>
     ? null
     : integerIn(message, 'stream_created_at_ms', 0, Number.MAX_SAFE_INTEGER, null)
 
-/** In the broker's words, where it is about the JSON of a message. */
-function unreadAs(error: unknown): unknown {
+/** Turns errors about the JSON of a message into refusals. */
+function refusalOfParse(error: unknown): unknown {
   if (error instanceof JsonBoundError) return refuse('invalid_request', error.message)
   if (error instanceof SyntaxError) return refuse('invalid_request', 'the message is not valid JSON in UTF-8')
   return error

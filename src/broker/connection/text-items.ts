@@ -1,4 +1,4 @@
-/** The operations of a message of text, one by one: the object that it is, or those of its list. */
+/** The operations of a text message, one by one. The message is one object, or a list of objects. */
 import { LongString } from '../../../native-free-codecs/json-reader.ts'
 import type { MessageWork } from './inbox.ts'
 
@@ -8,7 +8,7 @@ const STRING_COST = 2
 const STRING_BYTES_PER_COST = 1024
 
 export interface TextItemsParts {
-  /** Asked before each. False: nothing more is to be done. */
+  /** Asked before each operation. False: the rest of the message is dropped. */
   readonly mayBegin: () => boolean
   readonly begin: (item: unknown) => void
 }
@@ -18,7 +18,7 @@ export class TextItems implements MessageWork {
   readonly #parts: TextItemsParts
   #next = 0
 
-  /** @param value of the whole message */
+  /** @param value the parsed message */
   constructor(value: unknown, parts: TextItemsParts) {
     this.#items = Array.isArray(value) ? value : [value]
     this.#parts = parts
@@ -33,11 +33,11 @@ export class TextItems implements MessageWork {
   }
 
   keep(): void {
-    // values have no part in the memory of the message: a text that is long enough for that is copied before it is read
+    // nothing to copy: only values of a long text point into it, and a long text has memory of its own
   }
 }
 
-/** Operations take as long as what they are given has values, and bytes. */
+/** An operation takes longer, the more values and bytes it is given. */
 function costOf(value: unknown): number {
   if (typeof value === 'string') return STRING_COST + value.length / STRING_BYTES_PER_COST
   if (value instanceof LongString) return STRING_COST + value.bytes.byteLength / STRING_BYTES_PER_COST

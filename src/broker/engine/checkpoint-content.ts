@@ -1,5 +1,5 @@
 /**
- * The state as a checkpoint holds it: all but where records are, which the sidecars of the segments say. Integers are little-endian.
+ * The state as a checkpoint holds it: everything except where records are, which the sidecars of the segments hold. Integers are little-endian.
  *
  *   offset  bytes  what
  *        0      4  jsonBytes   u32
@@ -7,10 +7,10 @@
  *        8      …  json        everything small, UTF-8, padded to a multiple of 8
  *        …      …  groups      for each: bytes u32, unused u32, then GroupState.encode padded to a multiple of 8
  *
- * K1  what `decodeCheckpoint` makes of a `StateCopy` answers as the state did, once the records' places are added
- * K2  the copy is of the moment it was begun at. What is short is copied then; groups are copied in slices, and one that changes before its
- *     turn is copied first. So a state of many groups holds main no longer than a copy of the memory of its largest group does
- * K3  it is restored in slices, so that the process answers meanwhile
+ * K1  a state that `decodeCheckpoint` restores from a `StateCopy` answers as the original did, once the records' places are added
+ * K2  a copy shows the state at the moment it was begun. Small parts are copied then; groups are copied in slices, and a group that changes
+ *     before its turn is copied before the change. So a copy blocks the main thread no longer than its largest group takes
+ * K3  a state is restored in slices, so that the process answers meanwhile
  */
 import { StoreError } from '../../errors.ts'
 import { stepsOf } from '../../steps.ts'
@@ -32,9 +32,9 @@ import type { Link, ReplicationContent } from '../state/replication-state.ts'
 interface Content {
   readonly secret: string
   readonly last_at_ms: number
-  /** Checkpoints of older versions do not say it. */
+  /** Absent in checkpoints of older versions. */
   readonly events_lost?: number
-  /** The next numbers. Older checkpoints do not say them: nothing was ever deleted. */
+  /** The next numbers. Absent in older checkpoints, whose versions deleted nothing. */
   readonly stream_numbers?: number
   readonly group_numbers?: number
   readonly claim_numbers_used?: number
@@ -53,7 +53,7 @@ interface Content {
     readonly redriven?: readonly number[]
     /** Where their records are, as redriven.ts says; absent in checkpoints of older versions. */
     readonly redriven_to?: readonly number[]
-    /** Absent: it never was. */
+    /** Absent: the stream was never replicated. */
     readonly replicated?: ReplicationContent
   }[]
   readonly groups: readonly {
@@ -67,19 +67,19 @@ interface Content {
     readonly claim_ids?: readonly (readonly [string, ClaimWithId])[]
   }[]
   readonly acknowledged_incidents: readonly (readonly [string, AcknowledgedIncident])[]
-  /** Links of checkpoints that do not list them with each stream. */
+  /** Links of older checkpoints, which do not list them with each stream. */
   readonly links?: readonly { readonly stream_number: number; readonly link: Link; readonly next: number }[]
 }
 
 const HEAD_BYTES = 8
 const ALIGN = 8
 
-/** What one slice copies or restores at most: some milliseconds' worth. */
+/** Bounds of one slice of copying or restoring, which takes some milliseconds. */
 const SLICE_STREAMS = 500
 const SLICE_GROUPS = 100
 const SLICE_BYTES = 1 << 20
 const SLICE_JSON_BYTES = 64 * 1024
-/** Copying a longer part takes more than handing it over by itself. */
+/** Copying a longer part costs more than handing it over separately. */
 const JOINED_PART_BYTES_MAX = 64 * 1024
 /** Numbers of a stream: next offset, floor, payload bytes. */
 const STREAM_NUMBERS = 3
@@ -94,7 +94,7 @@ export class StateCopy implements GroupCopier {
   readonly #state: BrokerState
   readonly #streams: readonly StreamState[]
   readonly #streamNumbers: Float64Array
-  /** They are replaced as a whole when one changes. */
+  /** References are enough, because a change replaces a configuration as a whole. */
   readonly #configs: readonly StreamConfig[]
   readonly #redriven = new Map<StreamState, ReturnType<Redriven['encode']>>()
   readonly #holes = new Map<StreamState, readonly number[]>()
@@ -132,14 +132,14 @@ export class StateCopy implements GroupCopier {
     state.copiers.add(this)
   }
 
-  /** Before the group changes. */
+  /** Called before the group changes. */
   copy(group: Group): void {
     const { number } = group
     const isWaiting = number >= this.#next && number < this.#groups.length && !this.#copied.has(number)
     if (isWaiting) this.#copied.set(number, copyOf(group))
   }
 
-  /** The checkpoint, in parts that belong one after the other. To be called once. */
+  /** The checkpoint, in consecutive parts. To be called once. */
   async finish(turn: () => Promise<void>): Promise<Uint8Array<ArrayBuffer>[]> {
     const json: Buffer[] = [Buffer.from(`${this.#head},"streams":[`)]
     for (let from = 0; from < this.#streams.length; from += SLICE_STREAMS) {
@@ -188,7 +188,7 @@ export class StateCopy implements GroupCopier {
     return JSON.stringify(content)
   }
 
-  /** The next groups, until it is enough for one slice. */
+  /** Copies the next groups, up to the bounds of a slice. */
   #nextSlice(): CopiedGroup[] {
     const slice: CopiedGroup[] = []
     const end = Math.min(this.#groups.length, this.#next + SLICE_GROUPS)
@@ -261,11 +261,11 @@ function nextOf(members: Generator<JsonMember, void, undefined>): JsonMember | n
   }
 }
 
-/** A state, as far as its checkpoint was read. */
+/** The part of a state that has been restored so far. */
 class Restored {
   readonly #bytes: Buffer
   readonly #state = new BrokerState()
-  /** Place of the next group. */
+  /** Where the next group begins. */
   #at: number
   readonly #others: Partial<Record<string, unknown>> = {}
 
@@ -327,7 +327,7 @@ const aligned = (bytes: number): number => Math.ceil(bytes / ALIGN) * ALIGN
 const padding = (bytes: number): Uint8Array => new Uint8Array(aligned(bytes) - bytes)
 const wordPair = (first: number, second: number): Uint8Array => new Uint8Array(Uint32Array.of(first, second).buffer)
 
-/** The same bytes in fewer parts: short neighbours become one. */
+/** The same bytes in fewer parts: adjacent short parts become one. */
 function joined(parts: readonly Uint8Array[]): Uint8Array[] {
   const fewer: Uint8Array[] = []
   let short: Uint8Array[] = []
@@ -350,5 +350,5 @@ function joined(parts: readonly Uint8Array[]): Uint8Array[] {
 /** Copies a part into memory of its own, so that it can be handed to another thread: small buffers share theirs. */
 function owned(part: Uint8Array): Uint8Array<ArrayBuffer> {
   const whole = part.buffer instanceof ArrayBuffer && part.byteLength === part.buffer.byteLength
-  return whole ? (part as Uint8Array<ArrayBuffer>) : new Uint8Array(part) // its memory is an ArrayBuffer, as was just asked
+  return whole ? (part as Uint8Array<ArrayBuffer>) : new Uint8Array(part) // its memory is an ArrayBuffer, as was just checked
 }

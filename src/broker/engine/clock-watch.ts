@@ -1,20 +1,20 @@
-/** What an operator should know of the clocks: that broker time and the wall clock differ, and that the machine slept. */
+/** Tells operators when broker time and the wall clock differ, and when the machine slept. */
 import type { Logger } from '../../observability/logger.ts'
 import type { BrokerTime } from '../state/broker-time.ts'
 import type { Timers } from './core.ts'
 
-/** A difference of this size is worth being told. */
+/** Larger differences are reported. */
 export const CLOCK_OFFSET_MS_MAX = 1000
 const WATCH_EVERY_MS = 1000
 
-/** Null: broker time is what the wall clock shows, about. */
+/** Null: broker time is close to the wall clock. */
 export function clockProblem(offsetMs: number): string | null {
   if (Math.abs(offsetMs) <= CLOCK_OFFSET_MS_MAX) return null
   const side = offsetMs > 0 ? 'ahead of' : 'behind'
   return `broker time, which leases are told in, is ${Math.abs(offsetMs)} ms ${side} the wall clock and draws near by 43 s a day: a start with --clock reset or MQ_CLOCK=reset sets it`
 }
 
-/** A line for what is new: a difference that was told is told again when it is half as much more or less. @returns stops it */
+/** Logs each new finding. A difference is logged again when it has changed by half. @returns a function that stops this */
 export function watchClock(parts: {
   readonly time: BrokerTime
   readonly timers: Timers

@@ -1,8 +1,8 @@
 /**
  * What the broker's operations share: the engine that they run on, streams and the listeners for their records, time, tokens.
  *
- * C1  what goes on after an `await` looks its streams and groups up again, or sees by `isCurrent` that they are others now: numbers and
- *     places that were lost are given again
+ * C1  code after an `await` looks its streams and groups up again, or checks by `isCurrent` that they are still the same: numbers and places
+ *     that were lost with frames are given again
  */
 import { copyBytes } from '../../../native-free-codecs/copy-bytes.ts'
 import { FRAME_HEADER_BYTES } from '../../../native-free-codecs/frame.ts'
@@ -32,7 +32,7 @@ import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../state/state.ts'
 import type { BrokerState, StreamState } from '../state/state.ts'
 
 export interface Timers {
-  /** Calls again and again until the returned function is called. */
+  /** Calls `task` at this interval until the returned function is called. */
   every(intervalMs: number, task: () => void): () => void
 }
 
@@ -43,20 +43,20 @@ export interface CoreParts {
   readonly timers: Timers
   readonly counters: BrokerCounters
   readonly logger: Logger
-  /** Resolves when others had their turn of main. */
+  /** Resolves when other work had its turn on the main thread. */
   readonly turn: () => Promise<void>
   /** What `local-disk` means: 'sync', or 'append' with the flush policy append-only. */
   readonly localDisk: 'sync' | 'append'
   /** Directories that must have synced a frame; 1 without replicas. */
   readonly writeQuorum: number
   readonly hasReplicas: boolean
-  /** Events that are older go. Null: all are kept. */
+  /** Audit events that are older are removed. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
   /** They decide which streams are shipped to other sites. */
   readonly policies: ReplicationPolicies
 }
 
-/** What every change that the audit stream shows says of itself. */
+/** Fields of every change that is also an audit event. */
 export interface EventOfChange {
   readonly tenant: string
   readonly principal: string
@@ -105,7 +105,7 @@ export class Core {
     this.policies = parts.policies
     this.localDisk = parts.localDisk
     this.log.onStateChange((state) => {
-      if (takesFrames(state)) this.#tellAllVisible() // what could not be given out meanwhile
+      if (takesFrames(state)) this.#tellAllVisible() // records that could not be given out meanwhile
     })
   }
 
@@ -113,7 +113,7 @@ export class Core {
     return this.engine.state
   }
 
-  /** After a loss. Waiting claims and replays decide again. */
+  /** Called after a loss. Waiting claims and replays decide again. */
   replaceState(state: BrokerState): void {
     this.engine.replaceState(state)
     this.#tellAllVisible()
@@ -126,12 +126,12 @@ export class Core {
 
   // Streams
 
-  /** @param missing the code that the route has for a stream that is not there for the caller */
+  /** @param missing the route's code for a stream that does not exist for the caller */
   stream(caller: Caller, name: string, missing: 'stream_not_found' | 'missing_stream'): StreamState | BrokerError {
     return this.state.stream(caller.tenant, name) ?? refuse(missing, 'there is no stream of this name')
   }
 
-  /** Likewise, or the audit stream, which is always there. */
+  /** The same, or the audit stream, which always exists. */
   anyStream(
     caller: Caller,
     name: string,
@@ -145,7 +145,7 @@ export class Core {
     return this.state.streams[stream.number] === stream
   }
 
-  /** Made when it is asked for first. */
+  /** Created at the first call. */
   auditStream(tenant: string): StreamState | FrameNotTaken {
     const { before } = this.auditOf(tenant)
     return this.engine.appendSilently(before) ?? this.state.stream(tenant, AUDIT_STREAM)!
@@ -170,10 +170,10 @@ export class Core {
   }
 
   /**
-   * A change that the audit stream shows.
+   * A change that is also an audit event.
    *
-   * @param change made of what it says of itself as an event; told how many frames come before it
-   * @returns its frame, those that it builds on, and when it happens
+   * @param change makes the change from its fields as an event, and from how many frames come before it
+   * @returns its frame, the frames that must come before it, and the time of the change
    */
   audited(
     { tenant, principal }: Caller,
@@ -191,7 +191,7 @@ export class Core {
     this.#visibleListeners.push(listener)
   }
 
-  /** Records up to here can be read now. */
+  /** Records below `nextOffset` can be read from now on. */
   makeVisible(stream: StreamState, nextOffset: number): void {
     stream.visibleNext = Math.max(stream.visibleNext, nextOffset)
     this.#tellVisible(stream)
@@ -207,12 +207,12 @@ export class Core {
 
   // Frames
 
-  /** A step of a longer work. Resolves when the frame is stored. Rejects with a BrokerError when it is not taken, or lost */
+  /** Appends a step of a longer job. Resolves when the frame is stored. Rejects with a BrokerError when it is not taken, or lost. */
   store(frame: NewFrame<Change>, failure: PersistFailure): Promise<void> {
     return this.engine.store(frame, NOT_STORED[failure])
   }
 
-  /** A rare change. The event that it is can be read when it is stored. */
+  /** The frame of a rare change. If the change is an audit event, it can be read when it is stored. */
   changeFrame(change: Change, purpose: NewFrame<Change>['purpose'], onStored: () => void = () => {}): NewFrame<Change> {
     const payload = encodeChange(change)
     return {
@@ -229,7 +229,7 @@ export class Core {
     }
   }
 
-  /** An event, and all before it, can be read now. */
+  /** Makes an event, and all before it, readable. */
   showEvent(tenant: string, auditOffset: number): void {
     const audit = this.state.stream(tenant, AUDIT_STREAM)
     if (audit) this.makeVisible(audit, auditOffset + 1)
@@ -237,7 +237,7 @@ export class Core {
 
   /** Readers of the stream wait from now on until the frame appended last is in the file. */
   holdReaders(stream: StreamState): void {
-    stream.readersWaitFor = this.appender.position + 1 // frames end behind
+    stream.readersWaitFor = this.appender.position + 1 // frames end behind their position
   }
 
   /** Answers about the stream wait from now on until the frame appended last is stored. */
@@ -245,17 +245,17 @@ export class Core {
     stream.answersWaitFor = this.appender.position + 1
   }
 
-  /** True when all records of the stream's index can be read from the file, and what was told of them is visible. */
+  /** True when all records of the stream's index can be read from the file, and those that publishers were told of are visible. */
   isReadable(stream: StreamState): boolean {
     return stream.readersWaitFor <= this.log.written && stream.toldNext <= stream.visibleNext
   }
 
-  /** Resolves when it is. */
+  /** Resolves when the stream is readable. */
   async readable(stream: StreamState): Promise<void> {
-    if (!this.isReadable(stream)) await this.appender.settled().catch(() => {}) // what was lost is not there to be read
+    if (!this.isReadable(stream)) await this.appender.settled().catch(() => {}) // after a loss there is nothing to wait for
   }
 
-  /** Resolves when the state of the stream that was just read is stored, or lost: readers begin anew then (engine E3). */
+  /** Resolves when the state of the stream that was just read is stored, or lost: after a loss readers begin anew (engine E3). */
   async tellable(stream: StreamState): Promise<void> {
     if (stream.answersWaitFor > this.log.committed) await this.appender.settled().catch(() => {})
   }
@@ -280,9 +280,9 @@ export class Core {
 
   // Damage
 
-  /** A reader met damaged frames: they are quarantined, and their records are never given out again. */
+  /** Quarantines damaged frames that a reader met. Their records are never given out again. */
   reportUnreadable(stream: StreamState, unreadable: readonly Unreadable[]): void {
-    if (!this.isCurrent(stream)) return // its places may be others' now
+    if (!this.isCurrent(stream)) return // its places may belong to other frames now
     for (const { segmentBase, place, cause, reason, frameBytes } of unreadable) {
       const segment = this.log.segments.find(({ base }) => base === segmentBase)
       if (cause !== 'damaged' || segment === undefined) continue

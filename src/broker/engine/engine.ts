@@ -1,4 +1,4 @@
-/** The broker without its surroundings: a log, the state that its frames say, and the engine that keeps the two together. Tests bring a simulated world. */
+/** The broker without its surroundings: a log, the state that its frames describe, and the engine that keeps the two in step. Tests simulate the surroundings. */
 import assert from 'node:assert/strict'
 import { Engine } from '../../engine/engine.ts'
 import type { AppendedFrame, FramePlace } from '../../engine/engine.ts'
@@ -40,27 +40,27 @@ export interface EngineParts {
   readonly directories: readonly string[]
   readonly files: Files
   readonly reads: RecordReads
-  /** Writes a sidecar, or some of a checkpoint. */
+  /** Writes a sidecar, or a part of a checkpoint. */
   readonly write: (task: SidecarTask | CheckpointTask) => Promise<void>
   readonly clock: Clocks & Timers
   readonly logger: Logger
   readonly random: (bytes: Uint8Array) => void
-  /** Resolves when others had their turn of main. */
+  /** Resolves when other work had its turn on the main thread. */
   readonly turn: () => Promise<void>
-  /** Paces the reading before the broker is open. Default: at once. */
+  /** Paces the reading of the log while the broker opens. Default: without pauses. */
   readonly pace?: Pace
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly localDisk: 'sync' | 'append'
   readonly writeQuorum: number
   readonly hasReplicas: boolean
-  /** Events that are older go. Null: all are kept. */
+  /** Audit events that are older are removed. Null: all are kept. */
   readonly auditMaxAgeMs: number | null
-  /** An operator sets broker time to the wall clock, even if the log says a later time. */
+  /** True when an operator wants broker time set to the wall clock, even if the log has a later time. */
   readonly setsClock: boolean
-  /** Main renders what is in memory: in the log's ring, and in the page cache where that is not null. Null: threads read everything. */
+  /** The main thread renders records that are in memory: in the log's ring, and in the page cache if `cached` is not null. Null: threads read all. */
   readonly inMemory: { readonly cached: CachedFrames | null } | null
-  /** Their audit streams are there from the beginning. */
+  /** Their audit streams exist from the start. */
   readonly tenants: readonly string[]
   /** Shows how long work for a request takes. Absent or null: tracing is off. */
   readonly beginSpan?: BeginSpan | null
@@ -71,7 +71,7 @@ export interface EngineParts {
 export interface BrokerEngine {
   readonly core: Core
   readonly checkpoints: Checkpoints
-  /** In a cluster: this node leads from now on. Resolves when it may be asked. */
+  /** In a cluster: this node leads from now on. Resolves when it can take requests. */
   beginToLead(): Promise<void>
   /** Resolves when the sidecars and checkpoints that were begun are written. */
   idle(): Promise<void>
@@ -91,7 +91,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   const time = new BrokerTime(clock, setsClock ? 0 : recovered.state.lastAtMs)
   const appender = new Appender(log, {
     segmentEnding(end) {
-      if (log.mayAnswer) core.state.noteTime(time.nowMs()) // what time has done to the state is in the copy
+      if (log.mayAnswer) core.state.noteTime(time.nowMs()) // so that the copy includes what time has changed
       sidecars.take(core.state, end)
       checkpoints.take(end)
     },
@@ -130,7 +130,7 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
   sidecars.complete(recovered)
   const beginToLead = async (): Promise<void> => {
     time.notBefore(core.state.lastAtMs)
-    core.state.makeAllVisible() // all of it is confirmed
+    core.state.makeAllVisible() // the whole log is confirmed
     await begin(core, parts)
   }
   if (log.cluster === null) {
@@ -143,13 +143,13 @@ export async function openEngine(parts: EngineParts): Promise<BrokerEngine> {
 /** The copy begins at once and is made in slices. A group that changes before its turn is copied before the change (checkpoint-content K2). */
 function copyOf(state: BrokerState, turn: () => Promise<void>): CheckpointCopy {
   const parts = new StateCopy(state).finish(turn)
-  parts.catch(() => {}) // said when it is written
+  parts.catch(() => {}) // reported when the checkpoint is written
   return { next: async () => (await parts).shift() ?? null, abandon: () => {} }
 }
 
 /**
- * What is left of leases and delays is counted from the last broker time in the log: nothing ends before its time, and what the broker was
- * down for does not count.
+ * Leases and delays keep what was left of them at the last broker time in the log: none ends early, and the time that the broker was down
+ * does not count.
  */
 async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: number): Promise<void> {
   const [tenant] = tenants
@@ -164,7 +164,7 @@ async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: n
   logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
 }
 
-/** What stands in every log before anything else: the key of delivery ids, and audit streams. */
+/** Stores what every log has before anything else: the key of delivery ids, and the audit streams. */
 async function begin(core: Core, { random, tenants }: EngineParts): Promise<void> {
   if (core.state.secret.byteLength === 0) {
     const secret = new Uint8Array(TOKEN_KEY_BYTES)

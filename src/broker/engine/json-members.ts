@@ -1,5 +1,5 @@
 /**
- * Gives the members of an object in JSON one by one, and the elements of its long arrays. Parsed as a whole, a text of some MiB would hold the thread.
+ * Gives the members of an object in JSON one by one, and the elements of its long arrays. Parsing a text of some MiB at once would block the thread.
  * It reads only what JSON.stringify wrote: valid texts without white space.
  */
 const QUOTE = 0x22
@@ -14,13 +14,13 @@ export interface JsonMember {
   readonly name: string
   /** An element, if the member is one of `arrays`. */
   readonly value: unknown
-  /** Behind it in the text. */
+  /** Where it ends in the text. */
   readonly end: number
 }
 
 /**
  * @param arrays names of members that are arrays and are given element by element
- * @throws SyntaxError it is no such text
+ * @throws SyntaxError when the text is not such an object
  */
 export function* jsonMembers(text: Buffer, arrays: ReadonlySet<string>): Generator<JsonMember, void, undefined> {
   if (text[0] !== OPEN_BRACE) throw notRead()
@@ -69,7 +69,7 @@ function endOfValue(text: Buffer, from: number): number {
   throw notRead()
 }
 
-/** @param from of its first quote */
+/** @param from where its first quote is */
 function endOfString(text: Buffer, from: number): number {
   if (text[from] !== QUOTE) throw notRead()
   for (let at = from + 1; ;) {

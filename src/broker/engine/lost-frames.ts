@@ -1,10 +1,10 @@
 /**
- * What was lost with frames that are damaged, as far as that can be told: by their headers, when these are whole, by the heads of their
- * payloads, which have checksums of their own, and by how many bytes they took.
+ * Works out what was lost with damaged frames, as far as possible: from their headers if these are whole, from the heads of their payloads,
+ * which have checksums of their own, and from how many bytes they took.
  *
- * F1  an offset that was given is never given again. Of a range that says nothing, each stream may have got as many offsets as records fit
- *     into it; a frame behind it that has an offset of the stream says how many it were. An audit stream that is lost itself is created
- *     again behind all events that may have been
+ * F1  an offset that was given is never given again. An unreadable range may have given each stream as many offsets as records fit into it;
+ *     a later frame with an offset of the stream tells how many it really were. An audit stream whose creation is lost is created again
+ *     behind all events that may have existed
  * F2  a delivery that was dead-lettered stays finished: the copy may be gone, and the quarantine incident says so
  */
 import {
@@ -22,23 +22,23 @@ import {
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { BrokerState, StreamState } from '../state/state.ts'
 
-/** So much of a payload is enough for `frame`. */
+/** Bytes at the start of a payload that are enough for `frame`. */
 export const LOST_HEAD_BYTES = Math.max(RECORDS_HEAD_BYTES, DEAD_LETTER_HEAD_BYTES)
 
 export class LostFrames {
-  /** The creation of a stream or group may be among what was lost. */
+  /** True when the creation of a stream or group may be lost. */
   mayHaveCreated = false
   readonly #state: BrokerState
   /** Offsets, from `nextOffset` on, that may have been given behind the stream's last frame. */
   readonly #possible = new Map<StreamState, { readonly nextOffset: number; count: number }>()
-  /** Audit events that may have been given, by streams that are not known too. */
+  /** Audit events that may have existed, also in streams that are not known. */
   #events = 0
 
   constructor(state: BrokerState) {
     this.#state = state
   }
 
-  /** In the order of the log, as `range`. @param head of the payload, or more of it */
+  /** Notes a damaged frame with a whole header. To be called in the order of the log, as `range`. @param head start of the payload */
   frame(type: number, payloadBytes: number, head: Uint8Array): void {
     if (type === FRAME_RECORDS || type === FRAME_RECORDS_REPLICATED) this.#records(payloadBytes, head)
     else if (type === FRAME_REDRIVE) this.#redrive(payloadBytes, head)
@@ -46,7 +46,7 @@ export class LostFrames {
     else if (type === FRAME_CHANGE) this.#change()
   }
 
-  /** Bytes that say nothing. */
+  /** Notes damaged bytes of which nothing can be read. */
   range(bytes: number): void {
     this.mayHaveCreated = true
     this.#mayHaveGiven(Math.floor(bytes / RECORD_BYTES_MIN), () => true)
@@ -71,7 +71,7 @@ export class LostFrames {
     }
   }
 
-  /** The records are gone, so their copies are not used up. */
+  /** The records are lost, so their dead letters do not count as redriven. */
   #redrive(payloadBytes: number, head: Uint8Array): void {
     this.#records(payloadBytes, head)
     this.#mayHaveGiven(1, ({ name }) => name === AUDIT_STREAM)
@@ -91,7 +91,7 @@ export class LostFrames {
     this.#events = Math.max(this.#events, auditOffset + 1)
   }
 
-  /** Nothing says whether it was an event, and whose. */
+  /** It is unknown whether the change was an audit event, and of which tenant. */
   #change(): void {
     this.mayHaveCreated = true
     this.#mayHaveGiven(1, ({ name }) => name === AUDIT_STREAM)

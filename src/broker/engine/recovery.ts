@@ -1,11 +1,11 @@
 /**
- * The state of a log: its newest checkpoint, the places of records from the sidecars of its sealed segments, and the frames behind the
- * checkpoint, applied. At a start, and again after frames were lost.
+ * Recovers the state of a log: takes its newest checkpoint, adds the places of records from the sidecars of its sealed segments, and applies
+ * the frames behind the checkpoint. This happens at a start, and again after frames were lost.
  *
  * R1  only what is committed is applied
- * R2  a frame that does not read is skipped, and nothing else: what it can still say of the offsets it held makes a hole of them
- * R3  what a missing or damaged sidecar would have said is found by reading its segment
- * R4  a stream or group never disappears: when a frame is about one that is not known, the start is refused
+ * R2  only a frame that cannot be read is skipped. The offsets that it is known to have held become a hole
+ * R3  a segment whose sidecar is missing or damaged is read instead
+ * R4  a stream or group never disappears: if a frame is about one that is not known, the start is refused
  */
 import {
   FRAME_HEADER_BYTES,
@@ -61,9 +61,9 @@ export function* recoverState(parts: BrokerRecovery): Steps<Recovered> {
   let done = 0
   for (const [number, segment] of log.segments.entries()) {
     yield { phase: 'reading the indexes of segments', done: number, total: log.segments.length, unit: 'segments' }
-    const before = segment.end <= from // the whole segment, as checkpoints are of the ends of segments
+    const before = segment.end <= from // the whole segment, as a checkpoint always ends where a segment does
     if (before && adoptSidecar(state, files, segment, logger)) continue
-    if (segment.sealed && files.exists(segment.recordsPath)) unindexed.push(segment) // it may be brought back
+    if (segment.sealed && files.exists(segment.recordsPath)) unindexed.push(segment) // a missing segment is left alone, as it may be brought back
     if (before) {
       yield* index(state, log, files, segment)
     } else {
@@ -82,7 +82,7 @@ export function* recoverState(parts: BrokerRecovery): Steps<Recovered> {
   return { ...start, state, unindexed }
 }
 
-/** False: its records are to be found by reading it (R3). */
+/** @returns false when the segment has to be read (R3) */
 function adoptSidecar(state: BrokerState, files: Files, segment: SegmentInfo, logger: Logger): boolean {
   const read = readSegmentIndex(files, segment)
   if (read.kind !== 'runs') {

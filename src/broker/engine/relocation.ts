@@ -1,10 +1,10 @@
 /**
- * Moves what is left of the log's oldest segment behind its end, so that the segment can go: records keep their offsets, audit events
- * their ids. The log is a circle that is cleaned from its oldest end on.
+ * Moves what is left in the log's oldest segment to the end of the log, so that the segment can be dropped. Records keep their offsets,
+ * audit events their ids. So the log is cleaned in a circle, from its oldest end on.
  *
  * M1  a record is found at its new place from the moment it is appended there: readers wait until that is written. The old place
  *     stays until the new one is durable
- * M2  what lives is counted as it is stored, not by its payloads
+ * M2  live bytes are counted as they are stored, not by payloads alone
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import type { Cleaning } from '../../engine/cleaning.ts'
@@ -19,7 +19,7 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { BrokerState, StreamState } from '../state/state.ts'
 
 const MOVED_AT_ONCE = 500
-/** A longer record goes alone. */
+/** Bytes of a run; a longer record is a run of its own. */
 const RUN_BYTES_MAX = 4 << 20
 
 /** A line of `auditPage`. */
@@ -34,7 +34,7 @@ interface AuditEvent {
   readonly offset: number
 }
 
-/** What of one stream is to go: records at the offsets [from, end), as far as they are in the segment. */
+/** Records of one stream that are to be moved: those at the offsets [from, end) that are in the segment. */
 interface Move {
   readonly core: Core
   readonly stream: StreamState
@@ -54,7 +54,7 @@ export function liveBytesOf({ streams }: BrokerState): number {
 
 /**
  * @param signal ends it early
- * @throws BrokerError when the log takes no more, Error when it should not; what was moved until then stays moved
+ * @throws BrokerError when the log takes no more, Error when the disk has no room for moves; what was moved until then stays moved
  */
 export async function moveOut(
   core: Core,
@@ -93,7 +93,7 @@ async function moveRecords({ core, stream, segment, from, end, mayMove }: Move):
   }
 }
 
-/** Neighbours that came in at the same time, as a frame has one ingest time; not more than a frame can hold. */
+/** Groups adjacent records with the same ingest time, as a frame has only one. A run has at most RUN_BYTES_MAX bytes, or one record. */
 function runsOf(records: readonly RawRecord[]): RawRecord[][] {
   const runs: RawRecord[][] = []
   let runBytes = 0

@@ -1,8 +1,8 @@
 /**
- * Which streams go to which other sites, and what of them has still to go. Source: contract "Broker".
+ * Which streams are sent to which other sites, and which of their records are still unsent. Source: contract "Broker".
  *
- * P1  what came from another site is sent on by a policy that forwards only, and never to a site where it was before
- * P2  records that have still to go hold retention, until there are more of them than the policy waits for
+ * P1  a record from another site is sent on only by a policy that forwards, and never to a site where it was before
+ * P2  unsent records hold retention back, unless there are more of them than the policy allows
  * P3  policies are replaced all at once; a stream's list is the same object until then
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
@@ -36,7 +36,7 @@ export class ReplicationPolicies {
     return policies
   }
 
-  /** Sets of offsets that are not sent: of records that are not there, and of those of P1. */
+  /** Sets of offsets that are not sent: of holes, and of records that P1 excludes. */
   passedOver(stream: StreamState, policy: ReplicationPolicy): IntervalSet[] {
     const sets = [stream.holes]
     for (const { sites, offsets } of stream.replicated?.arrived() ?? NONE) {
@@ -45,13 +45,13 @@ export class ReplicationPolicies {
     return sets
   }
 
-  /** Sets by the sites that their records passed through, of those that are sent on. */
+  /** Sets of offsets that are sent on, each with the sites that its records passed through. */
   forwarded(stream: StreamState, policy: ReplicationPolicy): { sites: readonly string[]; offsets: IntervalSet }[] {
     if (!policy.forward) return []
     return Array.from(stream.replicated?.arrived() ?? NONE).filter(({ sites }) => !sites.includes(policy.targetSite))
   }
 
-  /** The first record that has still to go; `visibleNext` when there is none. @param next what is below has gone */
+  /** Offset of the first unsent record; `visibleNext` when there is none. @param next records below are sent */
   firstToGo(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
     const sets = this.passedOver(stream, policy)
     let at = Math.max(next, stream.floor)
@@ -67,7 +67,7 @@ export class ReplicationPolicies {
     return this.countBetween(stream, policy, Math.max(next, stream.floor), stream.visibleNext)
   }
 
-  /** Records of [from, to) that are sent. */
+  /** How many records of [from, to) are to be sent. */
   countBetween(stream: StreamState, policy: ReplicationPolicy, from: number, to: number): number {
     if (to <= from) return 0
     let passed = 0
@@ -75,7 +75,7 @@ export class ReplicationPolicies {
     return Math.max(0, to - from - passed)
   }
 
-  /** The policies that have still to send records below `end`, and how many; records that are not visible yet count. */
+  /** The policies with unsent records below `end`, and how many these are, including records that are not visible yet. */
   unsentBelow(stream: StreamState, end: number): { readonly policy: ReplicationPolicy; readonly records: number }[] {
     return this.of(stream).flatMap((policy) => {
       const records = this.countBetween(stream, policy, Math.max(nextOf(stream, policy), stream.floor), end)
@@ -87,7 +87,7 @@ export class ReplicationPolicies {
     return policy.maxLagRecords !== null && lag > policy.maxLagRecords
   }
 
-  /** P2. Retention leaves what is from here on; Infinity: it may take all. */
+  /** P2. Retention keeps the records from this offset on; Infinity: it may remove all. */
   heldFrom(stream: StreamState): number {
     let held = Infinity
     for (const policy of this.of(stream)) {
@@ -99,7 +99,7 @@ export class ReplicationPolicies {
   }
 }
 
-/** True when both ship between the same sites by the same name: then they share their progress. */
+/** True when both have the same sites and the same name: then they share their progress. */
 export const isSameLink = (a: Link, b: Link): boolean =>
   a.policy === b.policy && a.sourceSite === b.sourceSite && a.targetSite === b.targetSite
 

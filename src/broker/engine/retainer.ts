@@ -1,7 +1,7 @@
 /**
- * Retention, enforced in the background: the floor of a stream rises, with a frame that says so; then segments that hold nothing of any
- * stream go, once a checkpoint stands for them. When too much of the log is garbage (engine/cleaning.ts), what lives in its oldest segment is
- * moved first. Where only the lack of a checkpoint keeps a segment from going, one is written.
+ * Enforces retention in the background. It raises the floors of streams, each with a frame. Then it drops segments that hold nothing of any
+ * stream, once a checkpoint covers them. When too much of the log is garbage (engine/cleaning.ts), it moves the live records out of the
+ * oldest segment first. If only a missing checkpoint keeps a segment, it has one written.
  */
 import type { Checkpoints } from '../../engine/checkpoints.ts'
 import { Cleaning } from '../../engine/cleaning.ts'
@@ -29,18 +29,18 @@ export class Retainer implements Upkeep {
     this.#cleaning = new Cleaning(core.log, segmentBytes)
   }
 
-  /** One round; nothing while the one before is under way. */
+  /** Runs one round; does nothing while another one is under way. */
   enforce(): Promise<void> {
     this.#areFloorsDue = true
     return this.#rounds.run()
   }
 
-  /** A round without the floors of streams, which take longer to look at the more streams there are. */
+  /** A round without the floors of streams: looking at them takes longer, the more streams there are. */
   reclaim(): Promise<void> {
     return this.#rounds.run()
   }
 
-  /** Resolves when the round under way has ended, which it does before it is done. */
+  /** Ends the round under way early, and resolves when it has ended. */
   close(): Promise<void> {
     return this.#rounds.close()
   }
@@ -66,7 +66,7 @@ export class Retainer implements Upkeep {
       try {
         await this.#raiseFloor(stream)
       } catch (error) {
-        failures.push(error) // the streams behind it do not need what this one lacks
+        failures.push(error) // other streams may not need what this one lacks
       }
     }
     if (failures.length === 0) return
@@ -82,7 +82,7 @@ export class Retainer implements Upkeep {
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, floor, plannedFloor)
     const isSame = core.isCurrent(stream) && stream.config === config && stream.floor === floor
     const heldFrom = Math.min(cursorFloorOf(stream) ?? Infinity, core.policies.heldFrom(stream))
-    if (!isSame || plannedFloor > heldFrom) return // it is planned anew
+    if (!isSame || plannedFloor > heldFrom) return // the next round plans anew
     const retained = {
       kind: 'retained',
       stream_number: stream.number,
@@ -104,12 +104,12 @@ export class Retainer implements Upkeep {
       cleaning.begin(liveBytesOf(core.state))
       await moveOut(core, oldest, cleaning, signal)
       await this.#dropSegments()
-      if (core.log.segments[0] === oldest) return cleaning.giveUp() // something of it could not be moved, or was not any more
+      if (core.log.segments[0] === oldest) return cleaning.giveUp() // some of it could not be moved, or the round was ended early
       cleaning.movedTo(oldest.end)
     }
   }
 
-  /** The oldest one, when cleaning is due. */
+  /** The oldest segment, if cleaning is due. */
   #dueSegment(): SegmentInfo | undefined {
     const { log, state } = this.#core
     const oldest = log.segments[0]
@@ -121,7 +121,7 @@ export class Retainer implements Upkeep {
     if (this.#checkpoints.isDue(appender.tail)) appender.rotate()
   }
 
-  /** What frames say that are on their way may be lost: nothing goes because of them before they are stored. */
+  /** Frames under way may still be lost, so nothing is dropped because of them before they are stored. */
   async #dropSegments(): Promise<void> {
     const core = this.#core
     let position = this.#checkpoints.position

@@ -1,10 +1,10 @@
 /**
- * What retention would remove of a stream. Enforcement does exactly what the plan says, as it is the same function.
+ * Plans what retention removes from a stream. Enforcement and dry runs use the same plan.
  *
- * Records go from the oldest on: those older than the greatest age by ingest time (see `RecordReads.firstNotAged` for records of the future,
- * which a wall clock that was wrong once leaves behind), and those that do not fit into the greatest size counted
- * from the newest on. What the slowest cursor of `min_cursor_name` has not passed stays, whatever the limits; as long as no group has a
- * cursor of that name, everything stays. What has still to go to another site stays, too (replication-policies P2).
+ * The oldest records go first: those older than the age limit by ingest time (see `RecordReads.firstNotAged` for records of the future, which
+ * a wall clock that was wrong once leaves behind), and those beyond the size limit, counted from the newest record. Records that the slowest
+ * cursor of `min_cursor_name` has not passed stay, whatever the limits; as long as no group has a cursor of that name, all records stay.
+ * Records that are still unsent to another site stay, too (replication-policies P2).
  */
 import type { RetentionLimits } from '../operations.ts'
 import type { Core } from './core.ts'
@@ -56,7 +56,7 @@ export async function planRetention(
   return { maxAgeMs, maxBytes, minCursorName, cursorFloor, plannedFloor: planned, end }
 }
 
-/** What every cursor of `min_cursor_name` has passed ends here; null: there is no such rule. */
+/** Every cursor of `min_cursor_name` has passed the records below this offset; null: there is no such rule. */
 export function cursorFloorOf(stream: StreamState): number | null {
   const name = stream.config.retention.min_cursor_name
   if (name === null) return null

@@ -1,8 +1,8 @@
 /**
- * The sidecar of each segment, which says where its records are: written when it is sealed, and at a start where one is missing.
+ * Writes the sidecar of each segment, which holds where its records are: when the segment is sealed, or at a start that finds none.
  *
- * K1  it is of the index as it was when the segment ended. What retention removes later must not be missing in it, as its frame may be lost
- * K2  what fails is only missed by the next start, which reads the segment then
+ * K1  a sidecar shows the index at the moment its segment ended. It keeps records that retention removes later, as the removal may be lost
+ * K2  a failed write costs only time: the next start reads the segment instead
  */
 import type { Log, SegmentInfo } from '../../log/log.ts'
 import type { Logger } from '../../observability/logger.ts'
@@ -59,7 +59,7 @@ export class Sidecars {
     this.#copies = []
   }
 
-  /** Writes those that were found missing. */
+  /** Writes the sidecars that recovery found missing. */
   complete({ state, unindexed }: Recovered): void {
     const streams = state.streams.filter((stream) => stream !== undefined)
     for (const segment of unindexed) this.#queue(segment, streams)
@@ -77,7 +77,7 @@ export class Sidecars {
     this.#queue(segment, copy.streams)
   }
 
-  /** One after the other, in the order they came. */
+  /** Writes sidecars one after the other, in the order of the calls. */
   #queue(segment: SegmentInfo, streams: Iterable<StreamRuns>): void {
     const { directory } = segment
     const bytes = encodeSegmentIndex(segment, streams)

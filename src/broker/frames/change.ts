@@ -1,8 +1,8 @@
 /**
  * Payload of CHANGE: everything rare, as JSON in UTF-8. A field that is added later is optional here, so that older logs stay readable.
  *
- * `at_ms` is of the wall clock, but for `delivery_stopped`, which brought along the broker's until it had `wall_ms`. Older frames have broker
- * time everywhere.
+ * `at_ms` is wall-clock time, except in `delivery_stopped`: there it is broker time, and `wall_ms` is the wall clock's. Older frames have
+ * broker time everywhere.
  *
  * H1  a change with an `audit_offset` is at the same time the audit event at this offset of its tenant's audit stream
  */
@@ -18,7 +18,7 @@ const change = <Kind extends string, Fields extends TProperties>(kind: Kind, fie
 
 /** A stream, replicated from one site to another under a policy. */
 const link = { stream_number: Integer, source_site: Text, target_site: Text, policy: Text }
-/** An operator's word on the workers of a stream between two sites. */
+/** An operator's command to the workers of a stream between two sites. */
 const workerControl = {
   stream_number: Integer,
   stream: Text,
@@ -49,7 +49,7 @@ const Change = Type.Union([
   change('init', { secret: Text }),
   change('stream_created', {
     ...audited,
-    /** Null: created by the broker itself, of which there is no event. */
+    /** Null: the broker itself created the stream, which makes no event. */
     audit_offset: nullable(Integer),
     stream_number: Integer,
     stream: Text,
@@ -57,7 +57,7 @@ const Change = Type.Union([
     retention: Retention,
     failure_policy: FailurePolicy,
   }),
-  /** The whole configuration from here on. */
+  /** The fields are the whole new configuration. */
   change('stream_updated', {
     ...audited,
     stream_number: Integer,
@@ -66,7 +66,7 @@ const Change = Type.Union([
     retention: Retention,
     failure_policy: FailurePolicy,
   }),
-  /** With its records, groups and cursors. Neither its number nor those of its groups are given again. */
+  /** The stream's records, groups and cursors go with it. Neither its number nor those of its groups are given again. */
   change('stream_deleted', {
     ...audited,
     stream_number: Integer,
@@ -76,7 +76,7 @@ const Change = Type.Union([
     removed_bytes: Integer,
     forced: Type.Boolean(),
   }),
-  /** An operator removed what is below `floor`. */
+  /** An operator removed the records below `floor`. */
   change('stream_purged', {
     ...audited,
     stream_number: Integer,
@@ -105,7 +105,7 @@ const Change = Type.Union([
     stream: Text,
     group: Text,
     cursor: Text,
-    /** Where it was. */
+    /** Where the cursor was. */
     offset: Integer,
     forced: Type.Boolean(),
   }),
@@ -130,7 +130,7 @@ const Change = Type.Union([
     next_offset: Integer,
     end_of_stream: Type.Boolean(),
   }),
-  /** Retention removed what is below `floor`. */
+  /** Retention removed the records below `floor`. */
   change('retained', { stream_number: Integer, floor: Integer, removed_bytes: Integer }),
   change('quarantine_acknowledged', {
     ...audited,
@@ -152,16 +152,16 @@ const Change = Type.Union([
     /** Wall-clock time of the event; `at_ms` is the time for the lease. */
     wall_ms: Type.Optional(Integer),
   }),
-  /** An operator had broker time set: what leases and delays say moves along. */
+  /** An operator had broker time set: leases and delays moved by the same shift. */
   change('clock_set', {
     ...audited,
-    /** Broker time after it. */
+    /** Broker time after the change. */
     set_to_ms: Integer,
     shift_ms: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
   }),
-  /** At the source: what is below `next_offset` is at the target. */
+  /** At the source: the records below `next_offset` are at the target. */
   change('replication_shipped', { ...link, next_offset: Integer }),
-  /** At the source: records of [from_offset, to_offset) went before they were sent. */
+  /** At the source: records of [from_offset, to_offset) were removed before they were sent. */
   change('replication_skipped', {
     ...audited,
     ...link,
@@ -172,13 +172,13 @@ const Change = Type.Union([
   }),
   change('replication_paused', { ...audited, ...workerControl }),
   change('replication_resumed', { ...audited, ...workerControl }),
-  /** At the target: what is below and did not come never will, as the source does not have it. */
+  /** At the target: records below `next_expected_offset` that have not come never will, as the source does not have them. */
   change('replica_skipped', { ...link, next_expected_offset: Integer, origin_created_at_ms: nullable(Integer) }),
-  /** An event alone. */
+  /** An audit event that changes nothing else. */
   change('audit', {
     ...audited,
     event_kind: Text,
-    /** Id of an event that stood in an older segment before; null: its position here is its id. */
+    /** Id of an event that was moved from an older segment; null: the id follows from the position of this frame. */
     event_id: nullable(Text),
     stream: nullable(Text),
     detail: Type.Record(Text, Type.Unknown()),

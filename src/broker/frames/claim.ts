@@ -10,7 +10,7 @@
  *       16      8  atMs         u64
  *       24      8  expiresAtMs  u64
  *       32      …  runs         16 bytes each: offset u64, count u32, attempt u32
- *        …      …  id           of the client's, UTF-8
+ *        …      …  id           chosen by the client, UTF-8
  */
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { textBytes, writeText } from './text.ts'
@@ -34,13 +34,13 @@ export interface Claim {
   readonly atMs: number
   readonly expiresAtMs: number
   readonly runs: readonly ClaimRun[]
-  /** By which its client can ask for it again. */
+  /** Id by which the client can repeat the claim. */
   readonly id?: string | undefined
 }
 
 export const claimBytes = ({ runs, id = '' }: Claim): number => HEAD_BYTES + RUN_BYTES * runs.length + textBytes(id)
 
-/** @returns the position behind the payload, `claimBytes` further */
+/** @returns the end of the payload, `claimBytes` behind `at` */
 export function encodeClaim(into: Buffer, at: number, claim: Claim): number {
   const { id = '' } = claim
   writeU32(into, at, (id === '' ? CLAIM_VERSION : CLAIM_WITH_ID) | (textBytes(id) << ID_BYTES_SHIFT))

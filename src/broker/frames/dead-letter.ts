@@ -1,11 +1,11 @@
 /**
- * Payload of DEAD_LETTER: at once the copy of a record in the stream of dead letters, the end of the delivery it was copied for, and the
- * audit event about it. Integers are little-endian.
+ * Payload of DEAD_LETTER, which is three things in one: the copy of a record in a dead-letter stream, the end of the delivery that it was
+ * copied for, and the audit event. Integers are little-endian.
  *
  *   offset  bytes  field
  *        0      1  version       DEAD_LETTER_VERSION
- *        1      1  cause         place in DEAD_LETTER_CAUSES + 1
- *        2      1  flags         bit 0: the event happened at ingestTimeMs; without, in older frames, at atMs
+ *        1      1  cause         index in DEAD_LETTER_CAUSES + 1
+ *        2      1  flags         bit 0: the event happened at ingestTimeMs; 0, in older frames: at atMs
  *        3      1  unused        0
  *        4      4  groupNumber   u32, of the delivery
  *        8      8  offset        u64, of the delivery, in the group's stream
@@ -22,7 +22,7 @@
  *        …      …  copy          the record with headers that say where it is from, see record.ts
  *
  * D1  the headers `-source-…` and `-reason` of a copy are about this hop, `-origin-…` about the first one, and `-count` is the number of
- *     hops, which a cycle of dead-letter streams ends by. They come on top of what a publisher may send
+ *     hops, whose limit ends a cycle of dead-letter streams. They come on top of the headers that a publisher may send
  */
 import assert from 'node:assert/strict'
 import { crc32, readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
@@ -33,10 +33,10 @@ const DEAD_LETTER_VERSION = 1
 const FLAGS_AT = 2
 const FLAG_EVENT_AT_INGEST = 1
 const HEAD_CRC_AT = 60
-/** So much of a payload is enough for `decodeDeadLetterHead`. */
+/** Bytes at the start of a payload that are enough for `decodeDeadLetterHead`. */
 export const DEAD_LETTER_HEAD_BYTES = 64
 
-/** Asked for; what the failure policy says of a nack, or of a lease that expired. */
+/** Why a record is dead-lettered: a request, the failure policy after a nack, or the failure policy after a lease expired. */
 export const DEAD_LETTER_CAUSES = ['explicit', 'policy', 'expiry'] as const
 export type DeadLetterCause = (typeof DEAD_LETTER_CAUSES)[number]
 
@@ -67,7 +67,7 @@ export interface DeadLetter extends DeadLetterHead, DeadLetterNames {
 }
 
 interface DecodedDeadLetterHead extends DeadLetterHead {
-  /** When it happened, by the wall clock as far as that is known. */
+  /** When the event happened, by the wall clock; in older frames, in broker time. */
   readonly eventAtMs: number
 }
 
@@ -77,7 +77,7 @@ export const deadLetterBytes = (deadLetter: DeadLetter): number =>
   namesOf(deadLetter).reduce((sum, name) => sum + textFieldBytes(name), DEAD_LETTER_HEAD_BYTES) +
   copyOf(deadLetter).byteLength
 
-/** @returns the position behind the payload, `deadLetterBytes` further */
+/** @returns the end of the payload, `deadLetterBytes` behind `at` */
 export function encodeDeadLetter(into: Buffer, at: number, deadLetter: DeadLetter): number {
   let to = at + DEAD_LETTER_HEAD_BYTES
   for (const name of namesOf(deadLetter)) to = writeTextField(into, to, name)
@@ -131,7 +131,7 @@ const ORIGIN_STREAM = 'x-dead-letter-origin-stream'
 const ORIGIN_OFFSET = 'x-dead-letter-origin-offset'
 const COUNT = 'x-dead-letter-count'
 
-/** All that a copy got. */
+/** All headers that a copy gets. */
 export const DEAD_LETTER_HEADERS: ReadonlySet<string> = new Set([
   SOURCE_STREAM,
   SOURCE_OFFSET,
@@ -141,7 +141,7 @@ export const DEAD_LETTER_HEADERS: ReadonlySet<string> = new Set([
   COUNT,
 ])
 
-/** The stream that a copy is from; null when the record is none. @param raw one whole record */
+/** The stream that a copy is from; null when the record is no copy. @param raw one whole record */
 export const deadLetterSourceOf = (raw: Buffer): string | null => headersOf(raw)?.get(SOURCE_STREAM) ?? null
 
 /** D1 */
@@ -160,7 +160,7 @@ function copyOf({ record, sourceStream, offset, reason }: DeadLetter): Buffer {
 }
 
 /**
- * The head alone.
+ * Decodes the head alone.
  *
  * @param payload may be damaged or cut behind DEAD_LETTER_HEAD_BYTES
  */
@@ -187,7 +187,7 @@ export function decodeDeadLetterHead(
   }
 }
 
-/** Everything but the copy, which FrameRecords reads. */
+/** Decodes everything except the copy, which FrameRecords reads. */
 export function decodeDeadLetter(payload: Buffer): DecodedDeadLetter | null {
   const head = decodeDeadLetterHead(payload)
   if (head === null || head.recordAt > payload.byteLength) return null

@@ -64,7 +64,7 @@ function contentBytes(content: Content): number {
   return content.encoding === 'hex' ? content.text.length >>> 1 : textBytes(content.text)
 }
 
-/** @returns the position behind the record, `recordBytes` further */
+/** @returns the end of the record, `recordBytes` behind `at` */
 export function encodeRecord(into: Buffer, at: number, record: RecordSource): number {
   if (record instanceof Uint8Array) {
     return copyBytes(record, into, at)
@@ -112,7 +112,7 @@ export class RecordCursor {
   hasKey = false
   headersAt = 0
   payloadAt = 0
-  /** Place of the name of the header that `nextHeader` read last. */
+  /** Where the name of the header that `readHeader` read last begins. */
   nameAt = 0
   valueAt = 0
   headerEnd = 0
@@ -182,7 +182,7 @@ export function headersOf(raw: Buffer): Map<string, string> | null {
   return headers
 }
 
-/** The same record with more headers; one of its own gives way to one of the same name. Null when `raw` is not one whole record. */
+/** The same record with more headers, which replace its own of the same name. Null when `raw` is not one whole record. */
 export const withHeaders = (raw: Buffer, added: RecordHeaders): Buffer | null =>
   rewritten(raw, (name) => Object.hasOwn(added, name), added)
 

@@ -32,7 +32,7 @@ import { TextFields, textFieldBytes, writeTextField } from './text.ts'
 const RECORDS_VERSION = 1
 const FLAG_RELOCATED = 1
 const HEAD_CRC_AT = 28
-/** So much of a payload is enough for `decodeRecordsHead`. */
+/** Bytes at the start of a payload that are enough for `decodeRecordsHead`. */
 export const RECORDS_HEAD_BYTES = 32
 const LINK_AT = 48
 const NUMBER_BYTES = 8
@@ -50,7 +50,7 @@ export interface Records extends RecordsHead {
   readonly records: readonly RecordSource[]
 }
 
-/** Between two sites, under a policy. */
+/** From one site to another, under a policy. */
 interface Link {
   readonly sourceSite: string
   readonly targetSite: string
@@ -62,11 +62,11 @@ interface OriginRecord extends NewRecord {
   readonly sourceIngestTimeMs: number
 }
 
-/** More about where records came from, when a source said it. */
+/** More about where records came from, as far as the source sent it. */
 export interface OriginSource {
   /** Sites that the records passed through before the source site. */
   readonly via?: readonly string[]
-  /** When the stream was created at the source: a later one of its name is another. */
+  /** When the stream was created at the source: a later one of the same name is another stream. */
   readonly created_at_ms?: number
 }
 
@@ -84,7 +84,7 @@ export function recordsBytes(records: readonly RecordSource[]): number {
   return bytes
 }
 
-/** @returns the position behind the payload, `recordsBytes` further */
+/** @returns the end of the payload, `recordsBytes` behind `at` */
 export function encodeRecords(into: Buffer, at: number, frame: Records): number {
   writeRecordsHead(into, at, frame, frame.records.length, frame.relocated ? FLAG_RELOCATED : 0)
   let to = at + RECORDS_HEAD_BYTES
@@ -92,7 +92,7 @@ export function encodeRecords(into: Buffer, at: number, frame: Records): number 
   return to
 }
 
-/** Records that are encoded already, back to back. One whose event time is NO_EVENT_TIME has that of its ingestion. */
+/** Records that are encoded already, back to back. One without an event time (`hasNoEventTime`) gets its ingest time. */
 export interface EncodedRecords {
   readonly bytes: Uint8Array
   readonly count: number
@@ -100,7 +100,7 @@ export interface EncodedRecords {
 
 export const encodedRecordsBytes = ({ bytes }: EncodedRecords): number => RECORDS_HEAD_BYTES + bytes.byteLength
 
-/** @returns the position behind the payload, `encodedRecordsBytes` further */
+/** @returns the end of the payload, `encodedRecordsBytes` behind `at` */
 export function encodeEncodedRecords(into: Buffer, at: number, head: RecordsHead, records: EncodedRecords): number {
   writeRecordsHead(into, at, head, records.count, 0)
   const end = copyBytes(records.bytes, into, at + RECORDS_HEAD_BYTES)
@@ -118,7 +118,7 @@ export function replicatedRecordsBytes(frame: ReplicatedRecords): number {
   )
 }
 
-/** @returns the position behind the payload, `replicatedRecordsBytes` further */
+/** @returns the end of the payload, `replicatedRecordsBytes` behind `at` */
 export function encodeReplicatedRecords(into: Buffer, at: number, frame: ReplicatedRecords): number {
   writeRecordsHead(into, at, frame, frame.records.length, 0)
   writeU64(into, at + 32, frame.firstOriginOffset)
@@ -160,9 +160,9 @@ export function writeRecordsHead(into: Buffer, at: number, head: RecordsHead, co
 }
 
 /**
- * The head alone.
+ * Decodes the head alone.
  *
- * @param payload of a frame that begins so; it may be damaged or cut behind RECORDS_HEAD_BYTES
+ * @param payload of a frame that begins with this head; it may be damaged or cut behind RECORDS_HEAD_BYTES
  */
 export function decodeRecordsHead(
   payload: Uint8Array,
@@ -205,7 +205,7 @@ export function decodeOrigin(payload: Buffer): Origin | null {
 const numbersAt = (payload: Buffer, at: number, count: number): number[] =>
   Array.from({ length: count }, (_, number) => readU64(payload, at + NUMBER_BYTES * number))
 
-/** undefined: it is not what we write. */
+/** @returns undefined when the text is not one that we write */
 function sourceOf(text: string): OriginSource | undefined {
   try {
     const value: unknown = JSON.parse(text)

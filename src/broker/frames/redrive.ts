@@ -1,6 +1,6 @@
 /**
- * Payload of REDRIVE: at once records that are back in the stream they were dead-lettered from, the note that their copies were used, and the
- * audit event about it. Integers are little-endian.
+ * Payload of REDRIVE, which is three things in one: records put back into the stream that they were dead-lettered from, the mark that their
+ * copies are used, and the audit event. Integers are little-endian.
  *
  *   offset  bytes  field
  *        0     32  head          of the records and their stream, as in records-frame.ts
@@ -10,7 +10,7 @@
  *       48      …  facts         JSON in UTF-8: names and reason, for the event, and the offsets of the copies, in the order of the records
  *        …      …  records       back to back, see record.ts
  *
- * R1  a record is what its copy is without the headers that the copy got (dead-letter.ts, D1): it begins anew, hops included
+ * R1  a record is its copy without the headers that the copy got (dead-letter.ts, D1), so that its hops are counted from 0 again
  */
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { isObject } from '../../plain-objects.ts'
@@ -27,7 +27,7 @@ const FACTS_AT = 48
 interface RedriveFacts {
   readonly tenant: string
   readonly principal: string
-  /** Where the records are back. */
+  /** Stream that gets the records back. */
   readonly stream: string
   readonly dead_letter_stream: string
   readonly reason: string | null
@@ -47,14 +47,14 @@ export interface DecodedRedrive extends RecordsHead, RedriveFacts {
   readonly auditOffset: number
 }
 
-/** R1. Null when the record is no copy of a dead letter. */
+/** R1. Null when the record is no dead letter. */
 export function redrivenOf(copy: Buffer): { readonly source: string; readonly record: Buffer } | null {
   const source = deadLetterSourceOf(copy)
   const record = source === null ? null : withoutHeaders(copy, DEAD_LETTER_HEADERS)
   return source === null || record === null ? null : { source, record }
 }
 
-/** The payload but for the records behind it. */
+/** The payload up to the records. */
 function headOf(redrive: Redrive): Buffer {
   const { tenant, principal, stream, dead_letter_stream, reason, offsets } = redrive
   const facts = Buffer.from(JSON.stringify({ tenant, principal, stream, dead_letter_stream, reason, offsets }))
@@ -76,7 +76,7 @@ export function redriveRecordsBegin(payload: Uint8Array): number {
   return begin <= payload.byteLength ? begin : -1
 }
 
-/** Everything but the records, which FrameRecords reads. */
+/** Decodes everything except the records, which FrameRecords reads. */
 export function decodeRedrive(payload: Buffer): DecodedRedrive | null {
   const head = decodeRecordsHead(payload)
   const begin = redriveRecordsBegin(payload)

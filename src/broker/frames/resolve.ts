@@ -11,10 +11,10 @@
  *        0      4  groupNumber  u32
  *        4      4  attempt      u32
  *        8      6  offset       u48
- *       14      1  verb         place in RESOLVE_VERBS + 1
+ *       14      1  verb         index in RESOLVE_VERBS + 1
  *       15      1  flags        bit 0: the entry has a reason
  *       16      8  atMs         u64
- *       24      8  valueMs      u64: of `release` when the record is available again, 0 at once; of `renew` when the lease expires
+ *       24      8  valueMs      u64: for `release`, when the record is available again, 0: at once; for `renew`, when the lease expires
  */
 import { readU32, readU64, writeU32, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { TextFields, textFieldBytes, writeTextField } from './text.ts'
@@ -55,7 +55,7 @@ function reasonBytesOf(entries: readonly ResolveEntry[]): number {
   return bytes
 }
 
-/** @returns the position behind the payload, `resolveBytes` further */
+/** @returns the end of the payload, `resolveBytes` behind `at` */
 export function encodeResolve(into: Buffer, at: number, entries: readonly ResolveEntry[]): number {
   const reasonBytes = reasonBytesOf(entries)
   writeU32(into, at, reasonBytes === 0 ? RESOLVE_VERSION : RESOLVE_WITH_REASONS)

@@ -1,7 +1,7 @@
-/** Strings in a frame: UTF-8, where they have a field of their own behind a u32 with their bytes. */
+/** Strings in a frame, in UTF-8. A text field begins with a u32, its length in bytes. */
 import { readU32, writeU32 } from '../../../native-free-codecs/frame.ts'
 
-/** Up to here a loop is faster than a call out of JavaScript. */
+/** Up to this length a loop is faster than a call out of JavaScript. */
 const BY_HAND_MAX = 48
 const LENGTH_BYTES = 4
 
@@ -13,7 +13,7 @@ export function textBytes(text: string): number {
   return length
 }
 
-/** @returns the position behind it */
+/** @returns the end of the text */
 export function writeText(into: Buffer, at: number, text: string): number {
   const { length } = text
   if (length > BY_HAND_MAX) return at + into.write(text, at)
@@ -27,7 +27,7 @@ export function writeText(into: Buffer, at: number, text: string): number {
 
 export const textFieldBytes = (text: string): number => LENGTH_BYTES + textBytes(text)
 
-/** @returns the position behind it */
+/** @returns the end of the text */
 export function writeTextField(into: Buffer, at: number, text: string): number {
   const end = writeText(into, at + LENGTH_BYTES, text)
   writeU32(into, at, end - at - LENGTH_BYTES)
@@ -36,7 +36,7 @@ export function writeTextField(into: Buffer, at: number, text: string): number {
 
 /** Reads text fields one after the other. */
 export class TextFields {
-  /** Behind the field read last; -1 after one that reached beyond the bytes. */
+  /** Where the field read last ends; -1 after one that reached beyond the bytes. */
   at: number
   readonly #bytes: Buffer
 

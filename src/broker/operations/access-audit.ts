@@ -1,16 +1,16 @@
 /**
- * Audit events of access: who was refused, and files of the operator that were read again.
+ * Audit events of access: callers that were refused, and files of the operator that were read again.
  *
  * U1  at most one refusal a second and principal: a client that is refused in a loop must not fill the log
- * U2  credentials that are nobody's have no tenant: the event is the operator's, at most one a second for all of them together, with how many
- *     they were. Requests that bring no credentials at all are none of it
- * U3  an event that the log does not take is lost, and nobody is refused or served another way for it
+ * U2  unknown credentials have no tenant: their event goes to the operator's tenant, at most one a second for all together, with their
+ *     number. Requests without any credentials make no event
+ * U3  an event that the log does not take is lost. The request is answered as it would be otherwise
  */
 import type { Core } from '../engine/core.ts'
 import type { Caller } from '../operations.ts'
 
 const REFUSALS_EVERY_MS = 1000
-/** The principal of a caller whose credentials are nobody's. */
+/** The principal of a caller whose credentials are unknown. */
 const UNKNOWN = 'unknown'
 /** Principals that are remembered. */
 const REMEMBERED_MAX = 10_000
@@ -20,7 +20,7 @@ type Reloaded = 'credentials_reloaded' | 'certificates_reloaded' | 'quotas_reloa
 export class AccessAudit {
   readonly #core: Core
   readonly #nowMs: () => number
-  /** By tenant and principal: when its last event was, in order of time. */
+  /** Time of the last event by tenant and principal, oldest first. */
   readonly #last = new Map<string, number>()
   readonly #operator: string
   /** U2 */
@@ -29,7 +29,7 @@ export class AccessAudit {
 
   /**
    * @param nowMs    monotonic
-   * @param operator tenant of what is no other tenant's
+   * @param operator the tenant of events that belong to no other tenant
    */
   constructor(core: Core, nowMs: () => number, operator: string) {
     this.#core = core
@@ -60,7 +60,7 @@ export class AccessAudit {
     this.#append(caller, 'authorization_denied', stream, { message })
   }
 
-  /** The operator's files were read again. @param tenants that what they say is for */
+  /** The operator's files were read again. @param tenants the tenants that the files are about */
   reloaded(kind: Reloaded, tenants: Iterable<string>): void {
     for (const tenant of tenants) this.#append({ tenant, principal: 'operator' }, kind, null, {})
   }

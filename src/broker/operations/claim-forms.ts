@@ -12,7 +12,7 @@ const NO_GROUP = 0xffff_ffff
 export interface Delivery {
   readonly offset: number
   readonly attempt: number
-  /** Where it is another one than that of the claim: it was renewed. */
+  /** Default: when the claim expires. A renewed lease expires later. */
   readonly expiresAtMs?: number
 }
 
@@ -26,7 +26,7 @@ export interface Lease {
 
 /** What a claim gave, with the records. */
 interface Given extends Lease {
-  /** What is left of the lease when the answer is given. */
+  /** Milliseconds left of the lease when the answer is given. */
   readonly remainingMs: number
   readonly deliveries: readonly Delivery[]
   readonly records: RenderedRecords
@@ -40,7 +40,7 @@ export interface ClaimForm<Reply> {
   reply(given: Given): Reply
 }
 
-/** The group that is asked for, of the stream that the pin says by now. */
+/** The group that the client asks for, and the stream as far as it is known. */
 interface AskedGroup {
   readonly path: GroupPath
   readonly pin: StreamPin
@@ -77,13 +77,13 @@ export class JsonClaims implements ClaimForm<RenderedJson> {
 
   get #group(): ClaimedGroup {
     const { path, pin } = this.#asked
-    return { ...path, streamCreatedAtMs: pin.createdAtMs! } // an answer is of a stream that was found
+    return { ...path, streamCreatedAtMs: pin.createdAtMs! } // a claim is answered only after its stream was found
   }
 }
 
 export class PushedClaims implements ClaimForm<Pushed | null> {
   readonly #core: Core
-  /** Null: as bytes. */
+  /** Null: the binary form. */
   readonly #json: JsonClaims | null
 
   constructor(core: Core, asked: AskedGroup, form: PushRequest['form']) {

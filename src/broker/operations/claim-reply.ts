@@ -15,19 +15,19 @@ export interface ClaimedGroup {
 export interface Claimed extends ClaimedGroup {
   readonly ids: ClaimIds
   readonly leasedAtMs: number
-  /** Of deliveries that say nothing else. */
+  /** Expiry of the deliveries that have none of their own. */
   readonly expiresAtMs: number
-  /** What is left of the lease when the answer is given. */
+  /** Milliseconds left of the lease when the answer is given. */
   readonly remainingMs: number
-  /** Grows over the whole group. */
+  /** Grows with each claim of the group. */
   readonly fencingToken: number
   readonly deliveries: readonly (Leased & { readonly expiresAtMs?: number })[]
-  /** One for each delivery, in the same order; null where the record cannot be read: it is left out. */
+  /** One for each delivery, in the same order; empty where the record cannot be read: that delivery is left out. */
   readonly records: RenderedRecords
   readonly nextOffset: number
 }
 
-/** Ids and numbers are ASCII. */
+/** Longest envelope around a record. Ids and numbers are ASCII. */
 const ENVELOPE_BYTES_MAX = 360
 
 export function claimReply(claimed: Claimed): Buffer<ArrayBuffer> {
@@ -67,7 +67,7 @@ type StoredClaim = Omit<Claimed, 'ids' | keyof ClaimedGroup | 'nextOffset'> & {
   readonly ids: Buffer
 }
 
-/** A DELIVERIES frame whose id is still to be written. Its records stand behind their ingest times (`RecordReads.storedRecords`). */
+/** A DELIVERIES frame whose id is still to be written. Each record stands behind its ingest time (`RecordReads.storedRecords`). */
 export function deliveriesFrame(claimed: StoredClaim): Buffer<ArrayBuffer> {
   const { deliveries, records, ids } = claimed
   const bytesMax =

@@ -1,11 +1,11 @@
 /**
  * Claims: leases of records, given out with them. Source: specification "Queue delivery and lease".
  *
- * L1  a record has at most one active lease: it is judged on the state after everything appended before it
+ * L1  a record has at most one active lease: a claim is decided on the state after all frames appended before it
  * L2  a record that turns out damaged when it is claimed is left out of the answer and never given out again
- * L3  what one answer cannot hold is not leased for it: it keeps its attempt
- * L4  a claim with an id that its client used before is given what is still leased of that claim, and leases nothing (claim-ids.ts). It is
- *     judged when the claim before has its answer, and never ends a lease: the client may have it from that answer
+ * L3  records that one answer cannot hold are not leased for it, so that they keep their attempt
+ * L4  a claim that repeats an id gets what is still leased of the claim before; if that is anything, it leases nothing (claim-ids.ts). It is
+ *     decided after the claim before was answered, and never ends a lease, because the client may hold it by that answer
  */
 import { LATER, replied } from '../../engine/decision.ts'
 import type { Answer, Decision, NewFrame } from '../../engine/decision.ts'
@@ -51,7 +51,7 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** How often the records of a repeated claim are read, when some were moved meanwhile. */
+/** How often the records of a repeated claim are read at most, as some may be moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 const UNREADABLE = 'the records cannot be read at present: repeat the request'
 
@@ -66,7 +66,7 @@ interface ClaimRequest {
   readonly abandonedSignal: AbandonedSignal
   readonly pin: StreamPin
   readonly id: string | null
-  /** Of payload. */
+  /** Bytes of payload. */
   readonly bytesMax: number
 }
 
@@ -74,22 +74,22 @@ export interface ClaimParts {
   readonly core: Core
   readonly quotas: TenantQuotas
   readonly outcomes: DeliveryOutcomes
-  /** Brings about what time has done to the group. @returns how many of its offsets it has moved */
+  /** Applies the expired leases and due delays of the group. @returns how many offsets that changed */
   readonly expire: (group: Group) => number
 }
 
 /** A claim that is being decided. */
 interface AskedClaim {
   readonly request: ClaimRequest
-  readonly giving: Reading
-  /** Resolves when it has its answer; null: it has no id. */
+  readonly claimAnswer: RecordReading
+  /** Resolves when the claim is answered; null: it has no id. */
   readonly answered: Promise<void> | null
   readonly again: () => Decision<Lease | null, Change>
 }
 
 export class Claims {
   readonly #parts: ClaimParts
-  /** Claims with an id whose records are on their way to the client that asked first (L4). */
+  /** Claims with an id that are not answered yet; each resolves when it is (L4). */
   readonly #unanswered = new Map<string, Promise<void>>()
 
   constructor(parts: ClaimParts) {
@@ -142,7 +142,7 @@ export class Claims {
     this.#claim(request, answer, new PushedClaims(this.#parts.core, { path, pin }, form))
   }
 
-  /** Ends leases that no client hears of, as far as nothing else has become of them. Many are ended in slices. */
+  /** Ends leases that no client knows of, unless they have ended otherwise. Many are ended in slices. */
   giveBack(answer: Answer<null>, claims: readonly PushedClaim[]): void {
     release(this.#parts, claims).then(
       () => answer.answered(null),
@@ -161,13 +161,13 @@ export class Claims {
 
   #claim<Reply>(request: ClaimRequest, given: Answer<Reply>, form: ClaimForm<Reply>): void {
     const { answer, answered } = request.id === null ? { answer: given, answered: null } : awaitable(given)
-    const giving = new Giving(this.#parts, answer, form)
+    const claimAnswer = new ClaimAnswer(this.#parts, answer, form)
     const decide = (turn: Turn): Decision<Lease | null, Change> => {
       const stream = this.#stream(request)
       if (stream instanceof Error) return stream
-      return this.#decide(turn, stream, { request, giving, answered, again: () => decide('again') })
+      return this.#decide(turn, stream, { request, claimAnswer, answered, again: () => decide('again') })
     }
-    this.#parts.core.engine.run(decide, giving, NOT_STORED[FAILURE])
+    this.#parts.core.engine.run(decide, claimAnswer, NOT_STORED[FAILURE])
   }
 
   #stream({ caller, path, pin }: ClaimRequest): StreamState | BrokerError {
@@ -191,7 +191,7 @@ export class Claims {
     if (turn === 'last') return replied(null)
     const place = { number: stream.number, queue: path.group }
     if (turn === 'first') core.engine.parked.catchUp(place)
-    // Claims that came before get what time has just made available.
+    // Claims that came before are served first from what has just become available.
     if (group && expire(group) > 0) core.engine.parked.wake(place.number, place.queue)
     const mayServe = waitsUntilMs === null || turn === 'first' || core.log.state.kind !== 'restarting'
     const leasing = mayServe ? this.#lease(stream, asked) : null
@@ -208,7 +208,7 @@ export class Claims {
     stream: StreamState,
     group: Group,
     id: string,
-    { giving, again }: AskedClaim,
+    { claimAnswer, again }: AskedClaim,
   ): Decision<Lease | null, Change> | null {
     const { core } = this.#parts
     const claim = group.claimIds.get(id)
@@ -223,7 +223,7 @@ export class Claims {
     return {
       kind: 'read',
       read: async () => {
-        await giving.readAgain(stream, living)
+        await claimAnswer.readAgain(stream, living)
         return () => {
           const isCurrent = core.state.groups[groupNumber] === group
           const still = isCurrent ? Array.from(livingOf(group.queue, claim, core.time.nowMs())).length : 0
@@ -236,7 +236,7 @@ export class Claims {
   }
 
   /** L1, L3. Null: there is nothing to lease. */
-  #lease(stream: StreamState, { request, giving, answered }: AskedClaim): Decision<Lease, Change> | null {
+  #lease(stream: StreamState, { request, claimAnswer, answered }: AskedClaim): Decision<Lease, Change> | null {
     const { core, quotas } = this.#parts
     const { caller, path, startOffset, max, timeoutMs, id, bytesMax, waitsUntilMs } = request
     if (core.reads.unread.isFull) return waitsUntilMs === null ? notNow() : null
@@ -260,7 +260,7 @@ export class Claims {
       purpose: 'admit',
       durability: core.localDisk,
       onTaken: () => {
-        giving.read(stream, runs)
+        claimAnswer.read(stream, runs)
         if (answered !== null) this.#noteUnanswered(nameOf(groupNumber, claimNumber), answered)
       },
     }
@@ -279,7 +279,7 @@ export class Claims {
     return waitMs === 0 ? null : this.#parts.core.time.nowMs() + waitMs
   }
 
-  /** Length of a segment; where it is not sealed, how far it can have been written. */
+  /** Length of a segment; if it is not sealed, how far it can have been written. */
   #segmentBytes(segmentBase: number): number {
     const { log, appender } = this.#parts.core
     const segment = log.segments.find(({ base }) => base === segmentBase)
@@ -287,10 +287,10 @@ export class Claims {
   }
 }
 
-/** Names a claim among those of all groups. */
+/** Name of a claim that is unique over all groups. */
 const nameOf = (groupNumber: number, claimNumber: number): string => `${groupNumber}/${claimNumber}`
 
-/** Likewise, with a promise that resolves when it was answered or refused. */
+/** The same answer, with a promise that resolves when it was answered or refused. */
 function awaitable<Reply>(given: Answer<Reply>): { answer: Answer<Reply>; answered: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>()
   const answer: Answer<Reply> = {
@@ -307,17 +307,17 @@ function awaitable<Reply>(given: Answer<Reply>): { answer: Answer<Reply>; answer
 }
 
 /** Reads the records of a lease. */
-type Reading = Pick<Giving<unknown>, 'read' | 'readAgain'>
+type RecordReading = Pick<ClaimAnswer<unknown>, 'read' | 'readAgain'>
 
-/** From a lease to its answer: the records are read while its frame is on its way. */
-class Giving<Reply> implements Answer<Lease | null> {
+/** Answers a claim with its lease. The records are read while the frame is on its way to the disk. */
+class ClaimAnswer<Reply> implements Answer<Lease | null> {
   readonly #parts: ClaimParts
   readonly #answer: Answer<Reply>
   readonly #form: ClaimForm<Reply>
   #stream: StreamState | null = null
   #deliveries: readonly Delivery[] = []
   #records: RenderedRecords | Promise<RenderedRecords | Error> | null = null
-  /** L4: the leases are those of a claim before. */
+  /** L4: the leases are those of the claim before. */
   #isRepeat = false
 
   constructor(parts: ClaimParts, answer: Answer<Reply>, form: ClaimForm<Reply>) {
@@ -333,11 +333,11 @@ class Giving<Reply> implements Answer<Lease | null> {
     this.#read(stream, deliveries)
   }
 
-  /** What is damaged is left out. @throws what keeps the others from being read now */
+  /** Leaves damaged records out. @throws when others cannot be read now */
   async readAgain(stream: StreamState, deliveries: readonly Delivery[]): Promise<void> {
     const { core } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
-      if (this.#records !== null && !(this.#records instanceof Promise)) this.#records.bytesDone() // of a read before
+      if (this.#records !== null && !(this.#records instanceof Promise)) this.#records.bytesDone() // of the attempt before
       await core.readable(stream)
       this.#read(stream, deliveries)
       const records = await this.#records!
@@ -431,7 +431,7 @@ interface Leased extends Delivery {
   readonly claimNumber: number
 }
 
-/** The group whose lease it is; null: it is over. */
+/** The group, if the lease is active; null: it is over. */
 function leasedTo(core: Core, { groupNumber, claimNumber, offset, attempt }: Leased, nowMs: number): Group | null {
   const group = core.state.groups[groupNumber]
   const found = group?.queue.find(offset, attempt, nowMs)
@@ -439,9 +439,9 @@ function leasedTo(core: Core, { groupNumber, claimNumber, offset, attempt }: Lea
 }
 
 /**
- * Ends leases that no client hears of, SLICE_ENTRIES of them with one frame and in one turn of main.
+ * Ends leases that no client knows of, SLICE_ENTRIES of them with one frame and in one turn of the main thread.
  *
- * @throws what the first frame that was not stored is refused with
+ * @throws the refusal of the first frame that was not stored
  */
 async function release(parts: ClaimParts, claims: readonly PushedClaim[]): Promise<void> {
   const stored: Promise<Error | null>[] = []
@@ -460,7 +460,7 @@ async function release(parts: ClaimParts, claims: readonly PushedClaim[]): Promi
   for (const failure of await Promise.all(stored)) if (failure !== null) throw failure
 }
 
-/** As far as nothing else has become of the leases meanwhile. @returns why the frame was not stored */
+/** Ends the leases that have not ended otherwise meanwhile. @returns why the frame was not stored */
 async function releaseSlice({ core, outcomes }: ClaimParts, slice: readonly Leased[]): Promise<Error | null> {
   const atMs = core.time.nowMs()
   const released = slice.flatMap((leased) => {

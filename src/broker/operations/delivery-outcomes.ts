@@ -5,7 +5,7 @@
  * E1  a dead-letter is one frame: the copy, the terminal state and the audit event happen together or not at all
  * E2  no stream is its own dead-letter stream, and no record is copied more than DEAD_LETTER_HOPS_MAX times: a policy that wants more stops
  *     the delivery
- * E3  a policy is followed as it is when the frame is made: reading the record takes time
+ * E3  the policy at the time the frame is made counts, because it may change while the record is read
  */
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import {
@@ -28,7 +28,7 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** How often one record is read, when it was moved meanwhile. */
+/** How often one record is read at most, as it may be moved meanwhile. */
 const READ_ATTEMPTS_MAX = 3
 
 /** A delivery that did not succeed. */
@@ -38,7 +38,7 @@ export interface Failed {
   readonly attempt: number
 }
 
-/** What ends a delivery with a copy in another stream. */
+/** An order to end a delivery with a copy in another stream. */
 export interface DeadLetterOrder {
   readonly target: string
   readonly reason: string
@@ -46,7 +46,7 @@ export interface DeadLetterOrder {
   readonly principal: string
 }
 
-/** Why a failure policy is asked. */
+/** Why a failure policy is applied. */
 interface PolicyOrder {
   readonly reason: string
   readonly cause: 'policy' | 'expiry'
@@ -59,15 +59,15 @@ export type PolicyOutcome =
   | { readonly action: 'dead_lettered'; readonly target: string; readonly offset: number }
   | { readonly action: 'stopped' }
 
-/** What is to become of an order. */
+/** How an order can end. */
 export interface CopyOutcomes<Reply> {
-  /** What is to be done instead; null: it stands as it was given. */
+  /** Asked when the record was read: what to do instead; null: the order still holds. */
   readonly instead: (present: Failed) => Decision<Reply, Change> | null
   readonly copied: (offset: number) => Reply
   /** The record is damaged, or longer than what the log takes now. */
   readonly unreadable: () => Decision<Reply, Change>
   readonly tooManyHops: () => Decision<Reply, Change>
-  /** The copy is stored. */
+  /** Called when the copy is stored. */
   readonly onStored: () => void
 }
 
@@ -75,7 +75,7 @@ export class DeliveryOutcomes {
   readonly #core: Core
   readonly #onReleased: (group: Group) => void
 
-  /** @param onReleased told when a delivery can be claimed again at once */
+  /** @param onReleased called when a delivery can be claimed again at once */
   constructor(core: Core, onReleased: (group: Group) => void) {
     this.#core = core
     this.#onReleased = onReleased
@@ -97,7 +97,7 @@ export class DeliveryOutcomes {
     }
   }
 
-  /** Back into the queue. @param reason null: no caller gave one, as when the lease expired @param onStored see `NewFrame` */
+  /** Gives a record back to the queue. @param reason null: no caller gave one, as when the lease expired @param onStored see `NewFrame` */
   release(
     { group, offset, attempt }: Failed,
     delayMs: number,
@@ -114,7 +114,7 @@ export class DeliveryOutcomes {
     return { frame, availableAtMs: atMs + delayMs }
   }
 
-  /** What the stream's failure policy has for it. @param again as for `deadLetter` @param onStored see `NewFrame` */
+  /** Applies the stream's failure policy. @param again as for `deadLetter` @param onStored see `NewFrame` */
   applyPolicy<Reply>(
     active: Failed,
     again: () => Failed | Error,
@@ -181,7 +181,7 @@ export class DeliveryOutcomes {
   /**
    * E1, E2
    *
-   * @param again the delivery, or why it is no longer what it was: reading the record takes time
+   * @param again looks the delivery up before and after its record is read; an error says why it is no longer what it was
    */
   deadLetter<Reply>(
     again: () => Failed | Error,
@@ -255,7 +255,7 @@ export class DeliveryOutcomes {
     return { kind: 'change', before, frame, reply: () => outcomes.copied(targetOffset) }
   }
 
-  /** As it stands in its frame; null when it is damaged. */
+  /** The record as it stands in its frame; null when it is damaged. */
   async #recordOf({ group: { stream }, offset }: Failed): Promise<RawRecord | null> {
     const core = this.#core
     for (let attempt = 1; ; attempt += 1) {

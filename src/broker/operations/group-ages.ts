@@ -1,8 +1,8 @@
 /**
- * How long the first record that a group is not done with has been there: for a scrape and for the list of groups.
+ * Age of the first unfinished record of a group, for a scrape and for the list of groups.
  *
- * A1  an age is exact where the index says so, within SURE_WITHIN_MS, or a reader was asked; it is asked READS_MAX times at once, and waited for
- *     READ_WAIT_MS. Other ages are at least as long as said
+ * A1  an age is exact if the index gives it within SURE_WITHIN_MS, or a reader has read it. READS_MAX records are read at once, and waited for
+ *     up to READ_WAIT_MS. Any other age is a lower bound
  */
 import type { Core } from '../engine/core.ts'
 import { lagOf } from '../state/group-totals.ts'
@@ -13,30 +13,30 @@ const SURE_WITHIN_MS = 1000
 export const READS_MAX = 100
 const READ_WAIT_MS = 500
 
-/** The first record that a group is not done with. */
+/** The first unfinished record of a group. */
 interface Oldest {
   readonly offset: number
-  /** Known to be no later. */
+  /** The record came in then or earlier. */
   ingestTimeMs: number
   isSure: boolean
 }
 
 export class GroupAges {
   readonly #core: Core
-  /** By group, as long as it is the same record. */
+  /** Kept for a group as long as it is the same record. */
   readonly #known = new WeakMap<Group, Oldest>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  /** Null: the group is done with everything. */
+  /** Age in milliseconds; null: the group has finished everything. */
   of(group: Group, nowMs: number): number | null {
     const oldest = this.#oldestOf(group)
     return oldest === null ? null : Math.max(0, nowMs - oldest.ingestTimeMs)
   }
 
-  /** When the record came in; Infinity: the group is done with everything. */
+  /** When the record came in; Infinity: the group has finished everything. */
   timeOf(group: Group): number {
     return this.#oldestOf(group)?.ingestTimeMs ?? Infinity
   }
@@ -53,7 +53,7 @@ export class GroupAges {
         oldest.isSure = !Number.isNaN(ingestTimeMs)
         if (oldest.isSure) oldest.ingestTimeMs = ingestTimeMs
       }
-      const unread = (): void => {} // the reader counts and logs what it cannot read; the age is at least as said
+      const unread = (): void => {} // the reader counts and logs what it cannot read; the age stays a lower bound
       reads.push(core.reads.ingestTimeOf(group.stream.index, oldest.offset).then(learn, unread))
     }
     if (reads.length > 0) await this.#within(Promise.all(reads))

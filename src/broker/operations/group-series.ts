@@ -1,11 +1,11 @@
 /**
  * Lag and age of consumer groups, for a scrape. Its cost is bounded by the number of series, whatever the number of streams and groups.
  *
- * S1  the first groups of a tenant, in the order in which they came into being, have series of their own; the rest is one series
- * S2  sums are those kept by the state (state/group-totals.ts): what the rest comes to is the difference
+ * S1  the first groups of a tenant, in the order of their creation, have series of their own; the rest share one
+ * S2  totals are those that the state keeps (state/group-totals.ts); the sums of the rest are the difference
  * S3  ages are those of group-ages.ts (A1), which is asked once a scrape
- * S4  of the rest the oldest is looked for by what the index says: REST_LOOKED_AT_MAX groups a scrape, in turn, and the oldest of the last
- *     scrape again
+ * S4  the group with the oldest record of the rest is searched by the index: each scrape looks at REST_LOOKED_AT_MAX groups, in turn, and at
+ *     the oldest of the scrape before
  */
 import { restOf } from '../../observability/metrics.ts'
 import type { Labels } from '../../observability/metrics.ts'
@@ -19,7 +19,7 @@ export interface GroupSample {
   readonly labels: Labels
   /** Records that are not finished. */
   readonly lag: number
-  /** Of the record that came in first of those; 0 when there is none. */
+  /** Age of the first of these records; 0: there is none. */
   readonly oldestAgeMs: number
   readonly inFlight: number
   readonly delayed: number
@@ -52,7 +52,7 @@ export class GroupSeries {
     const first = firstOf(totals.groups, this.#seriesMax)
     const oldestOfRest = totals.groups.size > first.length ? this.#searchRest(totals, new Set(first)) : null
     await this.#ages.read(oldestOfRest === null ? first : [oldestOfRest, ...first])
-    if (state !== this.#core.state) return this.of(tenant) // frames were lost: it is another one now
+    if (state !== this.#core.state) return this.of(tenant) // frames were lost, and the state was replaced
     const shown = first.filter((group) => totals.groups.has(group))
     const nowMs = time.wallMs()
     const rest = { lag: totals.lag, leased: totals.leased, delayed: totals.delayed, deadLetters: totals.deadLetters }
@@ -74,7 +74,7 @@ export class GroupSeries {
     return samples
   }
 
-  /** S4. Null: no group of the rest that was looked at has anything to do. */
+  /** S4. Null: no group of the rest that was looked at has unfinished records. */
   #searchRest(totals: GroupTotals<Group>, shown: ReadonlySet<Group>): Group | null {
     const known = this.#searches.get(totals)
     const search: Search = known ?? { next: totals.groups.values(), oldest: null }

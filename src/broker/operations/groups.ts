@@ -1,4 +1,4 @@
-/** Consumer groups come into being with the first thing that is kept for them. */
+/** Consumer groups are created with the first thing that is kept for them. */
 import type { NewFrame } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import type { Caller, GroupPath, StreamPin } from '../operations.ts'
@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { StreamState } from '../state/state.ts'
 
-/** The number of a group, and the frame that has to come before what is kept for it when it is not there yet. */
+/** The number of a group, and the frame that must create it first if it does not exist yet. */
 export function groupOf(
   core: Core,
   stream: StreamState,
@@ -29,7 +29,7 @@ export function groupOf(
 
 const NONE: readonly never[] = []
 
-/** The stream of a group whose place is to be set. Refused unless records from `offset` on can be there. */
+/** The stream in which a group or cursor is to be set to `offset`. Refused unless the stream can have records from there on. */
 export function settableStream(core: Core, caller: Caller, path: GroupPath, offset: number): StreamState | BrokerError {
   const stream = ownStream(core, caller, path.stream)
   if (stream instanceof Error) return stream
@@ -38,13 +38,13 @@ export function settableStream(core: Core, caller: Caller, path: GroupPath, offs
   return refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
 }
 
-/** One that callers may change: not the audit stream. */
+/** A stream that callers may change, which the audit stream is not. */
 export const ownStream = (core: Core, caller: Caller, name: string): StreamState | BrokerError =>
   name === AUDIT_STREAM
     ? refuse('write_not_allowed', `${AUDIT_STREAM} is written by the broker only`)
     : core.stream(caller, name, 'stream_not_found')
 
-/** Refused when the name was another stream's when it was asked for first, or is another's than the client means. */
+/** Refused when the name belonged to another stream at the first request, or when the client means another stream. */
 export function pinned(
   pin: StreamPin,
   stream: StreamState,

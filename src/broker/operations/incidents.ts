@@ -1,8 +1,8 @@
 /**
- * Quarantine incidents of the log, as those of streams: which records a damaged range held.
+ * Quarantine incidents of the log, by stream: which records a damaged range held.
  *
- * A range belongs to the streams whose index has records there; when there are none, to those whose missing offsets fit between their
- * neighbours. What cannot be told to be any stream's is shown with the audit stream, so that no damage goes unseen.
+ * A range belongs to the streams whose index has records there. If there are none, it belongs to the streams with missing offsets whose
+ * neighbours are before and behind the range. A range of no known stream is shown with the audit stream, so that no damage goes unseen.
  */
 import { incidentIdOf } from '../../log/quarantine.ts'
 import type { QuarantineIncident } from '../../log/quarantine.ts'
@@ -25,8 +25,8 @@ export function incidentsOf(core: Core, stream: StreamState): IncidentEntry[] {
   return core.log.incidents.flatMap((incident) => {
     const find = [indexedIn, missingIn].find((finds) => streams.some((each) => finds(each, incident) !== null))
     const lost = find?.(stream, incident) ?? null
-    const isNobodys = find === undefined && stream.name === AUDIT_STREAM
-    return lost !== null || isNobodys ? [entryOf(core, stream, incident, lost)] : []
+    const isUnassigned = find === undefined && stream.name === AUDIT_STREAM
+    return lost !== null || isUnassigned ? [entryOf(core, stream, incident, lost)] : []
   })
 }
 
@@ -56,7 +56,7 @@ function indexedIn(stream: StreamState, { segmentBase, from, to }: QuarantineInc
   return first && last ? { first: first.from, last: last.end - 1 } : null
 }
 
-/** Records that no index has, between neighbours that are before and behind it. */
+/** Records that no index has, with neighbours before and behind the range. */
 function missingIn(stream: StreamState, { from, to }: QuarantineIncident): Lost | null {
   for (const [holeFrom, holeEnd] of stream.holes.entries()) {
     for (const [first, end] of stream.index.gaps(holeFrom, holeEnd)) {

@@ -1,4 +1,4 @@
-/** What consumer groups look like from outside, without payloads. A group that nobody used yet looks like a new one. */
+/** Describes consumer groups, without payloads. A group that does not exist is described as a new one. */
 import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
@@ -23,7 +23,7 @@ export class Inspection {
     this.#ages = ages
   }
 
-  /** Made in slices: a group that comes into being meanwhile may be in the list or not. The first READS_MAX ages are exact. */
+  /** Made in slices: a group that is created meanwhile may be in the list or not. The first READS_MAX ages are exact. */
   groups(caller: Caller, name: string): Decision<wire.GroupListReply, Change> {
     const core = this.#core
     const stream = core.anyStream(caller, name)

@@ -1,9 +1,9 @@
 /**
- * What becomes of streams, groups and cursors after their creation: changed, purged, processed again, deleted. Each is one audited frame.
+ * Operations on streams, groups and cursors after their creation: update, purge, seek, delete. Each is one audited frame.
  *
- * Y1  what would break a promise is refused, with what holds it: a stream that is somebody's dead-letter target, records that a cursor keeps
- *     from retention, or that have still to go to another site. `force` breaks it
- * Y2  what is deleted is gone with all that was kept for it; what has its name later is new (state S5)
+ * Y1  a change that would break a promise is refused, and the refusal names what holds it: the stream is another's dead-letter stream, a
+ *     cursor keeps records from retention, or records are still unsent to another site. `force` overrides this
+ * Y2  what is deleted goes with all that was kept for it; a stream or group that has its name later is new (state S5)
  */
 import { LATER } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
@@ -93,7 +93,7 @@ export class LifeCycle {
       ...removed,
       forced: force,
     }))
-    // Requests that wait for its records are answered at once, as there will be none: a stream of its name may come back.
+    // Requests that wait for its records must not wait on: there will be none, even if a new stream gets its name.
     const onTaken = (): void => core.engine.parked.wake(stream.number)
     return {
       kind: 'change',
@@ -110,7 +110,7 @@ export class LifeCycle {
     }
   }
 
-  /** Removes what is below an offset, of the stream that has the name when it is asked for: never of one that came back under it. */
+  /** Removes the records below an offset, from the stream that has the name at the first decision, never from a later one of that name. */
   purging(
     caller: Caller,
     name: string,
@@ -143,7 +143,7 @@ export class LifeCycle {
         const removedBytes = await readingNow(core.reads.payloadBytesBetween(stream.index, floor, body.offset))
         return () => {
           if (!core.isCurrent(stream)) return refuse('stream_not_found', 'the stream was deleted meanwhile')
-          if (stream.floor !== floor) return this.#purgeWhenRead(caller, stream, body, force) // another one came before
+          if (stream.floor !== floor) return this.#purgeWhenRead(caller, stream, body, force) // the floor has risen meanwhile
           return (
             this.#purgeRefusal(stream, body.offset, force) ?? this.#purge(caller, stream, body, removedBytes, force)
           )
@@ -197,7 +197,7 @@ export class LifeCycle {
     return force || offset <= stream.floor ? null : (heldBy(stream, offset) ?? this.#unsent(stream, offset))
   }
 
-  /** Y1. Null: no policy has still to send records below `end`. */
+  /** Y1. Null: no policy has unsent records below `end`. */
   #unsent(stream: StreamState, end: number): BrokerError | null {
     const [unsent] = this.#core.policies.unsentBelow(stream, end)
     if (unsent === undefined) return null
@@ -225,7 +225,7 @@ export class LifeCycle {
     if (group instanceof Error) return group
     const kept = group.stream.config.retention.min_cursor_name
     if (!force && kept !== null && group.cursors.has(kept)) return holdsRetention([path.group], kept)
-    // What it had leased can be had again, by claims that wait under its name.
+    // Claims that wait under its name can now have what it had leased.
     const onStored = (): void => core.engine.parked.wake(group.stream.number, path.group)
     const deleted = (event: EventOfChange): Change => {
       return {
@@ -288,7 +288,7 @@ export class LifeCycle {
     }
   }
 
-  /** The group processes its stream again from an offset on, or from the first record of a time on. */
+  /** Makes the group process its stream again from an offset on, or from the first record of a time on. */
   seek(caller: Caller, path: GroupPath, body: SeekBody): Decision<GroupSeekReply, Change> {
     const core = this.#core
     const to = seekTo(body)
@@ -361,14 +361,14 @@ function seekTo({ offset = null, event_time_ms = null, ingest_time_ms = null }: 
   }
   if (offset !== null) return { offset }
   if (event_time_ms !== null) return { by: 'event', timeMs: event_time_ms }
-  return { by: 'ingest', timeMs: ingest_time_ms! } // the one that is left
+  return { by: 'ingest', timeMs: ingest_time_ms! } // the only one that is left
 }
 
 /**
- * Y1. What keeps records; null: nothing.
+ * Y1. Names what keeps records below `end` from removal; null: nothing does.
  *
- * @param end               what is below is to go
- * @param holdsWithoutCursor whether a stream whose rule no group has a cursor for keeps everything, as retention does
+ * @param end               records below are to be removed
+ * @param holdsWithoutCursor whether all records are kept if no group has the cursor of the stream's rule, as in retention
  */
 function heldBy(stream: StreamState, end: number, holdsWithoutCursor = true): BrokerError | null {
   const name = stream.config.retention.min_cursor_name
@@ -397,7 +397,7 @@ function named(names: readonly string[]): string {
   return names.length > NAMED_MAX ? `${shown} and ${names.length - NAMED_MAX} more` : shown
 }
 
-/** Records that are being moved, or a thread that died: it passes. */
+/** Makes failures that pass retryable: records are being moved, or a thread died. */
 async function readingNow<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading

@@ -1,8 +1,8 @@
 /**
- * What becomes of the deliveries of the shared queue: their resolutions, and what time does to them. Source: specification "Queue delivery
- * and lease", "Shared queue".
+ * Resolves and renews deliveries of the shared queue, and applies expired leases and due delays. Source: specification "Queue delivery and
+ * lease", "Shared queue".
  *
- * Q1  a delivery has one resolution: it is judged on the state after everything appended before it
+ * Q1  a delivery has one resolution: a request is decided on the state after all frames appended before it
  */
 import { replied } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
@@ -22,12 +22,12 @@ import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
 const FAILURE = 'queue_state_persistence_failed'
-/** Expiries that one request or tick works off at most, so that a million of them at once do not stop the world. */
+/** Expiries that one request or tick works off at most, so that a million of them do not block the main thread. */
 const EXPIRIES_MAX = 5000
 const TICK_MS = 20
 /** Failure policies that are tried again with one tick. */
 const AGAIN_MAX = 100
-/** After a state of the log that takes no frames, it is tried again at once. */
+/** After this time a failed policy is tried again; at once when the log begins to take frames again. */
 const AGAIN_AFTER_MS = 1000
 const WARN_EVERY_MS = 10_000
 
@@ -43,11 +43,11 @@ interface Unapplied {
   readonly failedAtMs: number
 }
 
-/** A delivery as a request names it; the ids may be no ids at all. */
+/** A delivery as a request names it; null: the id is not one of ours. */
 interface Named {
   readonly subscription: SubscriptionName | null
   readonly delivery: DeliveryName | null
-  /** Two with the same one name the same delivery. */
+  /** Equal keys name the same delivery. */
   readonly key: string | null
 }
 
@@ -118,7 +118,7 @@ export class Queue {
     }))
   }
 
-  /** As `batchAck`, for deliveries of any claims, named by bytes. */
+  /** As `batchAck`, for deliveries of any claims, with ids as bytes. */
   ackPairs(caller: Caller, stream: string, ids: Uint8Array): Decision<AckedPairs, Change> {
     const named = this.#core.tokens.openPairs(ids).map(({ subscription, delivery }) => {
       return {
@@ -130,7 +130,7 @@ export class Queue {
     return this.#ackAll(caller, stream, named, (acked) => acked)
   }
 
-  /** The good ones in one frame; each bad one is refused by itself. */
+  /** Acknowledges the good ones in one frame; each bad one is refused by itself. */
   #ackAll<Reply>(
     caller: Caller,
     stream: string,
@@ -313,12 +313,12 @@ export class Queue {
 
   #tick(): void {
     const { log, time, engine, state } = this.#core
-    if (!log.mayAnswer) return // what time does to a cluster's log, its leader says
+    if (!log.mayAnswer) return // in a cluster only the leader applies what is due
     if (takesFrames(log.state)) this.#applyAgain()
     for (const group of state.dueGroups(time.nowMs())) {
       if (this.expire(group) > 0) engine.parked.wake(group.stream.number, group.name)
     }
-    engine.parked.pass() // who can have something at the last moment gets it
+    engine.parked.pass() // last, so that a claim that can be served at the last moment is served
   }
 
   #applyAgain(): void {
@@ -331,7 +331,7 @@ export class Queue {
     }
   }
 
-  /** What time has done to a group. @returns how many offsets it has moved */
+  /** Applies the expired leases and due delays of a group. @returns how many offsets that changed */
   expire(group: Group): number {
     const core = this.#core
     const nowMs = core.time.nowMs()
@@ -349,7 +349,7 @@ export class Queue {
     return met
   }
 
-  /** The failure policy of a stream that has it applied when a lease expires. */
+  /** Applies the failure policy of a stream to an expired lease. */
   async #onExpired(expired: Failed): Promise<void> {
     const order = { reason: 'the lease expired', cause: 'expiry', principal: 'broker' } as const
     const again = (): Failed | Error => this.#stillExpired(expired)
@@ -364,14 +364,14 @@ export class Queue {
       if (error instanceof BrokerError && error.code === 'lease_not_active') return
       const failedAtMs = this.#core.time.nowMs()
       this.#unapplied.push({ expired, failedAtMs })
-      if (failedAtMs - this.#warnedAtMs < WARN_EVERY_MS) return // they fail together, mostly
+      if (failedAtMs - this.#warnedAtMs < WARN_EVERY_MS) return // mostly, many fail together
       this.#warnedAtMs = failedAtMs
       const details = { stream: expired.group.stream.name, offset: expired.offset, reason: String(error) }
       this.#core.logger.warn(details, 'failure policies could not be applied, and are tried again')
     }
   }
 
-  /** Refused, lease_not_active, when there is nothing left to do: retention removed it, or a new state has it reported again. */
+  /** Refused with lease_not_active when nothing is left to do: retention removed the record, or a new state reports the expiry again. */
   #stillExpired(expired: Failed): Failed | BrokerError {
     const { group, offset, attempt } = expired
     const { state, time } = this.#core

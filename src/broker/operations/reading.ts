@@ -1,7 +1,7 @@
 /**
  * Replay of records and of audit events. Neither claims work nor moves a cursor.
  *
- * A page is planned here, from the index, and rendered by a reader thread. Only what is visible is planned, so what a page shows is durable
+ * A page is planned here, from the index, and rendered by a reader thread. Only visible records are planned, so everything in a page is durable
  * in its class and stays.
  */
 import type { Answer, Decision, Waiting } from '../../engine/decision.ts'
@@ -31,7 +31,7 @@ export class Reading {
     this.#core = core
   }
 
-  /** With `waitMs` a page of nothing waits for a record, as a claim does; when too much waits, it is given as it is. */
+  /** With `waitMs` an empty page waits for a record, as a claim does. When too many requests wait, the answer is the empty page. */
   replay(
     answer: Answer<RenderedJson>,
     caller: Caller,
@@ -59,7 +59,7 @@ export class Reading {
     engine.run(decide, answer, NOT_STORED.internal_error)
   }
 
-  /** @param waitFor null: the page is given as it is */
+  /** @param waitFor null: the page is given even if it is empty */
   #page(
     stream: StreamState,
     request: ReplayRequest,
@@ -151,7 +151,7 @@ export class Reading {
     const head = '{"api_version":"v1","events":['
     const tail = `],"event_count":${page.returned},"next_offset":${nextOffset},"end_of_stream":${nextOffset >= end}}`
     const parts = format === 'ndjson' ? [page.bytes] : [Buffer.from(head), page.bytes, Buffer.from(tail)]
-    const body = Buffer.concat(parts) // a copy in any case: the memory of the page is that of others, too
+    const body = Buffer.concat(parts) // a copy in any case, as other pages share the memory of this one
     page.bytesDone()
     await core.tellable(stream)
     return body
@@ -172,8 +172,8 @@ export class Reading {
   }
 
   /**
-   * A page is whole but for what is damaged; what was moved or removed while it was read is looked up again. So is a page of nothing but
-   * damage that was not known: the next one passes it over.
+   * Reads a page that lacks only damaged records: records that were moved or removed meanwhile are looked up again. A page of nothing but
+   * newly found damage is read again, too, and then skips it.
    */
   async #readable(stream: StreamState, read: () => Promise<Page>): Promise<Page> {
     if (this.#core.reads.unread.isFull) throw notNow()
@@ -205,7 +205,7 @@ export class Reading {
     }
   }
 
-  /** The page is the answer; that somebody read it is only noted, and a log that takes nothing does not keep anybody from reading. */
+  /** Notes that a consumer read a page. The page is the answer even if the log does not take the note. */
   #observe(stream: StreamState, consumer: { readonly group: string; readonly id: string }, seen: Seen): void {
     const core = this.#core
     if (!core.isCurrent(stream)) return
@@ -223,12 +223,12 @@ export class Reading {
   }
 }
 
-/** No group has this name. */
+/** Where replays wait: no group has this name. */
 const REPLAYS = ''
 
 const NEVER_ABANDONED: AbandonedSignal = { onAbandoned: () => {} }
 
-/** What is visible is stored in its class: the page need not wait for what was appended meanwhile. */
+/** A page shows visible records, which are stored in their class, so it need not wait for frames that were appended meanwhile. */
 const shown = (body: RenderedJson): Decision<RenderedJson, Change> => ({
   kind: 'reply',
   reply: body,

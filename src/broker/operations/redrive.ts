@@ -1,9 +1,9 @@
 /**
- * Dead letters that go back: copies of records are appended again to the streams that their headers name.
+ * Puts dead letters back: the records are appended again to the streams that the headers of their copies name.
  *
- * D1  a copy is used once: the frame that brings its record back also says so of the copy. A request that comes again, after a crash too, is told
- *     that it was used. If that record turned out to be damaged, the copy can be used again
- * D2  a request looks at REDRIVE_RECORDS_MAX copies at most, and brings back REDRIVE_BYTES_MAX of them, one record at least
+ * D1  a copy is used once: the frame that brings its record back also marks the copy. A repeated request, even after a crash, is told that the
+ *     copy was used. If the record that came back is damaged later, the copy can be used again
+ * D2  a request looks at REDRIVE_RECORDS_MAX copies at most, and brings back at most REDRIVE_BYTES_MAX, or one record
  */
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
 import { LATER, replied } from '../../engine/decision.ts'
@@ -22,16 +22,16 @@ import type { StreamState } from '../state/state.ts'
 
 type Result = RedriveReply['results'][number]
 
-/** What was read of the copies that are asked for. */
+/** The copies that a request asks for, as far as they could be read. */
 interface Copies {
   readonly offsets: readonly number[]
-  /** By offset; those that cannot be read are not there. */
+  /** By offset; without those that cannot be read. */
   readonly records: ReadonlyMap<number, RawRecord>
   readonly nextOffset: number
   readonly isEnd: boolean
 }
 
-/** Records for one stream. */
+/** Records that go back to one stream. */
 interface Load {
   readonly stream: StreamState
   readonly offsets: number[]
@@ -71,7 +71,7 @@ export class Redriving {
     const max = body.max_records ?? REDRIVE_RECORDS_DEFAULT
     const end = stream.visibleNext
     const offsets: number[] = []
-    const mayBeLost = this.#core.state.streams.some((each) => each !== undefined && each.holes.size > 0) // once: there are many streams
+    const mayBeLost = this.#core.state.streams.some((each) => each !== undefined && each.holes.size > 0) // computed once, as there may be many streams
     let at = Math.max(stream.floor, body.start_offset ?? 0)
     const behindUsed = (): number => Math.max(at, Math.min(this.#nextUnused(stream, at, mayBeLost), end))
     for (at = behindUsed(); at < end && offsets.length < max; at = behindUsed()) {
@@ -81,7 +81,7 @@ export class Redriving {
     return this.#readAll(stream, { offsets, nextOffset: at, isEnd: at >= end })
   }
 
-  /** D2. Runs of neighbours together, up to the bound: what is behind it is left for the next request. */
+  /** D2. Reads adjacent copies together, up to the bound; the rest is left for the next request. */
   async #readAll(stream: StreamState, copies: Omit<Copies, 'records'>): Promise<Copies> {
     const { offsets } = copies
     const records = new Map<number, RawRecord>()
@@ -104,7 +104,7 @@ export class Redriving {
     return { offsets: offsets.slice(0, i), records, nextOffset: offsets[i]!, isEnd: false }
   }
 
-  /** Frames of one request are in the log's memory together. */
+  /** All frames of one request are in the log's memory at the same time. */
   get #bytesMax(): number {
     return Math.min(REDRIVE_BYTES_MAX, this.#core.appender.payloadBytesMax / 2)
   }
@@ -194,7 +194,7 @@ export class Redriving {
   /**
    * The first offset from `at` on whose copy can be used (D1).
    *
-   * @param mayBeLost some stream has damaged records
+   * @param mayBeLost true when some stream has damaged records
    */
   #nextUnused({ redriven, holes }: StreamState, at: number, mayBeLost: boolean): number {
     for (let next = at; ;) {
@@ -206,13 +206,13 @@ export class Redriving {
     }
   }
 
-  /** D1: the record that a copy came back as is damaged. */
+  /** D1: true when the record that was made of a copy is damaged. */
   #isLost({ redriven }: StreamState, copy: number): boolean {
     const place = redriven.placeOf(copy)
     return place !== null && this.#nextLost(place.streamNumber, place.offset, place.offset + 1) === place.offset
   }
 
-  /** What retention removed was there long enough. */
+  /** Records that retention removed do not count as lost. */
   readonly #nextLost = (streamNumber: number, from: number, to: number): number => {
     const stream = this.#core.state.streams[streamNumber]
     if (stream === undefined) return to

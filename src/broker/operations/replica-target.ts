@@ -2,7 +2,7 @@
  * The target side of replication: another site's broker sends records, they are applied once. Source: specification "Replication",
  * contract "Broker".
  *
- * L1  a link (stream, source site, target site, policy) takes origin offsets in order, from 0 on. What it has taken or skipped is passed over.
+ * L1  a link (stream, source site, target site, policy) takes origin offsets in order, from 0 on. What it has taken or skipped before is ignored.
  *     Offsets that the source says it does not have are skipped. Any other gap is refused, after the wait that the batch asked for
  * L2  the records and the link's progress are one frame
  * L3  records that were at the target site before are refused: a circle of sites ends where it began
@@ -33,10 +33,10 @@ interface Batch {
   readonly name: string
   readonly link: Link
   readonly records: ReplicatedRecords
-  /** The batch tells of the origin offsets [from, end): records, or that there are none. */
+  /** The batch covers the origin offsets [from, end): each has a record, or is skipped. */
   readonly from: number
   readonly end: number
-  /** What is below the source does not have any more. */
+  /** The source no longer has records below this offset. */
   readonly originFirst: number
   readonly createdAtMs: number | null
   readonly source: OriginSource | null
@@ -75,7 +75,7 @@ export class ReplicaTarget {
     return this.#append(batch, [])
   }
 
-  /** L1. Of a link that brought nothing yet, 0. */
+  /** L1. 0 for a link that has brought nothing yet. */
   #expected({ caller, name, link, createdAtMs }: Batch): number | BrokerError {
     const { state } = this.#core
     const stream = state.stream(caller.tenant, name)
@@ -86,8 +86,8 @@ export class ReplicaTarget {
   }
 
   /**
-   * L2. Large batches in several frames, one after the other, as they need not fit into the log's memory together: what is stored of one
-   * is not sent again. Meanwhile another batch may bring the same records.
+   * L2. Appends a large batch in several frames, one after the other, because together they may not fit into the log's memory. Records that
+   * are stored need not be sent again. Meanwhile another batch may bring the same records.
    *
    * @param applied origin offsets of the records that were appended before
    */
@@ -132,14 +132,14 @@ export class ReplicaTarget {
     }
   }
 
-  /** Frames that come before the records when the stream is not there yet: the records are lost with it. */
+  /** Frames that create the stream if it does not exist yet. If they are lost, so are the records. */
   #creationFor({ caller, name }: Batch): NewFrame<Change>[] {
     if (this.#core.state.stream(caller.tenant, name) !== undefined) return []
     const { before, frame } = this.#streams.creation(caller, name, DEFAULT_STREAM_CONFIG)
     return [...before, frame]
   }
 
-  /** @param before frames that create it */
+  /** @param before how many frames create the stream */
   #streamNumber({ caller, name }: Batch, before: number): number {
     const { state } = this.#core
     return state.stream(caller.tenant, name)?.number ?? state.streams.length + before - 1
@@ -209,7 +209,7 @@ export class ReplicaTarget {
   }
 }
 
-/** Refused when it makes no sense. */
+/** Refused when the batch contradicts itself. */
 function batchOf(caller: Caller, body: ReplicaApply): Batch | BrokerError {
   const { stream: name, source_site, target_site, policy, records } = body
   if (name === AUDIT_STREAM) return refuse('replica_apply_invalid', `${AUDIT_STREAM} is written by the broker only`)
@@ -240,7 +240,7 @@ function batchOf(caller: Caller, body: ReplicaApply): Batch | BrokerError {
   }
 }
 
-/** Of records and skipped ranges together, which leave nothing out. */
+/** The origin offsets that records and skipped ranges cover together. Refused when they leave a gap. */
 function extentOf(
   records: ReplicatedRecords,
   ranges: readonly (readonly number[])[],

@@ -1,8 +1,8 @@
 /**
  * A batch for another site: which records it has, and how they become the body of a request.
  *
- * B1  everything from `next` on, which the target expects, is in the batch as a record or in a range that is said to be skipped
- * B2  only records that no power cut can take are in it, whatever their class: their offsets might be given again
+ * B1  `next` is the offset that the target expects: all offsets from there on are in the batch, as a record or in a skipped range
+ * B2  a batch has only records that no power cut can take, whatever their class: the offsets of others might be given again
  * B3  all records of a batch have passed through the same sites
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
@@ -19,9 +19,9 @@ export interface PlannedBatch {
   readonly next: number
   /** Offset of the first record. */
   readonly first: number
-  /** Behind the last one. */
+  /** Offset behind the last record. */
   readonly end: number
-  /** Offsets from `next` on that are not in it. */
+  /** Offsets from `next` on that have no record in the batch. */
   readonly passed: IntervalSet
   /** B3 */
   readonly via: readonly string[]
@@ -29,20 +29,20 @@ export interface PlannedBatch {
 
 export interface BatchLimits {
   readonly recordsMax: number
-  /** What is below is gone for good: a target that expects it goes on behind. */
+  /** Records below are gone for good: a target that expects them continues here. */
   readonly floor: number
-  /** That the target waits for batches before it. */
+  /** How long the target waits for the batches before this one. */
   readonly waitMs: number
 }
 
 export interface Batch {
   readonly body: Buffer
   readonly records: number
-  /** Behind the last record. */
+  /** Offset behind the last record that was read. */
   readonly end: number
 }
 
-/** Null: nothing has to go. `end` is `first` when nothing of it is durable yet (B2). */
+/** Null: there is nothing to send. `end` is `first` when none of the records is durable yet (B2). */
 export function planBatch(
   core: Core,
   stream: StreamState,
@@ -71,7 +71,7 @@ export function planBatch(
   return { next, first, end: durableEnd(core, stream, first, at), passed, via: own?.sites ?? [] }
 }
 
-/** B2. Places ascend with offsets, but for records that were moved: those are cut off until they are durable at their new place. */
+/** B2. Places ascend with offsets, except for moved records: the batch ends before these until they are durable at their new place. */
 function durableEnd({ log }: Core, { index }: StreamState, first: number, end: number): number {
   let low = first
   let high = end
@@ -85,7 +85,7 @@ function durableEnd({ log }: Core, { index }: StreamState, first: number, end: n
   return low
 }
 
-/** Null: what was planned is not what is there any more. @throws StoreError when the records cannot be read now */
+/** Null: the plan does not fit the stream any more. @throws StoreError when the records cannot be read now */
 export async function readBatch(
   core: Core,
   stream: StreamState,

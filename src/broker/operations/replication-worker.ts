@@ -1,13 +1,13 @@
 /**
- * A worker: ships one stream to the target of one policy, in batches of which some are on their way at once. What it knows besides the state is gone after a
- * start, and found out again.
+ * A worker ships one stream to the target of one policy, with several batches under way at once. What it knows beyond the state is lost at
+ * a start, and found out again.
  *
- * W1  how far it has come is what the target said last. The state has it as soon as the log takes the frame; the target tells it again
- * W2  the log tells of records that went before they were sent, once, also where nothing is left to send
- * W3  batches are sent in the order of their offsets, and may arrive in another: the target has those that came too early wait, and refuses them in
- *     the end. They are sent again when none is on its way any more
- * W4  publishes that wait for the target hear of the first batch that brings their records, of the first failure, or that their records were removed
- *     before they are known to have arrived: the target then expects later ones, and may not have them
+ * W1  its progress is what the target said last. The state has it as soon as the log takes the frame; if that is lost, the target tells it again
+ * W2  records that were removed before they were sent are reported once, as an audit event, even if nothing is left to send
+ * W3  batches are sent in the order of their offsets, and may arrive in another: the target lets early ones wait for a time, and then refuses
+ *     them. They are sent again when no batch is under way any more
+ * W4  the wait of a publish for the target ends with the batch that brings its records, with the first failure, or when its records are removed
+ *     before they are known to have arrived: the target then expects later ones, and may not have these
  * W5  a target is told that records are gone only when no power cut can bring them back: it would never take them again
  */
 import { StoreError } from '../../errors.ts'
@@ -38,7 +38,7 @@ export interface ApplyAnswer {
   readonly text: string
 }
 
-/** Brings a batch to a target. Rejects when it is not known what became of it. */
+/** Sends a batch to a target. Rejects when the outcome is unknown. */
 export type ReplicationTransport = (
   policy: ReplicationPolicy,
   body: Uint8Array,
@@ -48,14 +48,14 @@ export type ReplicationTransport = (
 export interface WorkerParts {
   readonly core: Core
   readonly transport: ReplicationTransport
-  /** Takes bytes of the tenant's egress. @returns seconds until they may go; 0: now */
+  /** Takes bytes of the tenant's egress. @returns seconds until they may be sent; 0: now */
   readonly takeEgress: (tenant: string, bytes: number) => number
   /** From 0 to below 1. */
   readonly random: () => number
   readonly batchRecordsMax: number
   /** Aborted when the broker closes: the worker gives up what is under way. */
   readonly closing: AbortSignal
-  /** A batch that was sent has arrived, or failed. */
+  /** Called when a batch that was sent has arrived, or failed. */
   readonly onLanded: (worker: ReplicationWorker) => void
 }
 
@@ -81,13 +81,13 @@ export class ReplicationWorker {
   policy: ReplicationPolicy
   readonly link: Link
   stream: StreamState
-  /** Nothing more is shipped: its stream is gone, or its policy. */
+  /** True: nothing more is shipped, because the stream or the policy is gone. */
   isRetired = false
   /** When it goes on after a failure, or when its tenant may send again. Null: at once. */
   resumeAtMs: number | null = null
-  /** It looks for a batch, or reads it. */
+  /** True while it looks for a batch, or reads it. */
   isReading = false
-  /** Batches. */
+  /** Batches under way. */
   onTheirWay = 0
   failure: WorkerFailure | null = null
   isThrottled = false
@@ -99,19 +99,19 @@ export class ReplicationWorker {
   readonly #parts: WorkerParts
   /** W1; null: as the state says. */
   #next: number | null = null
-  /** Records below went before they were known to have arrived (W2, W4). */
+  /** Records below were removed before they were known to have arrived (W2, W4). */
   #skippedBelow = 0
-  /** What is below is gone, whatever happens to the power (W5). */
+  /** Records below are gone, even after a power cut (W5). */
   #durableFloor = 0
-  /** What went below is told of (W2); 0 after a start, when a purge may not be. */
+  /** Records removed below are reported (W2); 0 after a start, as a purge may not be. */
   #toldBelow = 0
-  /** Behind what was sent (W3); null: as `next`. */
+  /** Offset behind what was sent (W3); null: the same as `next`. */
   #sentTo: number | null = null
   /** Next offset of the stream at the target, as it said last. */
   #watermark = 0
   #recordsMax: number
   #waiting: WaitingPublish[] = []
-  /** The end of what was visible at some time, as long as it has not arrived. */
+  /** End of what was visible at some time, and that time; null: everything has arrived. */
   #mark: { readonly end: number; readonly atMs: number } | null = null
 
   constructor(stream: StreamState, policy: ReplicationPolicy, parts: WorkerParts) {
@@ -144,18 +144,18 @@ export class ReplicationWorker {
     return this.#parts.core.policies.firstToGo(stream, policy, this.next) < stream.visibleNext
   }
 
-  /** How long what waits longest does, about. */
+  /** Milliseconds that the oldest unsent record has waited, about. */
   get lagMs(): number {
     return this.#mark === null ? 0 : Math.max(0, this.#parts.core.time.nowMs() - this.#mark.atMs)
   }
 
-  /** It is behind, failed, may have skipped records, or somebody waits for it: time may have something to do here. */
+  /** True when a tick has to look at it: it is behind, failed, may have skipped records, or a publish waits for it. */
   get isActive(): boolean {
     const isUnderWay = this.#mark !== null || this.failure !== null || this.resumeAtMs !== null
     return isUnderWay || this.stream.floor > this.#toldBelow || this.#waiting.length > 0
   }
 
-  /** It goes on at once. What it failed with is over where nothing has to go any more, as after a purge. */
+  /** Makes it continue at once. If nothing is left to send, as after a purge, its failure is over. */
   resume(): void {
     this.resumeAtMs = null
     this.isThrottled = false
@@ -165,7 +165,7 @@ export class ReplicationWorker {
     this.#mark = null
   }
 
-  /** After a loss the stream is another object. */
+  /** Takes over the stream's object, which is another one after a loss. */
   adopt(stream: StreamState): void {
     if (stream === this.stream) return
     this.stream = stream
@@ -176,7 +176,7 @@ export class ReplicationWorker {
     this.#sentTo = null
   }
 
-  /** @param policy of the same link, which counts from now on: what failed before is tried again at once */
+  /** @param policy replaces the policy of the same link; what failed before is tried again at once */
   follow(policy: ReplicationPolicy): void {
     if (policy === this.policy) return
     this.policy = policy
@@ -189,14 +189,14 @@ export class ReplicationWorker {
     this.giveUpWaiting(null, reason)
   }
 
-  /** There may be more to ship. */
+  /** Called when there may be more to ship. */
   noteVisible(): void {
     if (this.#mark === null && this.isBehind) {
       this.#mark = { end: this.stream.visibleNext, atMs: this.#parts.core.time.nowMs() }
     }
   }
 
-  /** W4. Of the records [first, end). */
+  /** W4. Resolves when the target has the records [first, end). */
   acknowledged(first: number, end: number, untilMs: number): Promise<ReplicationReceipt> {
     if (this.#isPassedOver(first, end)) return Promise.reject(notAcknowledged(REMOVED))
     if (this.next >= end) return Promise.resolve(this.#receipt())
@@ -205,7 +205,7 @@ export class ReplicationWorker {
     return new Promise((arrived, failed) => this.#waiting.push({ first, end, untilMs, arrived, failed }))
   }
 
-  /** W4. @param nowMs null: nobody waits any longer */
+  /** W4. Ends the waits whose time is over. @param nowMs null: ends all of them */
   giveUpWaiting(nowMs: number | null, reason: string): void {
     this.#giveUp(({ untilMs }) => nowMs === null || untilMs <= nowMs, reason)
   }
@@ -239,15 +239,15 @@ export class ReplicationWorker {
       if (this.onTheirWay === 0) this.#mark = null
       return 'done'
     }
-    if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // there will be more in it
+    if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // a later batch will have more records
     const { floor } = stream
     const passesRemoved = planned.next < floor && this.#durableFloor < floor
     if (planned.end <= planned.first || passesRemoved) {
-      await core.store(this.#shippedFrame(this.next), 'internal_error') // the disk has all before it then
+      await core.store(this.#shippedFrame(this.next), 'internal_error') // then the disk has all frames before it, too
       if (core.isCurrent(stream)) this.#durableFloor = floor
       return 'more'
     }
-    const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may come before those
+    const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may arrive before those
     const batch = await readBatch(core, stream, policy, planned, this.#limits(waitMs))
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
@@ -328,7 +328,7 @@ export class ReplicationWorker {
     this.#append(this.#shippedFrame(next))
   }
 
-  /** @param next what the target had told when the batch was sent, which begins at `from` */
+  /** @param from where the batch begins @param next what the target was known to expect when the batch was sent */
   #refused(answer: ApplyAnswer, records: number, from: number, next: number): void {
     const { status } = answer
     const error = jsonOf(jsonOf(answer.text)['error'])
@@ -336,7 +336,7 @@ export class ReplicationWorker {
     const message = typeof error['message'] === 'string' ? error['message'] : `the target answered ${status}`
     const expected = answer.numberIn('x-mq-next-expected-offset') ?? error['next_expected_offset']
     if (code === 'replica_apply_gap' && typeof expected === 'number') {
-      if (expected < next) this.#moveTo(expected) // it has lost what it had
+      if (expected < next) this.#moveTo(expected) // the target has lost records
       if (expected < next || from > next) return // W3
     }
     if (status === 413 && records > 1) {
@@ -348,13 +348,13 @@ export class ReplicationWorker {
     this.#fail(code, message, waits ? (answer.numberIn('retry-after') ?? 0) : 0)
   }
 
-  /** @param seconds that it waits at least */
+  /** @param seconds the worker waits at least so long */
   #fail(code: string, message: string, seconds: number): 'done' {
     const { core, random, closing } = this.#parts
     if (closing.aborted) return 'done'
     const nowMs = core.time.nowMs()
     const doubled = Math.min(REPLICATION_BACKOFF_MS_MAX, REPLICATION_BACKOFF_MS_MIN * 2 ** this.attempts)
-    if (this.resumeAtMs === null || this.resumeAtMs <= nowMs) this.attempts += 1 // not for each of several on their way
+    if (this.resumeAtMs === null || this.resumeAtMs <= nowMs) this.attempts += 1 // once for all batches under way that fail together
     this.#sentTo = null
     this.resumeAtMs = nowMs + Math.max(1000 * Math.min(seconds, 3600), doubled * (0.5 + random() / 2))
     core.counters.shipFailed()
@@ -370,7 +370,7 @@ export class ReplicationWorker {
     return 'done'
   }
 
-  /** W4. True when the target may expect what comes behind these records and not have all of them. */
+  /** W4. True when the target may expect later records, and not have all of these. */
   #isPassedOver(first: number, end: number): boolean {
     return first < this.#skippedBelow || this.stream.holes.coveredBetween(first, end) > 0
   }
@@ -436,7 +436,7 @@ export class ReplicationWorker {
     return { stream_number: this.stream.number, source_site, target_site, policy }
   }
 
-  /** False: the log takes nothing now. */
+  /** @returns false when the log takes nothing now */
   #append(...frames: readonly NewFrame<Change>[]): boolean {
     return this.#parts.core.engine.appendSilently(frames) === null
   }

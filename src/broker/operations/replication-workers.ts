@@ -1,9 +1,9 @@
 /**
  * The workers of a node: one for each stream and policy, woken when there is something to ship.
  *
- * S1  REPLICATION_BATCHES_MAX batches are read or on their way at once; workers take turns, a batch each
+ * S1  at most REPLICATION_BATCHES_MAX batches are read or under way at once; workers take turns, a batch each
  * S2  a worker that failed, or whose tenant has sent enough, goes on when its time has come, or when it is polled
- * S3  policies may be replaced while workers ship: a worker whose link stays goes on where it was, one whose policy is gone retires
+ * S3  policies may be replaced while workers ship: a worker whose link stays continues where it was, one whose policy is gone retires
  */
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { ReplicationGauges } from '../counters.ts'
@@ -63,7 +63,7 @@ export class ReplicationWorkers {
     return this.#underWay
   }
 
-  /** All of one stream, there or not yet. */
+  /** All workers of one stream; creates those that are missing. */
   of(stream: StreamState): readonly ReplicationWorker[] {
     const policies = this.#core.policies.of(stream)
     const known = this.#workers.get(stream.number) ?? NONE
@@ -89,13 +89,13 @@ export class ReplicationWorkers {
     return workers
   }
 
-  /** S3. The policies of the core are others now. */
+  /** S3. Called when the policies of the core were replaced. */
   policiesReplaced(): void {
     for (const stream of this.#core.state.streams) if (stream) this.#wake(stream)
   }
 
   worker(stream: StreamState, policy: ReplicationPolicy): ReplicationWorker {
-    return this.of(stream).find((each) => each.policy === policy)! // of the policies of the stream
+    return this.of(stream).find((each) => each.policy === policy)! // the policy is one of the stream's
   }
 
   /** Summed once for all metrics of a scrape, which reads them in one turn. */
@@ -121,13 +121,13 @@ export class ReplicationWorkers {
     return sums
   }
 
-  /** S2. An operator had it resumed, or asks for it. */
+  /** S2. Makes the worker continue now. */
   resume(worker: ReplicationWorker): void {
     worker.resume()
     this.#queue(worker)
   }
 
-  /** Resolves when each worker has brought over what was visible, or cannot; or when its time is over. */
+  /** Resolves when each worker has shipped what was visible, or cannot; or when the time is over. */
   settled(workers: readonly ReplicationWorker[], withinMs: number): Promise<void> {
     const ends = new Map(workers.map((worker) => [worker, worker.stream.visibleNext]))
     for (const worker of workers) this.resume(worker)
@@ -172,7 +172,7 @@ export class ReplicationWorkers {
   #begin(): void {
     for (const worker of this.#queued) {
       if (this.#underWay >= REPLICATION_BATCHES_MAX) return
-      if (worker.isReading) continue // it is looked for again when it is done
+      if (worker.isReading) continue // the worker stays queued until its read is done
       this.#queued.delete(worker)
       void this.#ship(worker)
     }

@@ -1,8 +1,8 @@
 /**
- * What operators and publishers ask of replication: how it is, have it look, pause and resume a worker, wait for a target. Source:
+ * Replication as operators and publishers see it: status, poll, pause and resume of workers, waiting for a target. Source:
  * specification "Replication", contract "Broker".
  *
- * C1  a publish that waits for a target is refused before it is stored where it is known that the target cannot be reached
+ * C1  a publish that waits for a target is refused before it is stored if the target is known to be unreachable
  */
 import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
@@ -22,7 +22,7 @@ import type { ReplicationWorker } from './replication-worker.ts'
 import { ReplicationWorkers } from './replication-workers.ts'
 import type { ReplicationOptions } from './replication-workers.ts'
 
-/** Workers that one poll has look; the others look by themselves. */
+/** Most workers that one poll wakes; the others look by themselves. */
 const POLLED_MAX = 1000
 const INSPECT = { action: 'Inspect the replication status, then publish again.' }
 
@@ -47,7 +47,7 @@ export class Replication {
     this.#workers?.close()
   }
 
-  /** Of a node that has a binding. */
+  /** Does nothing on a node without a binding. */
   replacePolicies(policies: readonly ReplicationPolicy[]): void {
     if (this.#workers === null) return
     this.#core.policies.replace(policies)
@@ -216,7 +216,7 @@ export class Replication {
     return worker.isThrottled ? unavailable('the tenant has sent as much to other sites as its quota allows') : null
   }
 
-  /** The records [first, end), which are stored here. Rejects with a BrokerError when the target does not have them in time. */
+  /** Resolves when the target has the records [first, end), which are stored here. Rejects with a BrokerError when that takes too long. */
   acknowledged(stream: StreamState, name: string, first: number, end: number): Promise<wire.ReplicationReceipt> {
     if (!this.#core.isCurrent(stream)) return Promise.reject(notAcknowledged('the stream is gone'))
     const untilMs = this.#core.time.nowMs() + REPLICATION_ACKNOWLEDGE_MS_MAX

@@ -1,4 +1,4 @@
-/** Storage administration: what retention, tiering and quarantine look like, and acknowledging incidents. */
+/** Storage administration: plans of retention and tiering, quarantine incidents and their acknowledgement. */
 import { found, replied } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import { StoreError } from '../../errors.ts'
@@ -13,7 +13,7 @@ import { planRetention } from '../engine/retention-plan.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { StreamState } from '../state/state.ts'
 
-/** What one segment has of the stream. */
+/** The part of the stream in one segment. */
 interface Share {
   readonly base: number
   readonly entry: wire.TieringReadinessReply['eligible_segments'][number]
@@ -61,7 +61,7 @@ export class Storage {
     }
   }
 
-  /** What could be moved to cheaper storage: sealed segments, without damage, that limits (if there are any) no longer keep here. */
+  /** Segments that could be moved to cheaper storage: sealed, without damage, and no longer kept by the limits, if there are any. */
   tieringReadiness(
     caller: Caller,
     name: string,
@@ -187,7 +187,7 @@ export class Storage {
   }
 }
 
-/** A manifest needs records that cannot be read: the log of the node has the cause. */
+/** Refuses when a manifest needs records that cannot be read; the log of the node has the cause. */
 async function readNow<T>(manifest: Promise<T>): Promise<T> {
   try {
     return await manifest

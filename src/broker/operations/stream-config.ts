@@ -8,7 +8,7 @@ import type { UpdateStreamBody } from '../wire/requests.ts'
 type Policy = NonNullable<StreamConfig['failure_policy']>
 
 /**
- * What is absent stays as it is in `present`, also inside retention and failure policy; what is null becomes the default.
+ * Absent fields stay as they are in `present`, also inside retention and failure policy. Null fields become the default.
  */
 export function configOf(stream: string, body: UpdateStreamBody, present: StreamConfig): StreamConfig | BrokerError {
   const { default_durability, retention } = body
@@ -25,7 +25,7 @@ export function configOf(stream: string, body: UpdateStreamBody, present: Stream
   if (failure_policy?.dead_letter_stream === stream) {
     return refuse('invalid_request', 'failure_policy.dead_letter_stream must be another stream')
   }
-  // Only where it is named: older logs have such policies, and the rest of these streams can be changed.
+  // Refused only if the body names it: older logs have such policies, and the rest of these streams can still be changed.
   if (body.failure_policy?.dead_letter_stream === AUDIT_STREAM) {
     return refuse(
       'invalid_request',
@@ -55,6 +55,6 @@ function policyOf(
 const kept = <T>(value: T | null | undefined, present: T | undefined, byDefault: T): T =>
   value === undefined ? (present ?? byDefault) : (value ?? byDefault)
 
-/** Without what is absent. */
+/** The fields that are not absent. */
 const given = (fields: Partial<StreamConfig['retention']>): Partial<StreamConfig['retention']> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

@@ -33,10 +33,10 @@ import type { StreamConfig, StreamState } from '../state/state.ts'
 /** How a record is stored, and what its publisher is told. */
 interface Class {
   readonly durability: AppendDurability
-  /** Whether the publisher waits for it. */
+  /** Whether the publisher waits until the record is stored. */
   readonly waits: boolean
   readonly acknowledgement: Acknowledgement
-  /** Whose target has to have it, too. */
+  /** Replication policy whose target must have the record, too; null: none. */
   readonly policy: string | null
 }
 
@@ -55,7 +55,7 @@ class Publishing implements NewFrame<Change>, Records {
   readonly firstOffset: number
   readonly ingestTimeMs: number
   readonly count: number
-  /** None when they came encoded. */
+  /** Empty when the records came encoded. */
   readonly records: readonly NewRecord[]
   readonly onTaken?: () => void
   readonly #core: Core
@@ -104,15 +104,15 @@ class Publishing implements NewFrame<Change>, Records {
 
   #toldAtOnce(): void {
     this.#core.counters.published(this.count, this.#bytes)
-    this.#stream.toldNext = this.end // it may be in the file before main hears so, and makes it visible
+    this.#stream.toldNext = this.end // the records may be in the file before the main thread knows it and makes them visible
   }
 }
 
-/** Where records go, too, before their publisher is answered. */
+/** Replication targets that must have records before their publisher is answered. */
 export interface Targets {
   /** Why the target of a policy cannot be reached now; null: it can. */
   problemOf(stream: StreamState, policy: string): BrokerError | null
-  /** The target has the records [first, end). Rejects with a BrokerError when it does not have them in time. */
+  /** Resolves when the target has the records [first, end). Rejects with a BrokerError when that takes too long. */
   acknowledged(stream: StreamState, policy: string, first: number, end: number): Promise<ReplicationReceipt>
 }
 
@@ -147,7 +147,7 @@ export class Streams {
     }
   }
 
-  /** @returns the frame of the creation, and those it builds on */
+  /** @returns the frame of the creation, and the frames that must come before it */
   creation(
     caller: Caller,
     name: string,
@@ -209,7 +209,7 @@ export class Streams {
     }))
   }
 
-  /** All good records in one frame, in the strongest class among them: stored with one commit, or none of them. */
+  /** Appends all good records in one frame, in the strongest class among them: either all are stored, or none. */
   publishBatch(
     caller: Caller,
     name: string,
@@ -243,7 +243,7 @@ export class Streams {
     return this.#changing(stream, records, bytes, ingestTimeMs, how, () => reply)
   }
 
-  /** Records that came encoded, in one frame. */
+  /** Appends records that came encoded, in one frame. */
   publishRecords(caller: Caller, name: string, given: RecordsToPublish): Decision<PublishedRecords, Change> {
     const core = this.#core
     const stream = this.#writable(caller, name)
@@ -286,7 +286,7 @@ export class Streams {
     return { kind: 'change', frame, reply: replyTimed, isToldAtOnce: !how.waits }
   }
 
-  /** Answered when the target has it, too. */
+  /** Answers when the target has the records, too. */
   #replicated<Reply extends object>(
     stream: StreamState,
     frame: Publishing,
@@ -303,7 +303,7 @@ export class Streams {
     }
   }
 
-  /** Refused when it cannot be as durable as it asks. */
+  /** Refused when a record cannot be stored as durably as asked. */
   #classOf(stream: StreamState, asked: RecordDurability | null): Class | BrokerError {
     const core = this.#core
     const policy = asked === null ? policyOf(stream.config.default_durability) : null
@@ -336,7 +336,7 @@ export class Streams {
 
 const NO_REPLICAS = 'the stream asks for a quorum of directories, and the broker has only one'
 
-/** Null: it is none. */
+/** Null: the durability is not a policy's. */
 const policyOf = (durability: string): string | null =>
   durability.startsWith(POLICY_DURABILITY) ? durability.slice(POLICY_DURABILITY.length) : null
 

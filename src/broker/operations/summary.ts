@@ -1,4 +1,4 @@
-/** A stream as it is described. */
+/** The description of a stream. */
 import type { StreamSummary } from '../wire/record-answers.ts'
 import type { StreamState } from '../state/state.ts'
 

@@ -1,7 +1,7 @@
 /**
- * The audit event that a frame is. Made of the frame alone, so the same for ever.
+ * The audit event of a frame. It is made from the frame alone, so it never changes.
  *
- * U1  an event is named by the position of the frame it was first in; one that is written again brings its name along
+ * U1  the id of an event is the position of the frame that it was first in; an event that is moved keeps its id
  * U2  no event holds a payload, a key or a header
  */
 import { FRAME_CHANGE, FRAME_DEAD_LETTER, FRAME_REDRIVE, decodeDeadLetter, decodeRedrive } from '../frames.ts'
@@ -25,7 +25,7 @@ export function auditEventOf(type: number, position: number, payload: Buffer): A
   if (type === FRAME_DEAD_LETTER) return named(position, deadLettered(payload))
   if (type === FRAME_REDRIVE) return named(position, redriven(payload))
   if (type !== FRAME_CHANGE) return null
-  const change = JSON.parse(payload.toString()) as Change // checked before its place was taken down
+  const change = JSON.parse(payload.toString()) as Change // it was checked before its place got into the index
   const eventId = change.kind === 'audit' ? change.event_id : null
   return named(position, factsOf(change), eventId)
 }
@@ -150,7 +150,7 @@ function factsOf(change: Change): EventFacts | null {
   }
 }
 
-/** When it happened, by the wall clock. */
+/** Wall-clock time of a change; broker time in old frames (frames/change.ts). */
 export const eventTimeOf = (change: Change): number =>
   change.kind === 'delivery_stopped' ? (change.wall_ms ?? change.at_ms) : change.at_ms
 

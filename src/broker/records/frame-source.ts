@@ -1,13 +1,13 @@
 /**
- * Frames read by place, each verified as a whole before it is given out. One per thread; keeps files open, and what it read last.
+ * Reads frames by place, and verifies each as a whole before it is given out. One per thread; keeps files open, and what it read last.
  *
  *   windows   WINDOW_BYTES of a segment, at multiples of it: neighbouring small frames are read with one call, and verified each time
  *   frames    those that are longer, or lie across the end of a window, verified once
  *
- * W1  only frames below the readable end, where a frame ends, are read. So what a window holds never changes, and it grows at its end only
- * W2  what does not hold is read once more, from a file opened anew, before it is called damaged: a file may have been replaced under its
- *     name, or live on as the file of another segment
- * W3  nothing is kept beyond a generation of the log: in a cluster, what was written may be cut, and other frames come to stand at its positions
+ * W1  only frames below the readable end, where a frame ends, are read. So the bytes in a window never change, and it grows at its end only
+ * W2  a frame that fails its checks is read once more, from a file opened anew, before it counts as damaged: a file may have been replaced
+ *     under its name, or live on as the file of another segment
+ * W3  nothing is kept beyond a generation of the log: in a cluster, written frames may be cut off, and other frames get their positions
  */
 import { crc32 } from '../../../native-free-codecs/crc32.ts'
 import {
@@ -23,14 +23,14 @@ import { RECORDS_NAME, segmentName } from '../../log/segment-format.ts'
 
 const WINDOW_BYTES = 64 * 1024
 const WINDOWS_MAX = 64
-/** Frames that are kept, as the records of a batch are often read one after the other. The last frame is kept even if it is larger. */
+/** Bytes of frames that are kept, as the records of a batch are often read one after the other. The last frame is kept even if it is larger. */
 const FRAMES_BYTES_MAX = 32 * 1024 * 1024
 
-/** Positions of the log between which there is something to read. */
+/** The range of the log that can be read. */
 export interface Readable {
   /** Base of the oldest segment. */
   readonly from: number
-  /** What is below stays as it is in this generation: `written` or `committed` of the log (W1). */
+  /** Bytes below do not change in this generation: `written` or `committed` of the log (W1). */
   readonly end: number
   /** The generation of the log in which these bounds hold (W3). */
   readonly generation: number
@@ -54,7 +54,7 @@ interface Window {
   /** Position of its first byte. */
   readonly position: number
   readonly bytes: Buffer
-  /** From the window's begin, W1. */
+  /** Bytes that were read, from the window's start (W1). */
   have: number
 }
 
@@ -70,7 +70,7 @@ const NOT_WRITTEN: Failure = { cause: 'unavailable', reason: 'the frame is not w
 export const damaged = (reason: string, frameBytes: number): Failure => ({ cause: 'damaged', reason, frameBytes })
 
 export class FrameSource {
-  // Type of the frame read last, valid until the next `read`.
+  // Type and payload of the frame read last, valid until the next `read`.
   type = 0
   payload: Buffer = Buffer.alloc(0)
 
@@ -80,9 +80,9 @@ export class FrameSource {
   readonly #header = emptyFrameHeader()
   #readable: Readable = { from: 0, end: 0, generation: 0 }
   readonly #open = new OpenSegments<OpenFile>()
-  /** By position, in order of use, as are frames. */
+  /** By position, in order of use, like `#frames`. */
   readonly #windows = new Map<number, Window>()
-  /** Used last. */
+  /** The window used last. */
   #window = NO_WINDOW
   readonly #frames = new Map<number, Frame>()
   #framesBytes = 0
@@ -94,7 +94,7 @@ export class FrameSource {
     this.#logId = logId
   }
 
-  /** What may be read from now on. Files of segments that are gone are closed. */
+  /** Sets what may be read from now on, and closes the files of segments that are gone. */
   begin(readable: Readable): void {
     if (readable.generation !== this.#readable.generation) this.close() // W3
     this.#readable = readable
@@ -140,7 +140,7 @@ export class FrameSource {
     this.#framesBytes = 0
   }
 
-  /** False when the frame is not whole in a window, or not in order: then it is read alone. */
+  /** False when the frame is not whole in a window, or fails its checks: then it is read alone. */
   #readFromWindow(segmentBase: number, place: number): boolean {
     const at = place % WINDOW_BYTES
     if (at + FRAME_HEADER_BYTES > WINDOW_BYTES) return false
@@ -201,7 +201,7 @@ export class FrameSource {
     window.have += this.#file(segmentBase).read(window.bytes.subarray(window.have, limit), begin + window.have)
   }
 
-  /** Memory of the window used least recently, when there are enough. */
+  /** Memory for a window: that of the least recently used one when there are WINDOWS_MAX. */
   #freeWindow(): Buffer {
     if (this.#windows.size >= WINDOWS_MAX) {
       for (const [position, { bytes }] of this.#windows) {
@@ -238,7 +238,7 @@ export class FrameSource {
   }
 }
 
-/** A Map iterates in order of insertion: what was used last is inserted again. */
+/** A Map iterates in order of insertion, so an entry that is used is inserted again. */
 function touch<Value>(map: Map<number, Value>, key: number, value: Value): void {
   map.delete(key)
   map.set(key, value)

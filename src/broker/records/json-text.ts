@@ -1,11 +1,11 @@
 /**
  * JSON written as bytes into memory that grows: records go out as they stand in their frames, without becoming strings or objects.
- * The writing methods do not look whether there is room: `reserve` comes before them.
+ * The writing methods do not check for room: call `reserve` before them.
  */
 import { writeU64 } from '../../../native-free-codecs/frame.ts'
 
 const BYTES_FIRST = 4096
-/** Up to here a loop is faster than two calls out of JavaScript. */
+/** Up to this length a loop is faster than two calls out of JavaScript. */
 const BY_HAND_MAX = 32
 /** A byte of a string becomes six at most: \u00xx. */
 export const ESCAPED_BYTES_MAX = 6
@@ -60,7 +60,7 @@ export class JsonText {
     this.length += 8
   }
 
-  /** What is JSON already, in ASCII. */
+  /** Writes text that is JSON already, in ASCII. */
   ascii(text: Uint8Array): void {
     const { bytes } = this
     let at = this.length
@@ -68,7 +68,7 @@ export class JsonText {
     this.length = at
   }
 
-  /** Bytes as they are. */
+  /** Copies bytes as they are. */
   raw(from: Uint8Array, begin: number, end: number): void {
     this.bytes.set(from.subarray(begin, end), this.length)
     this.length += end - begin

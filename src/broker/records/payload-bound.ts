@@ -1,9 +1,9 @@
 /**
- * How much payload records have together, at most, as far as their index says without reading them: the sums of its marks, and where frames
- * begin. Of records that are much longer than others of the stream between them it may be far too much, never too little.
+ * An upper bound for the payload of some records, by their index alone: by the sums of its marks, and by where frames begin. It may be far
+ * too high if their marks cover other, much longer records, but never too low.
  *
- * B1  of the records of one mark it is no more than the mark's sum, and no more than what lies between the beginnings of their frames and
- *     of the next ones
+ * B1  for the records of one mark it is the mark's sum, or the bytes from the start of each of their frames to the start of the next one,
+ *     whichever is less
  */
 import type { RecordIndex } from './record-index.ts'
 import { MARK_PAYLOAD_BYTES } from './record-run.ts'
@@ -12,7 +12,7 @@ import type { RecordRun } from './record-run.ts'
 export class PayloadBound {
   readonly #index: RecordIndex
   readonly #segmentBytes: (segmentBase: number) => number
-  /** Payload in the marks before this one. */
+  /** Bound for the records in the marks before this one. */
   #before = 0
   // The mark of the record added last.
   #run: RecordRun | null = null

@@ -3,7 +3,7 @@
 export const PLACE_NUMBERS = 3
 
 export class Places {
-  /** Three for each: offset in the stream, base of the segment, byte offset of the frame in it. */
+  /** Three for each record: offset in the stream, base of the segment, and where the frame begins in it, in bytes. */
   readonly numbers: Float64Array
   count = 0
 

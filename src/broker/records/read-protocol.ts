@@ -1,6 +1,6 @@
 /**
- * What main and a reader thread say to each other. One job is many requests: numbers in one array there, text and numbers back, all handed
- * over without a copy.
+ * Messages between the main thread and a reader thread. One job has many requests: an array of numbers goes there, text and numbers come
+ * back, all without a copy.
  *
  * Task, for each request:     kind, 1 when it is of the audit stream, argument, count of places, the places (see places.ts)
  * Result, for each request:   of `answerNumbers` numbers
@@ -71,7 +71,7 @@ export interface ReadWorkerData {
 export interface ReadTask {
   readonly readable: Readable
   readonly requests: Float64Array<ArrayBuffer>
-  /** Of answers that wait for their clients (unread-answers.ts); default 0. */
+  /** Bytes of answers that wait for their clients (unread-answers.ts); default 0. */
   readonly heldBytes?: number
 }
 

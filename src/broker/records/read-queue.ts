@@ -1,9 +1,9 @@
 /**
  * Requests for the reader threads, gathered into jobs.
  *
- * Q1  they are gathered as src/pipeline/gathered-jobs.ts says; what they weigh is how many records they are about
+ * Q1  requests are gathered as src/pipeline/gathered-jobs.ts says; the weight of one is how many records it asks for
  * Q2  at most `waitingMax` requests wait; the next one is refused as `overloaded`. Every other is answered, or fails with its job
- * Q3  how long a page may be is decided when it is read: what was answered before is known then, and what the job has read before it
+ * Q3  how long a page may be is decided when it is read, because only then the unread answers are known, and what the job has read before it
  */
 import { freeMemory } from '../../free-memory.ts'
 import { StoreError } from '../../errors.ts'
@@ -28,7 +28,7 @@ export interface ReadQueueOptions {
   readonly waitingMax: number
   /** What can be read at this moment. */
   readonly readable: () => Readable
-  /** Calls once, after what is under way in this turn of the event loop. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly readErrors: Pick<ReadErrors, 'note' | 'noteFailed'>
 }
@@ -39,7 +39,7 @@ export interface ReadRequest {
   readonly audited: boolean
   readonly argument: number
   readonly places: Places
-  /** The first so many. */
+  /** How many of the places are asked for, from the first on. */
   readonly count: number
 }
 

@@ -1,8 +1,8 @@
 /**
  * Reads and renders records: what a reader thread does. Keeps open files and frames between jobs, see frame-source.ts.
  *
- * D1  what cannot be read is named and left out; everything else is answered
- * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is given unless too much waits for
+ * D1  a record that cannot be read is named and left out; all others are answered
+ * D2  every answer is bounded: a page ends early, and the rest of the deliveries is withheld. The first record is given unless too many bytes wait for
  *     clients (unread-answers U2)
  */
 import type { Files } from '../../log/files.ts'
@@ -35,7 +35,7 @@ import { StoredRecords } from './stored-records.ts'
 import type { FoundRecord } from './stored-records.ts'
 import { ANSWER_PAYLOAD_BYTES_MAX, isFullOf, pagePayloadBytesMax } from './unread-answers.ts'
 
-/** D2, of pages; twice as much in text. Claims are planned to fit. */
+/** Room for text beyond the guess from the job before. */
 const TEXT_BYTES_FIRST = 4096
 
 const COMMA = 0x2c
@@ -47,7 +47,7 @@ export class RecordReader {
   readonly #frames: FrameSource
   readonly #stored: StoredRecords
   readonly #audit: AuditRecords
-  /** What a record took in the job before: a guess at how much text comes next. */
+  /** Bytes of text per record in the job before: a guess at how much text comes next. */
   #bytesPerRecord = 0
   // Text of the job.
   #text = new JsonText(0)
@@ -149,7 +149,7 @@ export class RecordReader {
     }
   }
 
-  /** @param maxPayloadBytes Infinity: none */
+  /** @param maxPayloadBytes Infinity: no limit */
   #page(maxPayloadBytes: number, asOrigins = false): void {
     const text = this.#text
     let returned = 0

@@ -1,14 +1,14 @@
 /**
- * Where the records of one stream are: offset → frame. On main, one per stream.
+ * Where the records of one stream are: offset → frame. On the main thread, one per stream.
  *
  *   spans    |  0 ..< 900  | 900 ..< 1500 |   | 1700 ..< 9000 |     in order of offsets; a gap: lost to damage
  *   in runs   of segment A   of segment C       of segment B         900 to 1500 were moved behind B, so that an older segment could go
  *
  * X1  spans do not overlap and ascend; each is a part of one run (record-run.ts). An offset that is in none has no record
- * X2  nothing is below the floor: what retention removed does not come back with an older run
- * X3  what was given a place last counts: a record that is appended again was moved into a newer segment
- * X4  marks cover 64 records of a run, dropped and moved ones among them: they say where a record can be, reading it says whether it is.
- *     So searches answer with a range to look at
+ * X2  nothing is below the floor: records that retention removed do not come back with an older run
+ * X3  the latest place of a record counts: a record that is appended again was moved into a newer segment
+ * X4  marks cover 64 records of a run, including dropped and moved ones: they say where a record can be, and only reading tells whether it
+ *     is. So searches answer with a range to look at
  *
  * Times are not sorted and retention takes away maxima, so a search goes over the maxima of runs, then over those of one run's marks:
  * 153 and 1024 at most for ten million records.
@@ -23,7 +23,7 @@ import {
   WHOLE_FRAME_BYTES,
 } from './record-run.ts'
 
-/** What a record takes beside its payload, about: for runs of the sidecars that do not say it. */
+/** About how many bytes a record takes beside its payload, for runs of sidecars that do not hold it. */
 const BESIDE_PAYLOAD_BYTES = 150
 
 /** Offsets [from, end) of a run that count (X1). */
@@ -45,11 +45,11 @@ interface FramePlace {
   readonly frameBytes: number
 }
 
-/** What of the stream one segment holds. */
+/** The part of the stream that one segment holds. */
 export interface SegmentShare {
   readonly segmentBase: number
   records: number
-  /** Exact but for runs of which a part was dropped or moved: at most 64 records at each end are estimated. */
+  /** Exact except for runs of which a part was dropped or moved: there at most 64 records at each end are estimated. */
   payloadBytes: number
   firstOffset: number
   lastOffset: number
@@ -60,7 +60,7 @@ export class RecordIndex {
   #floor = 0
   #recordCount = 0
 
-  /** Records there are. */
+  /** How many records there are. */
   get recordCount(): number {
     return this.#recordCount
   }
@@ -85,7 +85,7 @@ export class RecordIndex {
   }
 
   /**
-   * The records of one frame.
+   * Adds the records of one frame.
    *
    * @param frameBytes its whole length; 0 when it counts elsewhere
    * @param eventTimeMsOf, payloadBytesOf by number of the record in the frame
@@ -108,7 +108,7 @@ export class RecordIndex {
     }
   }
 
-  /** A run of a sealed segment, read from its sidecar. Segments come in the order of the log (X3). */
+  /** Adds a run of a sealed segment, read from its sidecar. Segments come in the order of the log (X3). */
   adopt(run: RecordRun): void {
     const from = Math.max(run.firstOffset, this.#floor)
     if (from >= run.end) return
@@ -173,8 +173,8 @@ export class RecordIndex {
   }
 
   /**
-   * Payload bytes of the records in [from, end): of marks that are whole in it, and where to look for the others (X4). As long as nothing
-   * was moved these are two ranges at most.
+   * Payload bytes of the records in [from, end): the sum for marks that are wholly in it, and the ranges of the others, which have to be
+   * read (X4). As long as nothing was moved, there are two such ranges at most.
    */
   payloadBytesIn(from: number, end: number): { readonly bytes: number; readonly parts: readonly OffsetRange[] } {
     const parts: OffsetRange[] = []
@@ -209,8 +209,8 @@ export class RecordIndex {
   }
 
   /**
-   * Ranges of the records below `end`, in their order, each with the latest ingest time that is in it (X4): a run as a whole when that is
-   * below `youngestMs`, else its marks.
+   * Ranges of the records below `end`, in their order, each with the latest ingest time in it (X4): one for a whole run if that time is
+   * below `youngestMs`, else one for each of its marks.
    */
   *ingestTimes(youngestMs: number, end: number): Generator<OffsetRange & { readonly latestMs: number }, void> {
     for (const span of this.#spans.slice()) {
@@ -243,12 +243,12 @@ export class RecordIndex {
   }
 
   /**
-   * Where to look for the lowest offset that can stay when the newest records are kept, up to `maxBytes` of payload: it is in this range,
-   * or when all of that fits too, before it; then ask again with the range's begin and the bytes from there on (X4). Null: all can stay.
+   * Where to look for the lowest offset that can stay when the newest records are kept, up to `maxBytes` of payload: it is in this range. If
+   * the whole range fits, it is before the range: ask again with the range's begin and the bytes from there on (X4). Null: all can stay.
    *
    * @param end         offset behind the newest record to count
    * @param bytesAfter  payload bytes from `end` on
-   * @returns with the payload bytes behind the range
+   * @returns the range, and the payload bytes behind it
    */
   candidatesByBytes(
     maxBytes: number,
@@ -312,14 +312,14 @@ export class RecordIndex {
     return [...runs]
   }
 
-  /** Retention removes what is below (X2). */
+  /** Removes the records below, for retention (X2). */
   dropBelow(offset: number): void {
     if (offset <= this.#floor) return
     this.#floor = offset
     this.#clear(0, offset)
   }
 
-  /** The segment is gone, and what had its place there. */
+  /** Removes the records of a segment that is gone. */
   dropSegment(segmentBase: number): void {
     for (let i = this.#spans.length - 1; i >= 0; i--) {
       const { run, from, end } = this.#spans[i]!
@@ -343,7 +343,7 @@ export class RecordIndex {
     return span
   }
 
-  /** Takes the records of [from, end) out. Returns where a span for them goes. */
+  /** Removes the records of [from, end). @returns the index at which a span for them belongs */
   #clear(from: number, end: number): number {
     const index = this.#spanEndingAfter(from)
     let covered = 0

@@ -1,8 +1,8 @@
 /**
- * Reading records, for main: plans what to read from a stream's index, has the reader threads do it, and gives back what they made.
+ * Reads records for the main thread: plans what to read by a stream's index, has the reader threads read it, and returns their results.
  *
- * Only what is visible may be asked for, and only when it is written: the caller sees to both. What cannot be read is named in
- * `unreadable` and left out; only what is `damaged` there is a case for quarantine.
+ * Callers ask only for records that are visible and written. Records that cannot be read are named in `unreadable` and left out; only
+ * `damaged` ones are a case for quarantine.
  */
 import { StoreError } from '../../errors.ts'
 import { Places } from './places.ts'
@@ -38,7 +38,7 @@ export interface Page {
   readonly bytesDone: () => void
   readonly returned: number
   readonly payloadBytes: number
-  /** It ended because of `maxPayloadBytes`. */
+  /** The page ended because of `maxPayloadBytes`. */
   readonly capped: boolean
   /** The first record alone is longer than `maxPayloadBytes`. */
   readonly firstExceedsCap: boolean
@@ -70,7 +70,7 @@ export type RecordReadsOptions = ReadQueueOptions
 
 export class RecordReads {
   readonly #queue: ReadQueue
-  /** Null: everything is read by threads. */
+  /** Null: threads read everything. */
   inMemory: RecordsInMemory | null = null
 
   constructor(options: RecordReadsOptions) {
@@ -87,7 +87,7 @@ export class RecordReads {
     return this.#queue.waiting
   }
 
-  /** At once when they are in memory. Nothing is claimed from the audit stream. */
+  /** Answers at once when the records are in memory. Not for the audit stream, from which nothing is claimed. */
   deliveries(index: RecordIndex, offsets: readonly number[]): RenderedRecords | Promise<RenderedRecords> {
     const places = placesOf(index, offsets)
     return this.inMemory?.deliveries(places) ?? this.#deliveries(READ_DELIVERIES, places)
@@ -112,7 +112,7 @@ export class RecordReads {
     }
   }
 
-  /** The first records in [start, end). @param holes known to be unreadable: passed over */
+  /** The first records in [start, end). @param holes offsets known to be unreadable, which are skipped */
   async page(
     index: RecordIndex,
     start: number,
@@ -202,16 +202,16 @@ export class RecordReads {
   }
 
   /**
-   * The lowest offset below `end` that a greatest age keeps; `end` when there is none. A record is kept when its ingest time is between
-   * `youngestMs` and `nowMs`. One of the future says nothing of its age: it goes with the first older record behind it, and no record goes
-   * that has none behind it. Of many of them DOUBTFUL_READS_MAX marks are read in one search, and the next search finds the rest.
+   * The lowest offset below `end` that an age limit keeps; `end` when there is none. A record is kept when its ingest time is between
+   * `youngestMs` and `nowMs`. The age of a record of the future is unknown: it goes only if a record behind it is too old. At most
+   * DOUBTFUL_READS_MAX marks with records of the future are read in one search; the next search finds the rest.
    */
   async firstNotAged(
     index: RecordIndex,
     { youngestMs, nowMs, end }: { readonly youngestMs: number; readonly nowMs: number; readonly end: number },
     audited: boolean,
   ): Promise<number> {
-    let kept: number | null = null // of the future, since the last record that is too old
+    let kept: number | null = null // first record of the future since the last one that is too old
     let reads = 0
     const ranges = index.ingestTimes(youngestMs, end)
     for (const { from, end: rangeEnd, latestMs } of ranges) {
@@ -221,7 +221,7 @@ export class RecordReads {
       }
       if (latestMs > nowMs && ++reads > DOUBTFUL_READS_MAX) {
         for (const behind of ranges) {
-          if (behind.latestMs < youngestMs) return from // what is below it was looked at
+          if (behind.latestMs < youngestMs) return from // all records below were looked at
           if (behind.latestMs <= nowMs) break
         }
         return kept ?? from
@@ -271,7 +271,7 @@ export class RecordReads {
     return sum
   }
 
-  /** NaN of what is damaged. What was moved meanwhile is looked up again, so that nothing is passed over that is there. */
+  /** Times and payload bytes of records; NaN for damaged ones. Records that were moved meanwhile are looked up again, so that none is missed. */
   async #times(index: RecordIndex, from: number, end: number, audited: boolean) {
     for (let attempt = 1; ; attempt += 1) {
       const places = new Places(end - from)
@@ -316,7 +316,7 @@ function placesOf(index: RecordIndex, offsets: readonly number[]): Places {
   return places
 }
 
-/** One place more than the page takes says whether there are more. */
+/** Plans one place more than the page takes, which tells whether there are more. */
 function planOf(index: RecordIndex, start: number, end: number, maxRecords: number, holes: IntervalSet | null): Places {
   const max = maxRecords + 1
   const places = new Places(max)

@@ -1,12 +1,12 @@
 /**
  * Consecutive offsets of one stream whose frames are in one segment: 4 bytes a record, and 24 bytes for every 64 records.
  *
- *   places  u32 a record                            byte offset of its frame in the segment
+ *   places  u32 a record                            where its frame begins in the segment, in bytes
  *   marks   three f64 for every MARK_RECORDS        highest event time, highest ingest time and sum of payload bytes of these records
  *
  *   whole   four f64                                over all marks: the highest, the highest, the sum; bytes of the frames, 0: not known
  *
- * R1  a run only grows at its end, up to RUN_RECORDS_MAX: growing never copies much, and a search in it looks at few marks
+ * R1  a run only grows at its end, up to RUN_RECORDS_MAX, so that growing never copies much, and a search in it looks at few marks
  * R2  a run is what its segment holds of the stream. That records were dropped or moved since does not change it
  */
 const MARK_RECORDS = 64
@@ -55,7 +55,7 @@ export class RecordRun {
     this.whole = whole
   }
 
-  /** Behind the last record. */
+  /** Offset behind the last record. */
   get end(): number {
     return this.firstOffset + this.count
   }
@@ -113,7 +113,7 @@ export class RecordRun {
     this.count = count + 1
   }
 
-  /** Gives back the room to grow: another run follows. */
+  /** Frees the room to grow, because another run follows. */
   settle(): void {
     if (this.count < this.places.length) this.#resize(this.count)
   }

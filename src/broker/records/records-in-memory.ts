@@ -1,11 +1,11 @@
 /**
- * Records that are in memory, rendered on main: the way to a reader thread and back would take longer. They stand in the ring of the log when
- * they were published not long ago, and in the page cache when they were read or written not very long ago.
+ * Renders on the main thread the records that are in memory, because the way to a reader thread and back takes longer. Records that were
+ * published recently are in the log's ring; those that were read or written a while ago may be in the page cache.
  *
- * N1  all records of a request are there, or a thread reads them all: it says what is wrong with those that cannot be read
- * N2  main does so for few records with little payload; what is more is a thread's work
- * N3  of a frame of many records a copy is kept until there is another one: it is verified once, not for each of them. Only visible records are
- *     asked for, so the frame is written, and its position is not given again
+ * N1  unless all records of a request are in memory, a thread reads them all, which also tells why some cannot be read
+ * N2  the main thread does so for few records with little payload; a thread reads larger requests
+ * N3  a copy of the last long frame is kept, so that it is verified once and not for each of its records. Only visible records are asked for,
+ *     so the frame is written, and its position is not given again
  */
 import type { CachedFrame, CachedFrames } from '../../log/cached-frames.ts'
 import type { RecentFrames } from '../../engine/recent-frames.ts'
@@ -20,12 +20,12 @@ import type { FrameFinder } from './stored-records.ts'
 const RENDERED_MAX = { records: 64, payloadBytes: 64 << 10 }
 /** Limits for records that are only copied. */
 const COPIED_MAX = { records: 1000, payloadBytes: 256 << 10 }
-/** Text that is kept for the next request. */
+/** Longest buffer for text that is kept for the next request. */
 const TEXT_BYTES_KEPT_MAX = 512 << 10
 const FRAME_BYTES_MAX = 1 << 20
 /** N3 */
 const KEPT_BYTES_MIN = 4 << 10
-/** What is read of a frame at first: most records are shorter. */
+/** Bytes of a frame that are read at first: most records are shorter. */
 const FRAME_BYTES_EXPECTED = 1024
 
 const ELSEWHERE: Failure = { cause: 'unavailable', reason: 'the frame is not in memory', frameBytes: 0 }
@@ -83,7 +83,7 @@ class FramesInMemory implements FrameFinder {
   payload: Buffer = Buffer.alloc(0)
   readonly #recent: RecentFrames
   readonly #cached: CachedFrames | null
-  /** N3: -1: none. */
+  /** N3. Position of the kept frame; -1: none. */
   #keptPosition = -1
   #keptType = 0
   #kept: Buffer = Buffer.alloc(0)
@@ -104,7 +104,7 @@ class FramesInMemory implements FrameFinder {
     return this.#held === null ? ELSEWHERE : this.#found(position, this.#held)
   }
 
-  /** The frame read last is, and does not change. */
+  /** True when the frame read last is the kept one, whose payload does not change. */
   get isKept(): boolean {
     return this.payload === this.#kept
   }

@@ -1,4 +1,4 @@
-/** What reading records comes to. */
+/** The results of reading records. */
 import type { Failure } from './frame-source.ts'
 
 /** A record that could not be given out. */
@@ -9,7 +9,7 @@ export interface Unreadable extends Failure {
   readonly place: number
 }
 
-/** Records in JSON, one for each that was asked for. */
+/** Records in JSON, or as they stand in their frames; one for each that was asked for. */
 export interface RenderedRecords {
   readonly bytes: Buffer
   /** See `ReadAnswer.textDone`. */

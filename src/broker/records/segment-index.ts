@@ -1,6 +1,6 @@
 /**
  * `index.bin`, the sidecar of a sealed segment of the broker: where the records of every stream are in it, so that a start reads no frame of
- * it. Derived from the segment: it may be deleted and is made again. Integers are little-endian.
+ * it. It is derived from the segment: it may be deleted and is made again. Integers are little-endian.
  *
  *   offset  bytes  what
  *        0      8  magic       'TLBRKIDX'
@@ -56,20 +56,20 @@ export interface StreamRun {
   readonly run: RecordRun
 }
 
-/** For the thread that writes: the bytes are handed over. */
+/** A task for the thread that writes; the bytes are handed over to it. */
 export interface SidecarTask {
   readonly kind: 'sidecar'
   readonly directory: string
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** A stream, as far as a sidecar is about it. */
+/** What the sidecar of a segment needs of a stream. */
 export interface StreamRuns {
   readonly number: number
   readonly index: Pick<RecordIndex, 'runsIn'>
 }
 
-/** What the indexes on main know of a segment that was sealed, as the bytes of its sidecar. */
+/** Encodes what the indexes on the main thread hold of a sealed segment, as the bytes of its sidecar. */
 export function encodeSegmentIndex(
   { base, end }: SegmentRange,
   streams: Iterable<StreamRuns>,
@@ -144,7 +144,7 @@ export function decodeSegmentIndex(bytes: Uint8Array<ArrayBuffer>, segment: Segm
   return mark === markCount && place === placeCount ? runs : null
 }
 
-/** For people who look into a manifest, and for a start that only wants to know whether the sidecar fits. */
+/** For people who read a manifest, and for a start that only checks whether the sidecar fits. */
 interface AboutSegmentIndex extends SegmentRange {
   readonly index_version: number
   readonly runs: number

@@ -18,7 +18,7 @@ export interface FoundRecord {
 
 /** Where frames come from: FrameSource, or the memory of the log. */
 export interface FrameFinder {
-  // Type of the frame found last, valid until the next `read`.
+  // Type and payload of the frame found last, valid until the next `read`.
   readonly type: number
   readonly payload: Buffer
   /** Null: it was found. */
@@ -33,7 +33,7 @@ export class StoredRecords implements FoundRecord {
   readonly #frames: FrameFinder
   readonly #records = new FrameRecords()
   #payload: Buffer = Buffer.alloc(0)
-  // Segment of the frame looked at last: neighbouring records are often in one frame.
+  // Segment and place of the frame looked at last: adjacent records are often in one frame.
   #segmentBase = -1
   #place = -1
   #failure: Failure | null = null

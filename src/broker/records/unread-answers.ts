@@ -1,10 +1,11 @@
 /**
- * Long answers that wait until their clients read them. What is held of them bounds what is made next.
+ * Counts the bytes of long answers that their clients have not read yet. These bytes limit the next answers.
  *
- * U1  the more is held, the shorter the next pages and claims are, PAYLOAD_BYTES_MIN or one record at least: so clients that do not read cost
- *     a bounded memory, and others are served meanwhile
- * U2  where even that is too much, because of many clients or long records, pages are refused and nothing is claimed until something was read.
- *     What was asked for before that was known is withheld by the reader. A client that reads nothing is gone after a while (src/http/slow-clients.ts)
+ * U1  the more bytes are held, the shorter are the next pages and claims, down to PAYLOAD_BYTES_MIN or one record. So clients that do not read
+ *     cost bounded memory, and others are served meanwhile
+ * U2  if even that is too much, because of many clients or long records, pages are refused and nothing is claimed until answers were read.
+ *     Records that were asked for before that was known are withheld by the reader. A client that reads nothing is disconnected after a
+ *     while (src/http/slow-clients.ts)
  */
 
 import { CLAIM_BYTES_MAX } from '../limits.ts'
@@ -14,10 +15,10 @@ export const ANSWER_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024
 const PAYLOAD_BYTES_MIN = 64 * 1024
 const HELD_BYTES_MAX = 128 * 1024 * 1024
 const HELD_BYTES_FULL = 2 * HELD_BYTES_MAX
-/** Rendered, a payload takes twice its length, and the next answer is to take half of what is left. */
+/** A rendered payload takes twice its length, and the next answer may take half of what is left. */
 const HELD_BYTES_PER_PAYLOAD_BYTE = 4
 
-/** U1. @param heldBytes of answers that were made before */
+/** U1. @param heldBytes bytes of the answers that were made before */
 export function pagePayloadBytesMax(heldBytes: number): number {
   const left = Math.max(0, HELD_BYTES_MAX - heldBytes)
   const fitting = Math.floor(left / HELD_BYTES_PER_PAYLOAD_BYTE)
@@ -34,7 +35,7 @@ export class UnreadAnswers {
     return this.#heldBytes
   }
 
-  /** @returns to be called when the answer was read, or its client is gone */
+  /** @returns a function to be called when the answer was read, or its client is gone */
   hold(bytes: number): () => void {
     this.#heldBytes += bytes
     return () => void (this.#heldBytes -= bytes)

@@ -1,8 +1,8 @@
 /**
- * How many claims hold an active lease. Leases are counted by claim from the first question on: only a quota asks, and then it keeps the
+ * How many claims hold an active lease. Leases are counted by claim from the first `count` on: only a quota asks, and a quota keeps the
  * number of claims small.
  *
- * B1  once counted, `#leases` has each claim of which slots are leased, with their number, whether or not `expire` has met those due
+ * B1  once counted, `#leases` has each claim with leased slots and the number of these, also of those that are due and not yet expired
  */
 import { LEASED } from './delivery-table.ts'
 import type { DeliveryTable } from './delivery-table.ts'
@@ -19,7 +19,7 @@ export class ActiveClaims {
     if (this.#leases !== null) increment(this.#leases, this.#table.claimNumber[slot]!)
   }
 
-  /** Before the slot's columns change. */
+  /** To be called before the slot's columns change. */
   leaseEnds(slot: number): void {
     if (this.#leases === null) return
     const claimNumber = this.#table.claimNumber[slot]!
@@ -28,7 +28,7 @@ export class ActiveClaims {
     else this.#leases.delete(claimNumber)
   }
 
-  /** Costs what is due and not met by `expire` yet; the first time, a look at every slot. */
+  /** It looks at the leases that are due and that `expire` has not processed yet; the first time, at every slot. */
   count(nowMs: number): number {
     const table = this.#table
     const leases = (this.#leases ??= this.#countLeases())

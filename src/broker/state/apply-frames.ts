@@ -1,4 +1,4 @@
-/** What a frame does to the state: live when it was taken, at a start when it is read. There is no other place for it. */
+/** Applies a frame to the state: live when the log took it, at a start when it is read. Frames take effect only here and in apply-change.ts. */
 import {
   FRAME_CHANGE,
   FRAME_CLAIM,
@@ -47,7 +47,7 @@ export function applyFrame(state: BrokerState, frame: Frame, place: Place): bool
   }
 }
 
-/** Only where records are, for a segment whose sidecar is missing while a checkpoint holds the rest. */
+/** Adds only where records are, for a segment whose sidecar is missing while a checkpoint holds the rest. */
 export function indexFrame(state: BrokerState, frame: Frame, place: Place): void {
   applyRecords(state, frame, place)
   if (frame.type === FRAME_DEAD_LETTER) {
@@ -67,7 +67,7 @@ export function indexFrame(state: BrokerState, frame: Frame, place: Place): void
 /** Reused: frames are applied one by one. */
 const records = new FrameRecords()
 
-/** Null when the frame is not one of records that read, or of a stream that is not known: its creation was lost to damage. */
+/** Null when the frame has no readable records, or when its stream is unknown because the creation was lost to damage. */
 function applyRecords(state: BrokerState, { type, payload }: Frame, place: Place): StreamState | null {
   if (!records.open(type, payload) || !records.seek(0)) return null
   const stream = state.streams[records.streamNumber]
@@ -122,7 +122,7 @@ function applyDeadLetter(state: BrokerState, frame: Frame, place: Place): boolea
   return group !== undefined && target !== null && isAudited
 }
 
-/** The frame counts for the copy. */
+/** The event has no bytes of its own: the frame is counted with the copy. */
 const applyEventOf = (
   state: BrokerState,
   { tenant, auditOffset, eventAtMs }: Pick<DecodedDeadLetter, 'tenant' | 'auditOffset' | 'eventAtMs'>,
@@ -140,7 +140,7 @@ function applyRedrive(state: BrokerState, frame: Frame, place: Place): boolean {
   return from !== undefined && source !== null && isAudited
 }
 
-/** The frame counts for the records. */
+/** The event has no bytes of its own: the frame is counted with the records. */
 const applyRedriveEvent = (state: BrokerState, { tenant, auditOffset, ingestTimeMs }: DecodedRedrive, place: Place) =>
   state.applyAudited(tenant, auditOffset, { ...place, frameBytes: 0 }, ingestTimeMs)
 

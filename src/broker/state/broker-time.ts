@@ -1,19 +1,19 @@
 /**
- * Time for leases and delays. It begins at the wall clock, but never before what the log says it was, and goes on with the time that has
- * really passed: the monotonic clock's, and what the machine slept. A jump of the wall clock neither ends a lease nor lengthens one.
+ * Time for leases and delays. It begins at the wall clock, but never before the broker time in the log. It advances by the time that has
+ * really passed: by the monotonic clock, and the time that the machine slept. A jump of the wall clock neither ends a lease nor lengthens one.
  *
  * T1  it never falls
- * T2  it draws near to the wall clock by SLEW_MAX of the time that passes, at most
+ * T2  it approaches the wall clock by at most SLEW_MAX of the time that passes
  *
- * So after a wall clock that was far ahead once it stays ahead for long: `offsetMs` says by how much. Everything that says when something
- * happened (records, events, cursors) has the time of the wall clock instead, as it is.
+ * So after the wall clock was far ahead once, broker time stays ahead for long: `offsetMs` says by how much. Times at which something
+ * happened (of records, events, cursors) are those of the wall clock instead.
  */
 export interface Clocks {
   /** Monotonic, milliseconds with fractions. It may stand still while the machine sleeps. */
   nowMs(): number
   /** Milliseconds since the Unix epoch; may jump. */
   wallMs(): number
-  /** Since the machine was started, what it slept included; coarse. */
+  /** Milliseconds since the machine was started, including the time that it slept; coarse. */
   uptimeMs(): number
 }
 
@@ -21,19 +21,19 @@ export interface Clocks {
 const SLEW_MAX = 500e-6
 /** How often the other clocks are read. */
 const ANCHOR_EVERY_MS = 1000
-/** A shorter sleep is not told from the coarseness of the clocks. */
+/** A shorter sleep cannot be told from the coarseness of the clocks. */
 const SLEEP_MS_MIN = 1000
 
 export class BrokerTime {
   readonly #clocks: Clocks
-  /** Broker time and the monotonic clock when the other clocks were looked at last, and how far it was ahead of the wall clock then. */
+  /** Broker time and the monotonic clock when the other clocks were last read, and how far broker time was ahead of the wall clock then. */
   #anchorMs: number
   #anchorNowMs: number
   #aheadMs: number
   #uptimeAheadMs: number
   #sleptMs = 0
 
-  /** @param notBeforeMs highest time in the log */
+  /** @param notBeforeMs highest broker time in the log */
   constructor(clocks: Clocks, notBeforeMs: number) {
     this.#clocks = clocks
     this.#anchorNowMs = clocks.nowMs()
@@ -47,19 +47,19 @@ export class BrokerTime {
     return Math.floor(this.#now())
   }
 
-  /** What the log has met meanwhile, in which another node was the one that told time. */
+  /** Moves broker time up to a time in the log, which another node wrote while it led. */
   notBefore(atMs: number): void {
     const aheadMs = atMs - this.#now()
     if (aheadMs > 0) this.#anchorMs += aheadMs
     this.#anchor(this.#clocks.nowMs())
   }
 
-  /** What says when something happened has: the wall clock as it is. */
+  /** The wall clock, for the times at which something happens. */
   wallMs(): number {
     return this.#clocks.wallMs()
   }
 
-  /** For how long something takes: with fractions, from any beginning. */
+  /** For measuring durations: milliseconds with fractions, from an arbitrary start. */
   monotonicMs(): number {
     return this.#clocks.nowMs()
   }
@@ -69,7 +69,7 @@ export class BrokerTime {
     return Math.round(this.#now() - this.#clocks.wallMs())
   }
 
-  /** What the machine slept since the start, as far as it was noticed. */
+  /** Time that the machine has slept since the start, as far as it was noticed. */
   get sleptMs(): number {
     return this.#sleptMs
   }

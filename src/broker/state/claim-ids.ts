@@ -1,9 +1,9 @@
 /**
- * Claims that their clients gave an id, so that they can ask for the same deliveries again.
+ * Claims to which clients gave an id, so that they can ask for the same deliveries again.
  *
  * I1  an id stands for its claim as long as one of its leases is active; then it is free
- * I2  a claim with an active lease is never forgotten. Each new one has LOOKED_AT of the others looked at in turn, and the dead ones go: there
- *     are hardly ever more than twice as many as live
+ * I2  a claim with an active lease is never forgotten. Each new claim causes a look at LOOKED_AT others, in turn, and those without an active
+ *     lease go. So there are hardly ever more than twice as many claims as have an active lease
  */
 import type { GroupState, LeaseRun } from './group.ts'
 
@@ -19,7 +19,7 @@ export interface LivingDelivery {
   readonly expiresAtMs: number
 }
 
-/** By id, those that were not looked at for the longest time first. */
+/** By id; the claim whose last look was longest ago comes first. */
 export type ClaimIds = Map<string, ClaimWithId>
 
 /** The deliveries of a claim whose leases are active. */
@@ -39,7 +39,7 @@ export function* livingOf(
 
 const LOOKED_AT = 2
 
-/** I2. Before the claim is applied. */
+/** I2. To be called before the claim is applied. */
 export function rememberClaim(ids: ClaimIds, queue: GroupState, id: string, claim: ClaimWithId, atMs: number): void {
   ids.delete(id)
   for (let left = Math.min(LOOKED_AT, ids.size); left > 0; left -= 1) {

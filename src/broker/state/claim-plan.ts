@@ -2,14 +2,14 @@ import type { DeliveryTable } from './delivery-table.ts'
 import { RETURNED } from './delivery-table.ts'
 import type { IntervalSet } from '../interval-set.ts'
 
-/** `count` neighbouring offsets with the same attempt number. */
+/** `count` consecutive offsets with the same attempt number. */
 export interface LeaseRun {
   readonly offset: number
   readonly count: number
   readonly attempt: number
 }
 
-/** See GroupState.plan: walks the gaps between what is unavailable and what cannot be read. */
+/** See GroupState.plan: walks the gaps between unavailable and unreadable offsets. */
 export function planClaim(
   table: DeliveryTable,
   unavailable: IntervalSet,
@@ -38,7 +38,11 @@ export function planClaim(
   return runs
 }
 
-/** The first offsets of a plan, while `bytesWith` each and those before it is at most `bytesMax`; one at least. */
+/**
+ * The first offsets of a plan, as long as their bytes are at most `bytesMax`; at least one.
+ *
+ * @param bytesWith bytes of this offset and those before it
+ */
 export function planWithin(
   plan: readonly LeaseRun[],
   bytesMax: number,

@@ -1,5 +1,5 @@
 /**
- * What a group knows of offsets that were delivered and are not finished with: typed columns by slot, and a hash table from offset to slot.
+ * The offsets of a group that were delivered and are not finished: typed columns by slot, and a hash table from offset to slot.
  *
  *   column             bytes
  *   offset                 8
@@ -19,7 +19,7 @@
  */
 import { DueHeap } from '../../engine/due-heap.ts'
 
-/** What became of an offset whose slot it is. */
+/** Status of the offset in a slot. */
 export const FREE = 0 // the slot is free
 export const RETURNED = 1 // available again
 export const DELAYED = 2
@@ -64,7 +64,7 @@ export class DeliveryTable {
     return this.#slotsUsed - this.#counts[FREE]!
   }
 
-  /** Slots are below it; some may be free. */
+  /** All used slots are below this number; some below it may be free. */
   get slotsUsed(): number {
     return this.#slotsUsed
   }
@@ -90,7 +90,7 @@ export class DeliveryTable {
     return this.#status[slot] as Status // only #become writes it
   }
 
-  /** A copy, of the first so many slots. */
+  /** A copy of the statuses of the first `slots` slots. */
   statuses(slots: number): Uint8Array<ArrayBuffer> {
     return this.#status.slice(0, slots)
   }
@@ -149,7 +149,7 @@ export class DeliveryTable {
     this.#become(slot, REPORTED)
   }
 
-  /** All by as much, so that their order stays. */
+  /** Shifts all times by the same amount, so that their order stays. */
   shiftTimes(shiftMs: number): void {
     for (let slot = 0; slot < this.#slotsUsed; slot++) {
       this.leasedAtMs[slot]! += shiftMs
@@ -186,7 +186,7 @@ export class DeliveryTable {
     buckets[at] = slot + 1
   }
 
-  /** Takes the slot's bucket out, and moves those behind it up, so that no probe meets a gap before its goal (L1). */
+  /** Empties the slot's bucket, and moves those behind it up, so that no probe meets an empty bucket before its goal (L1). */
   #leave(slot: number): void {
     const buckets = this.#buckets
     const mask = buckets.length - 1

@@ -1,8 +1,8 @@
 /**
  * Which groups have something to do, and when: groups with neither leases nor delays cost nothing, however many there are.
  *
- * G1  a group is here when it has a lease or a delay, at a time that is no later than its first one: what ends earlier than expected, as
- *     by an acknowledgement, is found out when the time comes
+ * G1  a group is in the heap when it has a lease or a delay, at a time no later than the end of its first one. A lease that ends earlier,
+ *     as by an acknowledgement, is noticed only when that time comes
  */
 import { DueHeap } from '../../engine/due-heap.ts'
 
@@ -10,7 +10,7 @@ const CAPACITY_FIRST = 64
 
 export class DueGroups {
   readonly #heap = new DueHeap()
-  /** By number of the group: itself, for the order of groups that are due at the same time. */
+  /** Each index holds itself, the number of a group: it orders groups that are due at the same time. */
   #numbers = new Float64Array(0)
   #isInside = new Uint8Array(0)
 
@@ -26,7 +26,7 @@ export class DueGroups {
     }
   }
 
-  /** Takes out those that may have something due by now, the earliest first. */
+  /** Removes and returns the groups that may have something due by now, the earliest first. */
   take(nowMs: number): number[] {
     const taken: number[] = []
     while (this.#heap.firstDueMs <= nowMs) {

@@ -1,10 +1,10 @@
 /**
- * The offsets a group is done with: by which outcome, at which attempt. A group that acknowledged everything at its first attempt is a
+ * The offsets that a group has finished, with outcome and attempt. A group that acknowledged everything at its first attempt takes a
  * single interval.
  *
  * N1  an offset that was added stays, with its outcome and attempt, until retention drops it or it is to be processed again
  * N2  `deadLetterCount` is how many of them have that outcome
- * N3  which of its attempts ended by expiry is remembered for the newest EXPIRIES_MAX of the offsets where any did
+ * N3  the attempts that ended by expiry are remembered for the newest EXPIRIES_MAX of the offsets that have any
  */
 import { TaggedIntervals } from './tagged-intervals.ts'
 
@@ -17,7 +17,7 @@ interface Finished {
 }
 
 const EXPIRIES_MAX = 100_000
-/** A tag is attempt * 4 + the outcome's place here, which is part of the checkpoint's format. */
+/** A tag is attempt * 4 + the outcome's index here, which is part of the checkpoint's format. */
 const OUTCOMES: readonly Outcome[] = ['acked', 'nacked', 'dead_lettered', 'stopped']
 
 export class FinishedOffsets {
@@ -100,13 +100,13 @@ export class FinishedOffsets {
     if (this.#deadLetterCount > 0) this.#countDeadLetters()
   }
 
-  /** First offset that is not finished, from the floor on. It grows but for `reopenFrom`, so each interval is passed once. */
+  /** First offset that is not finished, from the floor on. Only `reopenFrom` lowers it, so each interval is passed once. */
   firstUnfinished(): number {
     this.#firstUnfinished = this.#intervals.firstGap(this.#firstUnfinished)
     return this.#firstUnfinished
   }
 
-  /** The first offset, from another one on, that is not finished. */
+  /** The lowest offset >= `offset` that is not finished. */
   firstUnfinishedFrom(offset: number): number {
     return this.#intervals.firstGap(offset)
   }

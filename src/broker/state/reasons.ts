@@ -9,7 +9,7 @@ import { LIST_ENTRIES_MAX } from '../limits.ts'
 const REASONS_MAX = LIST_ENTRIES_MAX
 const REASON_KEPT_BYTES_MAX = 256
 
-/** As much of a reason as is kept, in whole characters. */
+/** The part of a reason that is kept, in whole characters. */
 export function keptReason(reason: string): string {
   if (Buffer.byteLength(reason) <= REASON_KEPT_BYTES_MAX) return reason
   let bytes = 0

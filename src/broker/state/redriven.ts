@@ -1,8 +1,8 @@
 /**
- * Dead letters that were put back into their source, by the offset of the copy, with where each record is since.
+ * Dead letters that were put back into their source, by the offset of the copy, with where each record is now.
  *
- * V1  a copy that was used stays used, unless its record turned out to be damaged: then it can be put back again. Nothing else would bring it back
- * V2  of what older versions stored, and of what is far away, it is not known where the record is: it stays used
+ * V1  a copy that was used stays used, unless its record turned out to be damaged: then it can be put back again, as nothing else would bring the record back
+ * V2  for copies that older versions stored, and for records too far away, it is not known where the record is: such a copy stays used
  */
 import { TaggedIntervals } from './tagged-intervals.ts'
 
@@ -22,7 +22,7 @@ export interface RedrivenTo {
 export class Redriven {
   readonly #intervals = new TaggedIntervals()
 
-  /** What `encode` returned, and what was stored before there was `places`. */
+  /** Takes what `encode` returned; older checkpoints have no `places`. */
   static decode(bounds: readonly number[], places: readonly number[]): Redriven {
     const redriven = new Redriven()
     for (let i = 0; i + 1 < bounds.length; i += 2) redriven.#intervals.set(bounds[i]!, bounds[i + 1]!, UNKNOWN)
@@ -54,7 +54,7 @@ export class Redriven {
     this.#intervals.remove(0, floor)
   }
 
-  /** Null: it was not used, or V2. */
+  /** Null: the copy was not used, or it is not known where its record is (V2). */
   placeOf(copy: number): RedrivenTo | null {
     const tag = this.#intervals.tagAt(copy)
     return tag <= UNKNOWN ? null : placeOf(tag, copy)
@@ -81,7 +81,7 @@ export class Redriven {
     return to
   }
 
-  /** For the checkpoint: bounds of what was used, and where the records are as from, to, tag. */
+  /** For the checkpoint: bounds of the used copies, and where their records are, as from, to, tag. */
   encode(): { readonly bounds: readonly number[]; readonly places: readonly number[] } {
     const bounds: number[] = []
     const places: number[] = []

@@ -4,7 +4,7 @@
  *
  * R1  a link takes each origin offset once. Offsets below `next` that did not come are skipped: the source does not have them
  * R2  a stream that is created anew at the source is another one: its offsets begin at 0 again
- * R3  it is known where each record came from, as long as the record is there or a site may be told that it is not
+ * R3  it is known where each record came from, as long as the record exists, or another site may have to be told that it is skipped
  */
 import { IntervalSet } from '../interval-set.ts'
 
@@ -13,7 +13,7 @@ export interface Sites {
   readonly targetSite: string
 }
 
-/** From which site to which, and under which policy. */
+/** A source site, a target site, and a policy between them. */
 export interface Link extends Sites {
   readonly policy: string
 }
@@ -34,7 +34,7 @@ export interface Shipment {
   readonly link: Link
   /** The target has everything below that this site had to send. */
   readonly nextOffset: number
-  /** What is below and was not sent is gone, and that was told. */
+  /** Unsent records below were removed, and that was reported. */
   readonly skippedBelow: number
   readonly skippedRecords: number
 }
@@ -109,7 +109,7 @@ export class StreamReplication {
     this.#links.set(linkKey(link.link), link)
   }
 
-  /** R1. @param brought the origin offset behind it all, and how many of the records before it came */
+  /** R1. @param brought the origin offset behind what was brought, and how many records came */
   applyBrought(
     link: Link,
     brought: { readonly next: number; readonly count: number; readonly createdAtMs: number | null },
@@ -121,7 +121,7 @@ export class StreamReplication {
     this.restoreLink({ link, next: brought.next, skipped, createdAtMs })
   }
 
-  /** R3. @param sites in their order */
+  /** R3. @param sites in the order in which the records passed through them */
   applyArrived(sites: readonly string[], from: number, to: number): void {
     const key = JSON.stringify(sites)
     const arrived = this.#arrived.get(key) ?? { sites, offsets: new IntervalSet() }
@@ -147,7 +147,7 @@ export class StreamReplication {
     this.#paused.delete(sitesKey(sites))
   }
 
-  /** R3. Records below are gone. */
+  /** R3. Called when records below were removed. */
   dropBelow(floor: number): void {
     let end = floor
     for (const { nextOffset, skippedBelow } of this.#shipments.values()) {
@@ -157,7 +157,7 @@ export class StreamReplication {
   }
 }
 
-/** R1, R2. @param createdAtMs of the stream that asks, null when its site does not say */
+/** R1, R2. @param createdAtMs when the stream was created at the source; null: the source does not say */
 export const expectedOf = (known: ReplicationLink | undefined, createdAtMs: number | null): number =>
   known === undefined || isLater(createdAtMs, known.createdAtMs) ? 0 : known.next
 

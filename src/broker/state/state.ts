@@ -1,13 +1,13 @@
 /**
- * Everything the broker knows, as its log says: tenants, streams, consumer groups. Each `apply…` is the effect of one kind of frame, live
- * and in recovery alike: all that chance or time decided stands in the frame, and applying is bookkeeping.
+ * Everything that the broker knows from its log: tenants, streams, consumer groups. Each `apply…` is the effect of one kind of frame, live
+ * and in recovery: the frame holds every result of chance and time, so that applying it decides nothing.
  *
  * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
- * S2  floor <= visibleNext <= nextOffset; what is below `visibleNext` and not in `holes` is in the index, readable and, in its class, durable
+ * S2  floor <= visibleNext <= nextOffset; records below `visibleNext` and not in `holes` are in the index, readable, and durable in their class
  * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
  * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after. Totals follow a stream's offsets, too
- * S5  numbers of streams and groups are given once: what is deleted leaves its place empty, so that no frame and no id of it is taken for
- *     one of what has its name later. Claim numbers, too, go on above those of deleted groups
+ * S5  numbers of streams and groups are given once: a deleted one leaves its place empty, so that its frames and ids are never taken for those
+ *     of a later one with its name. Claim numbers, too, go on above those of deleted groups
  */
 import type { Position } from '../../log/log-writer.ts'
 import { SortedList } from '../../sorted-list.ts'
@@ -45,9 +45,9 @@ export const DEFAULT_STREAM_CONFIG: StreamConfig = {
 /** Where a frame is. */
 export interface Place {
   readonly segmentBase: Position
-  /** Byte offset in the segment. */
+  /** Bytes from the start of the segment. */
   readonly place: number
-  /** Its length, which counts for what it brings to the log; 0 when it counts already. */
+  /** Length of the frame, which counts as the records' stored bytes; 0 when it is counted elsewhere. */
   readonly frameBytes: number
 }
 
@@ -87,7 +87,7 @@ export class Group {
   readonly observations = new Map<string, Observation>()
   nextClaimNumber = 0
   readonly claimIds: ClaimIds = new Map()
-  /** What the totals count of it (S4). */
+  /** What the totals count of the group (S4). */
   readonly counted = notCounted()
 
   constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
@@ -110,11 +110,11 @@ export class StreamState {
   holes = new IntervalSet()
   /** Dead letters that were put back into their source. */
   redriven = new Redriven()
-  /** Null: it was never replicated, from elsewhere or to elsewhere. */
+  /** Null: the stream was never replicated, neither from nor to another site. */
   replicated: StreamReplication | null = null
   nextOffset = 0
   visibleNext = 0
-  /** What is below was removed by retention. */
+  /** Records below were removed, by retention or a purge. */
   floor = 0
   /** Payload of the records from the floor on. */
   payloadBytes = 0
@@ -135,7 +135,7 @@ export class StreamState {
     this.createdAtMs = createdAtMs
   }
 
-  /** Made when it is asked for first. */
+  /** Created when it is asked for first. */
   get replication(): StreamReplication {
     return (this.replicated ??= new StreamReplication())
   }
@@ -146,13 +146,13 @@ export class StreamState {
     this.nextOffset = Math.max(this.nextOffset, firstOffset + count)
   }
 
-  /** S2: what has no place in the index, of the offsets that were given. */
+  /** S2. Offsets that were given and have no place in the index become holes. */
   findHoles(): void {
     if (this.index.recordsBetween(this.floor, this.nextOffset) === this.nextOffset - this.floor) return
     for (const [from, to] of this.index.gaps(this.floor, this.nextOffset)) this.holes.add(from, to)
   }
 
-  /** Records in a range of a segment that turned out damaged after they were indexed: there, and never given out again. False: there are none. */
+  /** Makes holes of indexed records in a damaged range of a segment: they exist, and are never given out again. @returns false when there are none */
   loseAt(segmentBase: Position, from: number, to: number): boolean {
     const lost = this.index.offsetsAt(segmentBase, from, to)
     for (const { from, end } of lost) this.holes.add(from, end)
@@ -167,16 +167,16 @@ export class StreamState {
   }
 }
 
-/** Copies groups as they are now, bit by bit. */
+/** Copies the present state of groups, in slices. */
 export interface GroupCopier {
-  /** The group is about to change. */
+  /** Called when the group is about to change. */
   copy(group: Group): void
 }
 
 export class BrokerState {
   /** Key of delivery ids. Empty until the log's first frame. */
   secret: Uint8Array = new Uint8Array()
-  /** Highest broker time in any frame, which it never falls below. Times that say when something happened are those of the wall clock. */
+  /** Highest broker time in any frame since the clock was last set: broker time never falls below it. Wall-clock times in frames do not count. */
   lastAtMs = 0
   /** By number; empty where one was deleted, so that the length is the next number (S5). */
   readonly streams: (StreamState | undefined)[] = []
@@ -184,7 +184,7 @@ export class BrokerState {
   readonly groups: (Group | undefined)[] = []
   streamCount = 0
   groupCount = 0
-  /** Claims of groups that come into being are numbered from here on: above those of all that were deleted. */
+  /** Claims of new groups are numbered from here on, above the claims of all deleted groups. */
   claimNumbersUsed = 0
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
@@ -203,7 +203,7 @@ export class BrokerState {
     return this.#byTenant.get(tenant)?.values() ?? []
   }
 
-  /** In the order of their names: the first `max` behind one; null: from the first on. */
+  /** The first `max` streams behind a name, in the order of names; null: from the first on. */
   streamsAfter(tenant: string, name: string | null, max: number): StreamState[] {
     const found: StreamState[] = []
     for (const stream of this.#sorted.get(tenant)?.from((each) => name === null || each.name > name) ?? []) {
@@ -212,7 +212,7 @@ export class BrokerState {
     return found
   }
 
-  /** Over all groups. */
+  /** Totals of all groups. */
   get totals(): GroupCounting<Group>['totals'] {
     return this.#counting.totals
   }
@@ -222,7 +222,7 @@ export class BrokerState {
     return this.#counting.of(tenant)
   }
 
-  /** Groups with a lease or delay that is due. They stay so until it was met. */
+  /** Groups with a lease or delay that is due, until `expire` has processed it. */
   dueGroups(nowMs: number): Group[] {
     const groups = this.#due.take(nowMs).flatMap((number) => this.groups[number] ?? []) // a deleted one may stand in the heap
     for (const { number, queue } of groups) this.#due.note(number, queue.nextDueMs)
@@ -233,7 +233,7 @@ export class BrokerState {
 
   applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
     const before = this.stream(tenant, name)
-    if (before) this.applyStreamDeleted(before) // the frame that says so is damaged
+    if (before) this.applyStreamDeleted(before) // the frame of its deletion is damaged
     const stream = new StreamState(number, tenant, name, config, atMs)
     if (name === AUDIT_STREAM) {
       stream.advance(this.eventsLost, 0)
@@ -249,7 +249,7 @@ export class BrokerState {
     return stream
   }
 
-  /** S5. With all that is kept for it. */
+  /** S5. Deletes the stream with all that is kept for it. */
   applyStreamDeleted(stream: StreamState): void {
     const { number, tenant, name } = stream
     for (const group of stream.groups.values()) this.applyGroupDeleted(group)
@@ -261,7 +261,7 @@ export class BrokerState {
 
   applyGroupCreated(number: number, stream: StreamState, name: string): Group {
     const before = stream.groups.get(name)
-    if (before) this.applyGroupDeleted(before) // the frame that says so is damaged
+    if (before) this.applyGroupDeleted(before) // the frame of its deletion is damaged
     const group = new Group(number, name, stream)
     group.nextClaimNumber = this.claimNumbersUsed
     if (stream.floor > 0) group.queue.dropBelow(stream.floor)
@@ -269,7 +269,7 @@ export class BrokerState {
     return group
   }
 
-  /** A group that is not known yet, as it is. */
+  /** Adds a group that is not known yet, as it is. */
   adopt(group: Group): void {
     this.groups[group.number] = group
     this.groupCount += 1
@@ -288,7 +288,7 @@ export class BrokerState {
     stream.groups.delete(name)
   }
 
-  /** Everything from an offset on is as it was before it was first given out. */
+  /** Resets everything from an offset on to what it was before it was first given out. */
   applySought(group: Group, offset: number): void {
     this.#change(group, ({ queue }) => queue.reopenFrom(offset))
   }
@@ -311,7 +311,7 @@ export class BrokerState {
     return changed
   }
 
-  /** S4: it has other holes. */
+  /** S4. Called when the stream has other holes. */
   #countAnew(stream: StreamState): void {
     this.#counting.countStream(stream)
     for (const group of stream.groups.values()) this.#counting.count(group)
@@ -319,7 +319,7 @@ export class BrokerState {
 
   applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
     const { firstOffset, count, ingestTimeMs, eventTimeMsOf } = brought
-    const firstNew = stream.nextOffset - firstOffset // those before were moved
+    const firstNew = stream.nextOffset - firstOffset // records before it were moved
     const payloadBytesOf = (number: number): number => {
       const payloadBytes = brought.payloadBytesOf(number)
       if (number >= firstNew) stream.payloadBytes += payloadBytes
@@ -339,8 +339,7 @@ export class BrokerState {
     return true
   }
 
-  /** Copies of dead letters that are back where they came from. */
-  /** @param to of the first record: the others follow */
+  /** Marks copies whose records are back where they came from. @param to where the first record is; the others follow it */
   applyRedriven(from: StreamState, copies: readonly number[], to: RedrivenTo): void {
     const { streamNumber, offset } = to
     for (const [i, copy] of copies.entries()) {
@@ -396,7 +395,7 @@ export class BrokerState {
     )
   }
 
-  /** Broker time is another one from here on, and what is left of leases and delays stays what it was. */
+  /** Sets broker time, and shifts leases and delays so that what is left of them stays the same. */
   applyClockSet(setToMs: number, shiftMs: number): void {
     this.lastAtMs = setToMs
     for (const group of this.groups) if (group) this.#change(group, ({ queue }) => queue.shiftTimes(shiftMs))
@@ -408,7 +407,7 @@ export class BrokerState {
 
   applyObservation(group: Group, consumerId: string, observation: Observation): void {
     this.#change(group, ({ observations }) => {
-      observations.delete(consumerId) // to stand last: the consumer that was seen least recently goes first
+      observations.delete(consumerId) // moves it to the end, as the consumer that was seen least recently goes first
       observations.set(consumerId, observation)
       if (observations.size <= LIST_ENTRIES_MAX) return
       const [leastRecent] = observations.keys()
@@ -416,7 +415,7 @@ export class BrokerState {
     })
   }
 
-  /** @param removedBytes payload bytes of the records that the floor rises over */
+  /** @param removedBytes payload bytes of the records between the old floor and the new one */
   applyRetained(stream: StreamState, floor: number, removedBytes: number): void {
     const left = Math.max(0, stream.payloadBytes - removedBytes) // more, when a removed record could not be read
     stream.payloadBytes = floor >= stream.nextOffset ? 0 : left
@@ -432,14 +431,14 @@ export class BrokerState {
     this.acknowledgedIncidents.set(incidentId, acknowledged)
   }
 
-  /** A range of positions in a segment is damaged. */
+  /** Makes holes of the records in a damaged range of positions of a segment. */
   applyDamage(segmentBase: Position, from: Position, to: Position): void {
     for (const stream of this.streams) {
       if (stream?.loseAt(segmentBase, from - segmentBase, to - segmentBase)) this.#countAnew(stream)
     }
   }
 
-  /** Broker time was as late as this. */
+  /** Notes that broker time has reached this. */
   noteTime(atMs: number): void {
     if (atMs > this.lastAtMs) this.lastAtMs = atMs
   }
@@ -454,8 +453,8 @@ export class BrokerState {
   }
 
   /**
-   * The audit stream whose creation was lost: all else of it is constant. Streams are numbered in order, and it came before all others of
-   * its tenant, so its number is the one below theirs that nobody has. Null: there are several, or the others are lost, too.
+   * Creates an audit stream whose creation was lost: only its number is unknown. Streams are numbered in order, and it came before all others
+   * of its tenant, so its number is the free one below theirs. Null: several are free, or the others are lost, too.
    */
   #restoreAuditStream(tenant: string, atMs: number): StreamState | null {
     const others = Array.from(this.streamsOf(tenant), ({ number }) => number)
@@ -466,13 +465,13 @@ export class BrokerState {
     return this.applyStreamCreated(number, tenant, AUDIT_STREAM, DEFAULT_STREAM_CONFIG, atMs)
   }
 
-  /** After recovery everything there is was found durable. */
+  /** Makes all records visible, as recovery finds only durable ones. */
   makeAllVisible(): void {
     for (const stream of this.streams) if (stream) stream.visibleNext = stream.nextOffset
   }
 }
 
-/** True when a policy acts on a lease that had ended before: the attempt ended by expiry then. */
+/** True when a policy acts on a lease that had expired before: its attempt then ended by expiry. */
 const isExpired = ({ queue }: Group, offset: number, attempt: number, atMs: number): boolean =>
   queue.find(offset, attempt, atMs).kind === 'expired'
 

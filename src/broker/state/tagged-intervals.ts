@@ -39,7 +39,7 @@ export class TaggedIntervals {
     return this.#chunks.reduce((sum, chunk) => sum + chunk.bytes, 0)
   }
 
-  /** -1 where nothing is. */
+  /** -1 where no tag is. */
   tagAt(offset: number): number {
     const chunk = this.#seek(offset)
     return chunk !== undefined && chunk.from[this.#index]! <= offset ? chunk.tag[this.#index]! : -1
@@ -123,7 +123,7 @@ export class TaggedIntervals {
     return covered
   }
 
-  /** The first that ends behind `offset`. */
+  /** The first interval that ends behind `offset`. */
   intervalFrom(offset: number): { readonly from: number; readonly to: number; readonly tag: number } | null {
     const chunk = this.#seek(offset)
     const i = this.#index
@@ -206,7 +206,7 @@ export class TaggedIntervals {
     if (last !== undefined) this.#cutWithin(last, to)
   }
 
-  /** What intervals of one chunk have below `to`, from #index on. */
+  /** Cuts off what the intervals of one chunk, from #index on, have below `to`. */
   #cutWithin(chunk: Chunk, to: number): void {
     let gone = 0
     let index = this.#index
@@ -220,7 +220,7 @@ export class TaggedIntervals {
     this.#drop(chunk, this.#index, index)
   }
 
-  /** The intervals [first, past) of the chunk, whose offsets were subtracted already. */
+  /** Removes the intervals [first, past) of the chunk, whose offsets were subtracted already. */
   #drop(chunk: Chunk, first: number, past: number): void {
     if (first === past) return
     this.#intervalCount -= past - first

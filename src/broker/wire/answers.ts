@@ -17,7 +17,7 @@ export const Acknowledgement = Type.Object({
 })
 export type Acknowledgement = Static<typeof Acknowledgement>
 
-/** What is left of a lease. */
+/** Milliseconds left of a lease. */
 export const LeaseRemaining = Type.Integer({
   description: 'what is left of the lease when this answer is given, whatever the clocks show',
 })

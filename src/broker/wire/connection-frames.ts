@@ -4,7 +4,7 @@
  *   offset  bytes  field
  *        0      4  frameBytes  u32, of the whole frame
  *        4      1  type        u8
- *        5      1  flags       u8, of PUBLISH, PUBLISHED and ACKED the durability (DURABILITY_CODES), 0 otherwise
+ *        5      1  flags       u8, in PUBLISH, PUBLISHED and ACKED the durability (DURABILITY_CODES), otherwise 0
  *        6      2  nameBytes   u16
  *        8      4  id          u32, of the first operation: the others of the frame follow
  *       12      4  count       u32, of operations or deliveries
@@ -14,13 +14,13 @@
  *   type              from    name    body
  *     1  PUBLISH      client  stream  records, back to back
  *     2  ACK          client  stream  for each delivery the 16 bytes of its subscription id and the 16 bytes of its own
- *     3  REQUEST      client  none    JSON as of a text message, without `id`
+ *     3  REQUEST      client  none    JSON like that of a text message, without `id`
  *   129  PUBLISHED    broker  none    offset u64 of the first record, ingest time u64, replicas u32, receipt of the replication in JSON or nothing
  *   130  ACKED        broker  group   acknowledged at u64, replicas u32, for each delivery offset u64 and attempt u32
  *   131  ANSWER       broker  none    JSON: the answer to a REQUEST
  *   132  REFUSED      broker  none    JSON: `status`, `retry_after_seconds`, `error`
  *   133  DELIVERIES   broker  none    leased at u64, expires at u64, remaining u64, fencing token u64, subscription id 16 bytes, deliveries
- *   134  ENDED        broker  none    JSON as of REFUSED: a subscription ended
+ *   134  ENDED        broker  none    JSON like that of REFUSED: a subscription ended
  *
  * A delivery is its id (16 bytes), attempt u32, offset u64, ingest time u64, and its record. Ids are those of the JSON form without their
  * prefix, decoded from base64url. A record is as it stands in the log:
@@ -43,7 +43,7 @@ export const CONNECTION_PATH = '/v1/connection'
 export const PROTOCOL = 'trilog.v1'
 export const BEARER = 'bearer.'
 
-/** Before the base64url of ids in JSON. */
+/** Prefixes of the base64url of ids in JSON. */
 export const SUBSCRIPTION_PREFIX = 'sub-'
 export const DELIVERY_PREFIX = 'dlv-'
 
@@ -65,14 +65,14 @@ export const REFUSED = 132
 export const DELIVERIES = 133
 export const ENDED = 134
 
-/** By their codes. 0 of a PUBLISH: as the stream says. */
+/** Durabilities by their codes. 0 in a PUBLISH: as the stream says. */
 export const DURABILITY_CODES = ['', 'volatile', 'local-append', 'local-sync', 'local-quorum'] as const
 
 const HALF = 2 ** 32
-/** Up to here a loop is faster than a call out of JavaScript. */
+/** Up to this length a loop is faster than a call out of JavaScript. */
 const BY_HAND_MAX = 48
 const BYTES_FIRST = 4096
-/** Memory that is kept for what comes next. */
+/** Longest buffer that is kept for the next message. */
 const BYTES_KEPT_MAX = 1 << 20
 const BYTES_PER_UNIT_MAX = 3
 
@@ -97,11 +97,11 @@ export function textAt(bytes: Uint8Array, at: number, end: number): string {
   return text
 }
 
-/** Frames of one message. */
+/** Reads the frames of one message. */
 export class FrameReader {
   readonly bytes: Uint8Array
   readonly view: DataView
-  // Type of the present frame.
+  // Fields of the present frame.
   type = 0
   flags = 0
   id = 0
@@ -157,7 +157,7 @@ export interface RecordFields {
   readonly eventTimeMs: number | null
 }
 
-/** Writes frames of one message. */
+/** Writes the frames of one message. */
 export class FrameWriter {
   length = 0
   #bytes = new Uint8Array(BYTES_FIRST)
@@ -242,7 +242,7 @@ export class FrameWriter {
     view.setUint32(at + 24, this.length - payloadAt, true)
   }
 
-  /** Good until more is written. */
+  /** Valid until more is written. */
   get written(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.length)
   }

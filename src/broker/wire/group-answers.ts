@@ -1,4 +1,4 @@
-/** What the broker answers about consumer groups: cursors, leases, what is delayed, who reads. */
+/** What the broker answers about consumer groups: cursors, leases, delayed records, replay consumers. */
 import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, LeaseRemaining, nullable } from './answers.ts'

@@ -104,7 +104,7 @@ export const ReplicaApplyReply = Type.Object({
 })
 export type ReplicaApplyReply = Static<typeof ReplicaApplyReply>
 
-/** What everybody is told of the health. */
+/** The part of the health that callers without credentials get. */
 export const StrangerHealthReply = Type.Object({
   status: Type.String(),
   service: Type.Literal('mq'),

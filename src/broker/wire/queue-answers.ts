@@ -1,4 +1,4 @@
-/** What the broker answers to claims, and to what is done with a delivery. */
+/** What the broker answers to claims, and to calls about a delivery. */
 import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, ErrorDetail, LeaseRemaining } from './answers.ts'

@@ -105,7 +105,7 @@ const publishFields = {
   ingest_time_ms: Type.Integer(),
   payload_bytes: Type.Integer(),
 }
-/** What the answer to a publish under a replication policy tells of the target. */
+/** What the answer to a publish under a replication policy tells about the target. */
 export const ReplicationReceipt = Type.Object({
   policy: Type.String(),
   source_site: Type.String(),

@@ -102,7 +102,7 @@ export const CreateStreamBody = Type.Object(
 )
 export type CreateStreamBody = Static<typeof CreateStreamBody>
 
-/** Absent stays as it is, null is the default. A new policy needs `max_attempts`. */
+/** Absent fields stay as they are, null fields become the default. A new policy needs `max_attempts`. */
 export const UpdateStreamBody = Type.Object(
   {
     default_durability: CreateStreamBody.properties.default_durability,
@@ -122,7 +122,7 @@ export const UpdateStreamBody = Type.Object(
 export type UpdateStreamBody = Static<typeof UpdateStreamBody>
 export const PurgeStreamBody = Type.Object({ offset: Offset, reason: optional(Reason) }, closed)
 export type PurgeStreamBody = Static<typeof PurgeStreamBody>
-/** Offsets, or all from `start_offset` on. */
+/** Either `offsets`, or all dead letters from `start_offset` on. */
 export const RedriveBody = Type.Object(
   {
     offsets: optional(Type.Array(Offset, { minItems: 1, maxItems: REDRIVE_RECORDS_MAX })),
@@ -133,7 +133,7 @@ export const RedriveBody = Type.Object(
   closed,
 )
 export type RedriveBody = Static<typeof RedriveBody>
-/** One of the first three. */
+/** Exactly one of the first three must be given. */
 export const SeekBody = Type.Object(
   { offset: optional(Offset), event_time_ms: optional(Unsigned), ingest_time_ms: optional(Unsigned), reason: Reason },
   closed,
@@ -175,7 +175,7 @@ export const ClaimBody = Type.Object(
     lease_timeout_millis: optional(PositiveDurationMs),
     claim_id: optional(ClaimId),
     wait_millis: optional(Type.Integer({ minimum: 0, maximum: CLAIM_WAIT_MS_MAX })),
-    /** Of the stream that is meant: a later one of its name is not found. */
+    /** Creation time of the stream that is meant: a later one of the same name is not found. */
     stream_created_at_ms: optional(Unsigned),
   },
   closed,
@@ -237,7 +237,7 @@ const applying = <Item extends TSchema>(Item: Item) =>
       stream: StreamName,
       origin_first_offset: optional(Offset),
       skipped_ranges: optional(Type.Array(Range, { maxItems: REPLICA_APPLY_RECORDS_MAX })),
-      /** When the stream was created at the source: a later one of its name is another, whose offsets begin anew. */
+      /** When the stream was created at the source: a later one of the same name is another stream, whose offsets begin anew. */
       origin_created_at_ms: optional(Unsigned),
       /** Sites that the records passed through before the source. */
       via_sites: optional(Type.Array(Name, { maxItems: REPLICATION_SITES_MAX })),
@@ -249,7 +249,7 @@ const applying = <Item extends TSchema>(Item: Item) =>
   )
 export const ReplicaApplyBody = applying(replicatedRecord(Hex))
 
-/** As the reader of bodies gives it, with its records to be checked one by one: long digits are bytes already. */
+/** The body as the body reader gives it: its records are still to be checked, one by one, and long hex strings are bytes already. */
 export const ReplicaApplyEnvelope = applying(Type.Unknown())
 export const ReplicatedRecord = replicatedRecord(
   Type.Unsafe<string | LongString>(

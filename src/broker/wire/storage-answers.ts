@@ -1,4 +1,4 @@
-/** What the broker answers about what it keeps: audit events, retention, archives, incidents. */
+/** What the broker answers about its storage: audit events, retention, archives, incidents. */
 import { Type } from '../../schema.ts'
 import type { Static } from 'typebox'
 import { Acknowledgement, ApiVersion, nullable } from './answers.ts'

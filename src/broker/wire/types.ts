@@ -1,4 +1,4 @@
-/** Every request and answer of the broker by its name, for what speaks of many: `import type * as wire`. */
+/** Every request and answer of the broker by its name, for files that use many of them: `import type * as wire`. */
 export type * from './group-answers.ts'
 export type * from './node-answers.ts'
 export type * from './queue-answers.ts'

@@ -1,14 +1,14 @@
 /**
- * The way to a broker over HTTP: what a socket is, but for several addresses.
+ * The connection of a client to a broker over HTTP, at one address or several.
  *
  * C1  a call rejects with an SdkError. A non-2xx answer is an HttpBrokerError that says what the broker said
- * C2  calls go to one address, and after a connection failure to the next one, which is then everybody's. A call is repeated there only if
- *     nothing of it was sent, or if a second time does no more than the first; with one address a repeatable call has a second try there
+ * C2  all calls go to one address, and after a connection failure to the next one. A call is repeated there only if nothing of it was sent,
+ *     or if a second time does no more than the first; with one address a repeatable call has a second try there
  * C3  calls that are answered at once and those that wait for a record have connections of their own, so that a waiting call does not delay others
- * C4  after `close` nothing is asked; what was asked before is waited for, and waits are ended
+ * C4  after `close` no call is sent; earlier calls are waited for, and waits are ended
  * C5  no error says what was sent: neither headers nor bodies
- * C6  a node of a cluster that does not lead has done nothing: whatever it was asked for is asked of the leader, if that is one of the addresses, or
- *     else of the next one. When none of them leads, the refusal is thrown, which says that it is worth trying again
+ * C6  a node that does not lead its cluster has done nothing, so any call is repeated at the leader, if that is one of the addresses, or else at
+ *     the next address. When none of them leads, the refusal is thrown, which says that it is worth trying again
  */
 import { BrokerError, refusalOf } from '../../broker/refusals.ts'
 import { isObject } from '../../plain-objects.ts'
@@ -71,7 +71,7 @@ export class HttpConnection implements Waiting {
     this.random = random
   }
 
-  /** Says stop to what waits, and to subscriptions. */
+  /** Aborted by `close`: ends waits and subscriptions. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
@@ -88,8 +88,8 @@ export class HttpConnection implements Waiting {
   /**
    * C1 to C4.
    *
-   * @param make an error that it throws before the request is sent becomes a refusal as well
-   * @param read what it throws says that the answer is not that of a broker
+   * @param make makes the call; an error that it throws, before anything is sent, becomes an SdkError, too
+   * @param read reads the answer; when it throws, the answer is not that of a broker
    */
   async ask<T>(make: () => HttpCall, read: (text: string) => T): Promise<T> {
     if (this.#isClosed) throw transportFailed('client_closed', 'the client is closed')
@@ -119,7 +119,7 @@ export class HttpConnection implements Waiting {
     this.#transport.close?.()
   }
 
-  /** C4: it ends when the client is closed, as when its own signal says so. */
+  /** C4. A call that waits ends when the client is closed, or when its own signal is aborted. */
   async #waited(call: HttpCall): Promise<string> {
     const stop = new AbortController()
     const end = (): void => stop.abort()
@@ -263,7 +263,7 @@ function readWith<T>(read: (text: string) => T, text: string): T {
 /** C5: the message of a parser shows a piece of what it read. */
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : typeof error)
 
-/** What stands between client and broker says in its own words. */
+/** Statuses of failures that pass, for answers of proxies, which have no code of the broker. */
 const PASSING = new Set([408, 429, 502, 503, 504])
 
 function refusalIn({ status, retryAfter, leader = null, text }: HttpAnswer): HttpBrokerError {
@@ -287,7 +287,7 @@ interface Said {
   readonly retryable?: boolean
 }
 
-/** What the answer has of an error, field by field. */
+/** The fields of an error that the answer has. */
 function errorIn(text: string): Said {
   const body = parsed(text)
   const error = isObject(body) ? body['error'] : null

@@ -2,7 +2,7 @@
 import { refuse } from '../../broker/refusals.ts'
 import type { HttpAnswer, HttpRequest, HttpTransport } from './transport.ts'
 
-/** A part of a path that a URL leaves out, however it is written. */
+/** A part `.` or `..` of a path, however it is written: a URL leaves it out. */
 const DOTS = /\/(\.|%2e){1,2}(?=[/?]|$)/i
 
 export const fetchTransport = (): HttpTransport => ({

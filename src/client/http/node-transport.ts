@@ -1,9 +1,9 @@
 /**
  * Requests by `node:http` and `node:https`, over connections that are kept.
  *
- * K1  a connection that is idle for `IDLE_MS` is closed by this side: the broker closes idle ones after 8 s, and what is sent at that moment
- *     would be lost
- * K2  how many connections there are is decided by how many requests there are at a time: see Slots
+ * K1  a connection that is idle for `IDLE_MS` is closed by this side: the broker closes idle ones after 8 s, and a request that is sent at that
+ *     moment would be lost
+ * K2  the number of requests at a time bounds the number of connections: see Slots
  */
 import { Agent, request as httpRequest } from 'node:http'
 import type { ClientRequest, IncomingMessage } from 'node:http'
@@ -22,9 +22,9 @@ export interface TlsSettings {
 }
 
 const IDLE_MS = 4000
-/** All that there are. */
+/** More free connections than there ever are, so that all are kept. */
 const FREE_MAX = 1_000_000
-/** Several pages of the largest size: what is longer is no answer of a broker. */
+/** Several pages of the largest size: a longer answer is not a broker's. */
 const ANSWER_BYTES_MAX = 256 << 20
 
 export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
@@ -46,7 +46,7 @@ export function nodeTransport(tls: TlsSettings = {}): HttpTransport {
           path,
           headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
         })
-        let isAnswered = false // the connection serves another request then
+        let isAnswered = false // the connection may serve another request then
         const stop = (): void => {
           if (!isAnswered) sent.destroy()
         }
@@ -122,14 +122,14 @@ function isUnsent(sent: ClientRequest, error: unknown): boolean {
   )
 }
 
-/** As `node:https` takes them. */
+/** The settings as `node:https` takes them. */
 export const tlsOptionsOf = ({ ca, cert, key }: TlsSettings) => ({
   ...(ca !== undefined && { ca: pemOf(ca) }),
   ...(cert !== undefined && { cert: pemOf(cert) }),
   ...(key !== undefined && { key: pemOf(key) }),
 })
 
-/** As Node's types have it: lists that can be changed, of buffers. */
+/** Node's types want lists that can be changed, of buffers. */
 function pemOf(pem: string | Uint8Array | readonly (string | Uint8Array)[]): (string | Buffer)[] {
   const list = typeof pem === 'string' || pem instanceof Uint8Array ? [pem] : pem
   return list.map((each) => (typeof each === 'string' ? each : Buffer.from(each)))

@@ -1,4 +1,4 @@
-/** What a client over HTTP is told besides what every client is, checked. No message repeats a value: it may be a credential. */
+/** The settings of a client over HTTP besides those of every client, and their checks. No message repeats a value: it may be a credential. */
 import { isObject } from '../../plain-objects.ts'
 import { invalidConfig } from '../sdk-error.ts'
 import type { ClientSettings } from '../client-config.ts'
@@ -11,14 +11,14 @@ export interface HttpClientSettings extends ClientSettings {
   readonly requestTimeoutMs?: number
   /** Connections for calls that are answered at once; default 16, in a browser 3. */
   readonly maxConnections?: number
-  /** Connections for claims and replays that wait for a record, besides; default 64, in a browser 3. */
+  /** Further connections, for claims and replays that wait for a record; default 64, in a browser 3. */
   readonly maxWaitingConnections?: number
   /** Calls that wait for a connection; more are refused. Default 10 000. */
   readonly maxQueuedCalls?: number
   /**
-   * Publishes, claims of subscriptions and what settles deliveries go over one WebSocket, many at a time. `leases` says what becomes of
-   * deliveries that are not settled when it is lost: `keep` (the default), they are settled over the next one; `release`, the
-   * broker gives them to somebody else at once. Default: false.
+   * Publishes, claims of subscriptions and calls that settle deliveries go over one WebSocket, many at a time. `leases` says what happens
+   * to unsettled deliveries when it is lost: with `keep` (the default) they are settled over the next one, with `release` the broker gives
+   * them to another consumer at once. Default: false.
    */
   readonly streaming?: boolean | { readonly leases?: 'keep' | 'release' }
   /** Carries the requests; it may add credentials. */

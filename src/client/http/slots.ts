@@ -1,8 +1,8 @@
 /**
- * So many calls at a time; the rest waits in the order it came.
+ * Admits at most so many calls at a time; the others wait in the order they came.
  *
  * S1  at most `max` slots are taken, and a slot that is given back goes to the call that waits longest
- * S2  at most `waitingMax` calls wait: what comes then is refused, so that callers who never wait for an answer do not fill the memory
+ * S2  at most `waitingMax` calls wait: further ones are refused, so that callers that never wait for an answer do not fill the memory
  */
 import { aborted, transportFailed } from '../sdk-error.ts'
 
@@ -21,7 +21,7 @@ export class Slots {
     this.#waitingMax = waitingMax
   }
 
-  /** Null: it is taken already. @throws SdkError */
+  /** Null: a free slot is taken. Otherwise a promise, which resolves when a slot is taken. @throws SdkError */
   take(signal: AbortSignal): Promise<void> | null {
     if (signal.aborted) throw aborted()
     if (this.#taken < this.#max) {

@@ -1,4 +1,4 @@
-/** Time and chance as a client over HTTP takes them in, from what every platform has. */
+/** Timers and random numbers for a client over HTTP, from what every platform has. */
 import type { ClientTimers } from '../pause.ts'
 
 export const platformTimers: ClientTimers = {
@@ -10,7 +10,7 @@ export const platformTimers: ClientTimers = {
   },
 }
 
-/** Calls soon, behind what is under way in this turn of the event loop. */
+/** Makes a function that calls `run` soon, after this turn of the event loop. */
 export function platformDefer(): (run: () => void) => void {
   const { setImmediate } = globalThis as { readonly setImmediate?: (run: () => void) => void } // absent in a browser
   if (setImmediate !== undefined) return (run) => setImmediate(run)

@@ -17,7 +17,7 @@ export interface HttpRequest {
   readonly body: string | null
   /** Aborted when the caller no longer waits. It is created when it is first read. */
   readonly signal: AbortSignal
-  /** The same, cheaper than a signal: calls the last listener that it was given. */
+  /** The same, cheaper than a signal: only the listener that was given last is called. */
   readonly onAbandoned?: (listener: () => void) => void
 }
 
@@ -25,7 +25,7 @@ export interface HttpAnswer {
   readonly status: number
   /** The header `retry-after`; null: there is none. */
   readonly retryAfter: string | null
-  /** The header `x-trilog-leader`: where the node of a cluster is that answers. Absent or null: there is none. */
+  /** The header `x-trilog-leader`: where the leading node of the cluster is. Absent or null: there is none. */
   readonly leader?: string | null
   readonly text: string
 }
@@ -34,10 +34,10 @@ export interface HttpTransport {
   /**
    * Follows no redirect: credentials are for this broker.
    *
-   * @throws NotSent when there was no connection; anything else means that the request may have been heard
+   * @throws NotSent when there was no connection; any other error means that the broker may have got the request
    */
   send(request: HttpRequest): Promise<HttpAnswer>
-  /** Ends connections that are kept. */
+  /** Closes the connections that are kept. */
   close?(): void
 }
 

@@ -1,4 +1,4 @@
-/** What a call says, as the routes take it: paths, queries, bodies. */
+/** Encodes calls as the routes take them: paths, queries, bodies. */
 import { refuse } from '../../broker/refusals.ts'
 import { isInstance, isObject } from '../../plain-objects.ts'
 import type { DeliveryPath, GroupPath } from '../../broker/operations.ts'
@@ -15,11 +15,11 @@ export const deliveriesPath = ({ stream, subscriptionId }: Pick<DeliveryPath, 's
   `${streamPath(stream)}/subscriptions/${segment(subscriptionId)}/deliveries`
 export const deliveryPath = (path: DeliveryPath): string => `${deliveriesPath(path)}/${segment(path.deliveryId)}`
 
-/** Dots are written in full, as what passes paths on takes them for directories. */
+/** Dots are percent-encoded, because proxies take them for directories. */
 const segment = (name: string): string =>
   name === '.' || name === '..' ? name.replaceAll('.', '%2E') : encodeURIComponent(name)
 
-/** What is null or undefined is left out. */
+/** Options that are null or undefined are left out. */
 export function queryOf(options: object): string {
   const pairs = Object.entries(options).flatMap(([name, value]) =>
     value === null || value === undefined ? [] : `${encoded(name)}=${encoded(String(value))}`,
@@ -32,13 +32,13 @@ function encoded(text: string): string {
   return encodeURIComponent(text)
 }
 
-/** JSON knows no such numbers, and would make null of them, which is a default. */
+/** Numbers that JSON lacks become strings, which the broker refuses: JSON would make them null, which is a default. */
 const withAllNumbers = (_name: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 export const bodyOf = (body: object): string => json(body, withAllNumbers)
 
-/** @throws BrokerError when JSON has no words for it */
+/** @throws BrokerError when JSON cannot express it */
 export function json(value: unknown, replacer?: (name: string, value: unknown) => unknown): string {
   try {
     return JSON.stringify(value, replacer) ?? 'null'
@@ -64,7 +64,7 @@ export function recordOf(record: RecordToPublish, config: ClientConfig): unknown
 const bytesField = (name: 'payload' | 'key', value: unknown): Readonly<Record<string, unknown>> =>
   isBytes(value) ? { [`${name}_hex`]: hexOf(value) } : { [name]: value }
 
-/** What cannot be headers stays what the broker refuses; anything else can be spread. */
+/** A value that cannot be headers is sent as one that the broker refuses; any other can be spread. */
 function headersOf(own: unknown, config: ClientConfig): unknown {
   if (isInstance(own) || typeof own === 'function') return ''
   if (own === null || own === undefined) return config.headersOf(null)

@@ -1,4 +1,4 @@
-/** Frames of the broker, as the client gives them out. */
+/** Turns frames of the broker into what the client returns. */
 import {
   DELIVERIES_HEAD_BYTES,
   DELIVERY_HEAD_BYTES,
@@ -85,7 +85,7 @@ function headersIn(bytes: Uint8Array, view: DataView, at: number, end: number): 
   return Object.fromEntries(pairs)
 }
 
-/** As of a REFUSED or ENDED frame: the broker's own words. */
+/** Reads the text of a REFUSED or ENDED frame, which the broker made. */
 export function refusalIn(text: string): HttpBrokerError {
   const { status, retry_after_seconds, error } = JSON.parse(text) as {
     readonly status: number

@@ -1,4 +1,4 @@
-/** Ids of subscriptions and deliveries: as text in the interface, as 16 bytes in frames. By what browsers have as well. */
+/** Ids of subscriptions and deliveries: as text in the interface, as 16 bytes in frames. Uses only what browsers also have. */
 import { ID_BYTES } from '../../broker/wire/connection-frames.ts'
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -26,7 +26,7 @@ export function idAt(prefix: string, bytes: Uint8Array, at: number): string {
   return prefix + String.fromCharCode.apply(null, text as unknown as number[]) // an array of numbers is what it reads
 }
 
-/** False: the text is none of the broker's. */
+/** @returns false when the id is not one of the broker's */
 export function putId(prefix: string, id: string, into: Uint8Array, at: number): boolean {
   if (id.length !== prefix.length + TEXT_LENGTH || !id.startsWith(prefix)) return false
   let bits = 0

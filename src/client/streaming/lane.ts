@@ -1,6 +1,6 @@
 /**
- * Operations of one kind on their way to the broker: those of a turn that are alike share a frame, and those of a frame have ids that follow
- * one another.
+ * Writes operations into frames for the broker. Consecutive operations of a turn with the same type, flags and name share a frame, and the
+ * operations of a frame have consecutive ids.
  */
 import { FrameWriter } from '../../broker/wire/connection-frames.ts'
 
@@ -54,7 +54,7 @@ export class Lane {
     return id
   }
 
-  /** @param send what is written; the bytes are good only meanwhile */
+  /** @param send called with what was written; the bytes are valid only during the call */
   flush(send: (message: Uint8Array<ArrayBuffer>) => void): void {
     this.#endFrame()
     if (this.#writer.length === 0) return
@@ -62,7 +62,7 @@ export class Lane {
     this.#writer.clear()
   }
 
-  /** Forgets what was not sent. */
+  /** Drops what was not sent. */
   clear(): void {
     this.#count = 0
     this.#writer.clear()

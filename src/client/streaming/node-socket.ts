@@ -1,11 +1,11 @@
 /**
- * WebSockets over `node:http` and `node:https`: with the authorities and the certificate of the client's settings, which the platform's WebSocket
- * does not take, and on Node 20, which has none.
+ * WebSockets over `node:http` and `node:https`. They take the authorities and the certificate of the client's settings, which the platform's
+ * WebSocket does not, and they work on Node 20, which has no WebSocket.
  *
- * N1  the server is asked as RFC 6455 says, and has to prove that it understood; a refusal is a socket that never opened
+ * N1  the handshake is that of RFC 6455, and the server has to prove that it understood it; a refusal is a socket that never opened
  * N2  what is sent is masked with random bytes (RFC 6455, 5.3)
- * N3  a message is given on when it is whole, at MESSAGE_BYTES_MAX at most. What breaks the protocol ends the connection
- * N4  nothing comes of a socket after it closed, and it closes once
+ * N3  a message is passed on when it is whole; it has MESSAGE_BYTES_MAX at most. A violation of the protocol ends the connection
+ * N4  a socket has no events after it closed, and it closes once
  *
  * @see RFC 6455
  */
@@ -18,7 +18,7 @@ import type { TlsSettings } from '../http/node-transport.ts'
 import type { ClientSocket, OpenSocket, SocketEvents } from './socket.ts'
 import { ABNORMAL } from './socket.ts'
 
-/** More than the broker ever says at once. */
+/** More than the broker ever sends in one message. */
 const MESSAGE_BYTES_MAX = 256 << 20
 /** RFC 6455, 1.3. */
 const PROOF = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -29,7 +29,7 @@ const PING = 9
 const PONG = 10
 const NORMAL = 1000
 const PROTOCOL_ERROR = 1002
-/** A mask takes four bytes: these are fetched for many frames at once. */
+/** Random bytes are fetched for the masks of many frames at once; a mask takes four. */
 const MASKS_BYTES = 4096
 
 export const nodeSockets =
@@ -42,7 +42,7 @@ class NodeSocket implements ClientSocket {
   readonly #abandon = new AbortController()
   #socket: Socket | null = null
   #isOver = false
-  readonly #frames = new FrameParser((opcode, payload) => this.#take(opcode, payload))
+  readonly #frames = new FrameParser((opcode, payload) => this.#handle(opcode, payload))
 
   constructor(url: URL, protocols: readonly string[], events: SocketEvents, tls: TlsSettings) {
     this.#events = events
@@ -82,7 +82,7 @@ class NodeSocket implements ClientSocket {
     if (!this.#isOver) this.#socket?.write(frameOf(BINARY, message))
   }
 
-  /** What was sent before goes out, unless the other side does not take it. */
+  /** Earlier messages still go out, unless the other side does not take them. */
   close(): void {
     const socket = this.#socket
     if (socket === null) this.#abandon.abort()
@@ -93,19 +93,19 @@ class NodeSocket implements ClientSocket {
   #opened(socket: Socket, head: Buffer): void {
     this.#socket = socket
     socket.setNoDelay()
-    socket.on('error', () => {}) // it closes
+    socket.on('error', () => {}) // `close` follows
     socket.on('close', () => this.#over(ABNORMAL, ''))
-    socket.on('data', (bytes) => this.#hear(bytes))
+    socket.on('data', (bytes) => this.#receive(bytes))
     this.#events.opened()
-    if (head.byteLength > 0) this.#hear(head)
+    if (head.byteLength > 0) this.#receive(head)
   }
 
-  #hear(bytes: Buffer): void {
+  #receive(bytes: Buffer): void {
     if (this.#isOver) return
     if (!this.#frames.take(bytes)) this.#end(PROTOCOL_ERROR) // N3
   }
 
-  #take(opcode: number, payload: Buffer): void {
+  #handle(opcode: number, payload: Buffer): void {
     if (this.#isOver) return
     if (opcode === BINARY) this.#events.message(payload)
     else if (opcode === PING) this.#socket?.write(frameOf(PONG, payload))
@@ -132,14 +132,14 @@ class NodeSocket implements ClientSocket {
   }
 }
 
-/** From pieces as they come to whole messages. */
+/** Makes whole messages of the pieces that come. */
 class FrameParser {
   readonly #give: (opcode: number, payload: Buffer) => void
   #pieces: Buffer[] = []
   #have = 0
-  /** Before that nothing can be done. */
+  /** Bytes that must have come before the next frame can be read. */
   #need = 2
-  /** Frames of a message that came in several. */
+  /** Payloads of a message that comes in several frames. */
   #parts: Buffer[] = []
   #partBytes = 0
   #opcode = CONTINUATION
@@ -148,7 +148,7 @@ class FrameParser {
     this.#give = give
   }
 
-  /** False: it is no frame of a server. */
+  /** @returns false when the bytes are no frames of a server */
   take(bytes: Buffer): boolean {
     this.#pieces.push(bytes)
     this.#have += bytes.byteLength
@@ -177,7 +177,7 @@ class FrameParser {
       return true
     }
     const isFirst = opcode !== CONTINUATION
-    if (isFirst === (this.#opcode !== CONTINUATION)) return false // a message in another, or a part of none
+    if (isFirst === (this.#opcode !== CONTINUATION)) return false // a message inside another, or a continuation of none
     if (isFirst && isLast) {
       this.#give(opcode, payload)
       return true
@@ -220,7 +220,7 @@ function nextMask(): Buffer {
   return masks.subarray(masksUsed - 4, masksUsed)
 }
 
-/** A whole message, as a client sends it. */
+/** The frame of a whole message, as a client sends it. */
 function frameOf(opcode: number, payload: Uint8Array): Buffer {
   const { byteLength } = payload
   const lengthBytes = byteLength < 126 ? 0 : byteLength <= 0xffff ? 2 : 8

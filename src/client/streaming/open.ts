@@ -6,10 +6,10 @@ import type { OpenSocket } from './socket.ts'
 import { Stream } from './stream.ts'
 
 /**
- * Null: they do not.
+ * Null: the settings ask for none.
  *
  * @param openSocket null: the platform has no WebSockets
- * @throws SdkError InvalidConfig then
+ * @throws SdkError InvalidConfig when the settings ask for one and the platform has no WebSockets
  */
 export function openStream(
   { streaming, apiKey, origins, requestTimeoutMs, maxQueuedCalls }: HttpConfig,

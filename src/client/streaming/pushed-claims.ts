@@ -1,10 +1,9 @@
 /**
- * Claims of a queue subscription, served by what the broker pushes: a claim is credit for as many deliveries as it may take, and resolves when
- * some came.
+ * Serves the claims of a queue subscription from what the broker pushes: a claim gives credit for as many deliveries as it may take, and
+ * resolves when some have come.
  *
- * P1  the broker was given credit for no more than what the last claim wants and has not come
- * P2  a connection that was lost is the next claim's to open: its subscription begins anew there, on the same stream as soon as the broker has
- *     said which that is
+ * P1  the broker has credit for no more than the deliveries that the last claim wants and that have not come
+ * P2  after a connection was lost, the next claim opens one and subscribes anew, to the same stream if the broker has said which that is
  */
 import type { ClaimBody } from '../../broker/wire/requests.ts'
 import { CLAIM_MESSAGES_DEFAULT } from '../../broker/limits.ts'
@@ -18,7 +17,7 @@ import type { PushTarget, Stream } from './stream.ts'
 export class PushedClaims implements PushTarget {
   readonly stream: string
   readonly group: string
-  readonly #way: Stream
+  readonly #connection: Stream
   #came: Delivery[] = []
   /** P1 */
   #credit = 0
@@ -29,8 +28,8 @@ export class PushedClaims implements PushTarget {
   /** P2 */
   #streamCreatedAtMs: number | undefined
 
-  constructor(way: Stream, stream: string, group: string) {
-    this.#way = way
+  constructor(connection: Stream, stream: string, group: string) {
+    this.#connection = connection
     this.stream = streamOf(stream)
     this.group = tokenOf(group, 'consumer group')
   }
@@ -64,7 +63,7 @@ export class PushedClaims implements PushTarget {
     const id = this.#id
     if (id !== null) {
       this.#id = null
-      this.#steer({ op: 'unsubscribe', subscription: id })
+      this.#sendOnly({ op: 'unsubscribe', subscription: id })
     }
     const left = this.#came
     this.#came = []
@@ -94,17 +93,17 @@ export class PushedClaims implements PushTarget {
     }
     this.#credit = max
     const { stream, group: consumer_group } = this
-    const id = this.#way.request(
+    const id = this.#connection.request(
       bodyOf({ op: 'subscribe', stream, consumer_group, credit: max, ...limits }),
-      { answered: () => {}, failed: (error) => this.#refused(id, error as SdkError) }, // what a stream fails with
+      { answered: () => {}, failed: (error) => this.#refused(id, error as SdkError) }, // a stream fails with SdkErrors only
     )
     this.#id = id
-    this.#way.listen(id, this)
+    this.#connection.listen(id, this)
   }
 
-  /** What fails, fails with the subscription. */
+  /** A failure needs no handling here, as the subscription fails, too. */
   #addCredit(subscription: number, credit: number): void {
-    this.#way.request(bodyOf({ op: 'credit', subscription, credit }), {
+    this.#connection.request(bodyOf({ op: 'credit', subscription, credit }), {
       answered: (frame) => {
         const { stream_created_at_ms } = JSON.parse(frame.text()) as { readonly stream_created_at_ms?: number }
         this.#streamCreatedAtMs ??= stream_created_at_ms
@@ -113,15 +112,15 @@ export class PushedClaims implements PushTarget {
     })
   }
 
-  /** The subscription did not come about. */
+  /** Called when the broker refused the subscription. */
   #refused(id: number, error: SdkError): void {
-    this.#way.unlisten(id)
+    this.#connection.unlisten(id)
     if (this.#id === id) this.ended(error)
   }
 
-  /** What fails, fails with the subscription. */
-  #steer(message: object): void {
-    this.#way.request(bodyOf(message), { answered: () => {}, failed: () => {} })
+  /** A failure needs no handling here, as the subscription fails, too. */
+  #sendOnly(message: object): void {
+    this.#connection.request(bodyOf(message), { answered: () => {}, failed: () => {} })
   }
 
   #arrival(signal: AbortSignal | undefined): Promise<void> {

@@ -7,13 +7,13 @@ export interface ClientSocket {
 export interface SocketEvents {
   opened(): void
   message(bytes: Uint8Array): void
-  /** Once; also when it never opened. */
+  /** Called once; also when the socket never opened. */
   closed(code: number, reason: string): void
 }
 
 export type OpenSocket = (url: string, protocols: readonly string[], events: SocketEvents) => ClientSocket
 
-/** No `close` event comes of a socket that never opened, on some platforms; the standard's code for it. */
+/** The standard's code for a socket that never opened, which has no `close` event on some platforms. */
 export const ABNORMAL = 1006
 
 /** The part of the platform's WebSocket that is used; absent on Node 20, although the types say otherwise. */

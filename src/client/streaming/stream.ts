@@ -1,13 +1,14 @@
 /**
- * The way to a broker over one streaming connection: many operations in flight, those of a turn in one message.
+ * The streaming connection of a client to a broker: many operations are in flight at once, and those of a turn share a message.
  *
  * S1  every operation settles once: by its answer, by its signal, in time, or with the connection
- * S2  a connection is opened when it is needed, and once more when it is lost: at another address, where there are several, and after a wait
- *     that doubles. What waited for it and was not sent goes out then
- * S3  what was sent and not answered when the connection is lost may have happened: its caller hears so, and nothing is sent twice
- * S4  after `close` nothing is asked
- * S5  a connection on which an operation was not answered in time is given up. Where nothing is asked, as of one that waits for deliveries, it
- *     is asked for a sign of life
+ * S2  a connection is opened when an operation needs it. If it does not open, the next address is tried. After all have failed, or after a
+ *     connection was lost, the next one is opened after a wait, which doubles each time. Operations that wait for it are sent when it opens
+ * S3  operations that were sent and not answered when the connection is lost may have had their effect: their callers are told so, and
+ *     nothing is sent twice
+ * S4  after `close` no operation is sent
+ * S5  a connection on which an operation was not answered in time is given up. If no operation is pending, as while it waits for deliveries,
+ *     a ping is sent
  */
 import {
   ACKED,
@@ -33,7 +34,7 @@ import type { ClientSocket, OpenSocket } from './socket.ts'
 
 export interface StreamParts {
   readonly origins: readonly string[]
-  /** Without a key: null. */
+  /** Null: there is no key. */
   readonly apiKey: string | null
   /** What becomes of unsettled deliveries when the connection is lost. */
   readonly leases: 'keep' | 'release'
@@ -41,12 +42,12 @@ export interface StreamParts {
   readonly maxQueuedCalls: number
   readonly openSocket: OpenSocket
   readonly timers: ClientTimers
-  /** Calls once, after what is under way in this turn. */
+  /** Calls `run` once, after this turn of the event loop. */
   readonly defer: (run: () => void) => void
   readonly random: () => number
 }
 
-/** What becomes of one operation. */
+/** Called at the end of one operation. */
 export interface Pending {
   /** @param index of the operation among those that the frame answers */
   answered(frame: FrameReader, index: number): void
@@ -63,11 +64,11 @@ export interface PushTarget {
   readonly stream: string
   readonly group: string
   delivered(deliveries: readonly Delivery[]): void
-  /** The broker ended it, or the connection was lost. */
+  /** Called when the broker ended it, or the connection was lost. */
   ended(error: SdkError): void
 }
 
-/** Publishes have ids below, everything else above. */
+/** Publishes have ids below this, all other operations from here on. */
 const HALF_OF_IDS = 2 ** 31
 const IDS_END = 2 ** 32
 const MESSAGE_BYTES_MAX = 512 << 10
@@ -93,7 +94,7 @@ export class Stream {
   #heardAtMs = 0
   #isFlushing = false
   #isClosed = false
-  /** Nothing is pending any more. */
+  /** Called when nothing is pending any more. */
   #idle: () => void = () => {}
   #cancelPause: () => void = () => {}
   #cancelLook: (() => void) | null = null
@@ -104,7 +105,7 @@ export class Stream {
     this.#protocols = apiKey === null ? [PROTOCOL] : [PROTOCOL, `${BEARER}${base64urlOf(apiKey)}`]
   }
 
-  /** An operation of a frame of its kind. @throws SdkError */
+  /** Sends an operation in a frame of its kind. @throws SdkError */
   add(
     type: number,
     flags: number,
@@ -121,7 +122,7 @@ export class Stream {
     return this.#add(this.#others, REQUEST, 0, '', true, (writer) => writer.text(text), pending)
   }
 
-  /** The same, for its answer. */
+  /** The same; resolves with the answer. */
   ask<T>(text: string, signal: AbortSignal | undefined): Promise<T> {
     return this.promised(
       (pending) => this.request(text, pending),
@@ -156,7 +157,7 @@ export class Stream {
     })
   }
 
-  /** Deliveries of the subscription of this id go there. */
+  /** Passes deliveries of the subscription of this id to `target`. */
   listen(id: number, target: PushTarget): void {
     this.#pushes.set(id, target)
   }
@@ -165,7 +166,7 @@ export class Stream {
     this.#pushes.delete(id)
   }
 
-  /** S4. What was asked before is waited for. */
+  /** S4. Earlier operations are waited for. */
   async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
     if (this.#pending.size > 0) {
       await new Promise<void>((resolve) => {
@@ -206,7 +207,7 @@ export class Stream {
     return id
   }
 
-  /** With others in flight there are more to come in this turn, by their answers. */
+  /** If others are in flight, their answers bring more operations in this turn, so the flush waits for its end. */
   #flushLater(isIdle: boolean): void {
     if (this.#isFlushing) return
     this.#isFlushing = true
@@ -260,7 +261,7 @@ export class Stream {
     this.#socket = socket
   }
 
-  /** S3. What was put in while it opened was not sent; the same once it was open may have been. */
+  /** S3. If the connection never opened, nothing was sent; if it had opened, operations may have been. */
   #lost(origin: string, hasOpened: boolean, code: number, reason: string): void {
     this.#socket = null
     this.#state = 'idle'
@@ -305,7 +306,7 @@ export class Stream {
       while (frame.next()) this.#frame(frame)
       if (this.#pending.size === 0) this.#idle()
     } catch {
-      this.#socket?.close() // no broker answers so
+      this.#socket?.close() // no broker sends such frames
       return
     }
     if (!frame.isAtEnd) this.#socket?.close()
@@ -344,7 +345,7 @@ export class Stream {
     this.#cancelLook ??= timers.wait(Math.ceil(requestTimeoutMs / LOOKS_PER_TIMEOUT), () => this.#look())
   }
 
-  /** S1, S5. All have the same time, so those that came first are due first. */
+  /** S1, S5. All operations have the same timeout, so those that came first are due first. */
   #look(): void {
     this.#cancelLook = null
     const { timers, requestTimeoutMs } = this.#parts
@@ -363,7 +364,7 @@ export class Stream {
     if (this.#pending.size > 0 || this.#pushes.size > 0) this.#lookLater()
   }
 
-  /** S5. It may never say that it is closed. */
+  /** S5. The socket may never say that it is closed, so its end is not waited for. */
   #giveUp(): void {
     const socket = this.#socket
     if (socket === null) return

@@ -1,6 +1,6 @@
 /**
- * Calls of the client that go over the streaming connection. Null: this one has no short form in bytes, and is asked over HTTP, which says
- * what is wrong with it.
+ * Calls of the client that go over the streaming connection. Null: the call has no binary form, and goes over HTTP, which says what is wrong
+ * with it.
  */
 import type { Static } from 'typebox'
 import {
@@ -24,7 +24,7 @@ import { acknowledgementOf } from './decode.ts'
 import { putId } from './ids.ts'
 import type { Stream } from './stream.ts'
 
-/** A longer record goes by itself: the node may refuse it for its length, and the connection stays. */
+/** Longer records go over HTTP: the node may refuse them for their length, and the connection stays. */
 const RECORD_BYTES_MAX = 256 << 10
 const ID_PAIR_BYTES = 32
 const FIELDS: ReadonlySet<string> = new Set([
@@ -112,14 +112,14 @@ function areHeaders(headers: Headers): boolean {
   return true
 }
 
-/** What becomes of the caller's bytes is nothing to a call that is repeated. */
+/** Copies the bytes, so that a repeated call is not affected when the caller changes them. */
 export function copyOf(record: RecordToPublish): RecordToPublish {
   if (!isObject(record)) return record // which is refused
   const { payload, key } = record
   return { ...record, ...(isBytes(payload) && { payload: payload.slice() }), ...(isBytes(key) && { key: key.slice() }) }
 }
 
-/** @throws BrokerError about what the call names */
+/** @throws BrokerError when a name in the call is bad */
 export function settleOver<T>(
   stream: Stream,
   delivery: DeliveryName,
@@ -129,7 +129,7 @@ export function settleOver<T>(
 ): Promise<T> | null {
   const { signal } = optionsOf(options)
   const { stream: name, subscriptionId: subscription_id, deliveryId: delivery_id } = deliveryOf(delivery)
-  if (verb === 'ack') return ackOver(stream, delivery, signal) as Promise<T> | null // of its reply
+  if (verb === 'ack') return ackOver(stream, delivery, signal) as Promise<T> | null // `T` is its reply
   const op = verb.replace('-', '_')
   return stream.ask<T>(bodyOf({ op, stream: name, subscription_id, delivery_id, body }), signal)
 }
