@@ -1,4 +1,4 @@
-/** Retention of datasets: whatever is asked, a store answers as one that never held what has expired. */
+/** Retention of datasets: to every question, a store answers as one that never held the expired records. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -36,7 +36,7 @@ const expired = fc.record({
 
 type Steps = typeof steps extends fc.Arbitrary<infer Value> ? Value : never
 
-/** @param isKept the others are not stored */
+/** @param isKept false: the record is not stored */
 function fill(store: TestStore, run: Steps, isKept: (record: Omit<TestRecord, 'text'>) => boolean): void {
   let number = 0
   for (const step of run) {
@@ -53,7 +53,7 @@ function fill(store: TestStore, run: Steps, isKept: (record: Omit<TestRecord, 't
 
 const saysOf = (line: string): string => (JSON.parse(line) as QueriedRecord).raw_payload.record.body.stringValue // as queries show it
 
-/** Everything that can be asked about the records, in words that do not name the places that they are stored at. */
+/** All answers about the records, in words that do not name the places where they are stored. */
 function answersOf(store: TestStore): unknown {
   const query = (body: object): unknown => {
     const reply = store.query('acme', body)
@@ -107,7 +107,7 @@ function answersOf(store: TestStore): unknown {
       query({ dataset, filter: { start_time_unix_nano: '7' } }),
     ]),
     trace: query({ filter: { trace_id: TRACE } }),
-    datasets: datasets.map((held) => ({ ...held, bytes: 0 })), // they may be more
+    datasets: datasets.map((held) => ({ ...held, bytes: 0 })), // expired records may still count
     histograms: DATASETS.flatMap((dataset) => [
       survey({ histogram: { dataset, interval_nano: '4294967296' } }),
       survey({ histogram: { dataset, interval_nano: '4294967296', filter: { search: '1*' } } }),

@@ -8,7 +8,7 @@ import { logRecordOf, payloadOf } from '../support/batch-payloads.ts'
 import { turn } from '../support/turn.ts'
 
 const NOW_NS = 1_000_000_000_000_000_000n
-/** Of `payloadOf`: 2^32 + 2. */
+/** Time of receipt that `payloadOf` writes: 2^32 + 2. */
 const RECEIVED_NS = (1n << 32n) + 2n
 
 /** A log store in a cluster, of which the test plays the parts. */
@@ -60,7 +60,7 @@ describe('the clock that retention goes by', () => {
     return { time: 1n, trace: null, text: 'a record', dataset: 'cart' }
   }
 
-  /** A node of a cluster, whose clock is hours ahead of everything in the log. */
+  /** The retention clock of a node whose own clock is hours ahead of everything in the log. */
   function clockOf({ leads = false, bundles = [] as readonly bigint[], newest = null as ActiveIndex | null }): bigint {
     const registry = {
       bundles: bundles.map((receivedUntil) => ({ receivedUntil })) as unknown as Parameters<

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { REFUSALS } from '../../src/logstore/refusals.ts'
 
-/** As the contract has them; `request_timeout` has one that OTLP exporters take for a reason to repeat a batch. */
+/** Statuses of the contract. That of `request_timeout` makes OTLP exporters repeat the batch. */
 const BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   400: ['malformed_batch', 'empty_batch', 'invalid_query', 'invalid_page_limit', 'invalid_cursor'],
   401: ['missing_tenant', 'missing_credentials', 'invalid_credentials'],

@@ -96,7 +96,7 @@ describe('retention of a merged bundle', () => {
 })
 
 describe('the active segment', () => {
-  /** One record in it; what retention asks of the log at a time. */
+  /** What retention asks of the log at a time. Null: the segment is empty; else it has a record of `receivedSecond` and one of 1000 s later. */
   function asked(ageSecondsMax: number, receivedSecond: bigint | null, nowSecond: bigint): string[] {
     const index = ActiveIndex.create(8)
     if (receivedSecond !== null) {

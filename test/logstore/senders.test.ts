@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OtherSenders, Senders } from '../../src/logstore/senders.ts'
 
-/** At 0 ms; tells whether another tenant than this one sends. */
+/** Senders at 0 ms, and whether another tenant than the given one is sending. */
 function rig() {
   const clock = { ms: 0 }
   const senders = new Senders(() => clock.ms)

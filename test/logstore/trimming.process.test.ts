@@ -1,4 +1,4 @@
-/** The space of records that have expired by the retention of their dataset comes back: a whole log store, whose clock goes on by hours. */
+/** A whole log store, whose clock the test moves by hours: the space of records that have expired by the retention of their dataset comes back. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomFillSync } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ let shiftNs = 0n
 const clock = {
   ...systemClock,
   nowNs: () => systemClock.nowNs() + shiftNs,
-  /** What looks for work every second or less often looks all the time. */
+  /** Tasks that look for work every second or less often run at least every 60 ms. */
   every: (intervalMs: number, run: () => void) => systemClock.every(Math.min(intervalMs, 60), run),
 }
 
@@ -93,7 +93,7 @@ const batchOf = (number: number) => ({
 const matched = async (store: LogStore, dataset: string): Promise<number> =>
   ((await post(store, '/v1/query', { dataset, page: { limit: 1 } })) as { matched_records: number }).matched_records
 
-/** Bytes of the bundles below a directory of the log but the one that is written, and how many segments there are. What goes at this moment has none. */
+/** Bytes of all bundles below a directory of the log but the newest, and the number of segments. A file that is removed meanwhile has no bytes. */
 function diskOf(directory: string): { readonly bytes: number; readonly segments: number } {
   const bundles = join(directory, 'bundles')
   const segments = readdirSync(bundles).filter((name) => /^[0-9a-f]{16}$/.test(name))
@@ -141,7 +141,7 @@ describe('the space of expired records', () => {
 
     writePolicy(policy, { debug: 1, orders: 1 })
     store.reload()
-    // One is written to, and the one before it is the newest that is sealed.
+    // One segment is being written, and the one before it is the newest sealed one.
     await eventually(() => directories.every((each) => diskOf(each).segments <= 2))
     assert.equal(await matched(store, 'orders'), 0)
   })

@@ -1,6 +1,6 @@
 import type { Answer } from '../../src/engine/decision.ts'
 
-/** Tells what the promise comes to. */
+/** Answers or refuses as the promise settles. */
 export function answerWith<Reply>(answer: Answer<Reply>, reply: Promise<Reply>): void {
   reply.then(
     (given) => answer.answered(given),

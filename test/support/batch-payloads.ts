@@ -10,22 +10,22 @@ import {
 } from '../../src/logstore/batch-frame.ts'
 import { scanBatch } from '../../src/logstore/index/scan-batch.ts'
 
-/** One for all: memory outside of the heap makes V8 collect garbage again and again. */
+/** One for all calls: a batch for each call would take memory outside the heap, which makes V8 collect garbage again and again. */
 const batch = new OtlpBatch()
 
 export interface TestRecord {
   readonly dataset: string
   readonly time: bigint
   readonly trace: string | null
-  /** What the record says, unique. */
+  /** Text of the record's body, unique. */
   readonly text: string
-  /** Its severity_number. */
+  /** Severity number of the record. */
   readonly severity?: number
-  /** Of the record itself. */
+  /** Attributes of the record itself, not of its resource. */
   readonly attributes?: Readonly<Record<string, string>>
 }
 
-/** As OTLP JSON has it. */
+/** The record as an object of OTLP JSON. */
 export const logRecordOf = ({ time, trace, text, severity, attributes }: TestRecord): object => ({
   timeUnixNano: time.toString(),
   body: { stringValue: text },
@@ -59,7 +59,7 @@ export function encodeBatch(tenant: string, records: readonly TestRecord[]): Buf
 /**
  * A batch frame's payload.
  *
- * @param resourceDataset per resource of the body; none: all are of the first
+ * @param resourceDataset by resource of the body, the number of its dataset in `datasets`; default: all are of the first one
  */
 export function payloadOf(
   tenant: string,

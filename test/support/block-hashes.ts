@@ -1,4 +1,4 @@
-/** Writes the indexes of hashes that bundles of version 3 and before have, which src/logstore/compact/block-hash-index.ts reads for ever. */
+/** Writes the hash indexes of bundles of version 3 and before, which src/logstore/compact/block-hash-index.ts must read for ever. */
 import { ByteWriter } from '../../src/logstore/compact/byte-writer.ts'
 import { asItIs, pieceOf, writePiece } from '../../src/logstore/compact/pieces.ts'
 import type { WrittenPiece } from '../../src/logstore/compact/pieces.ts'
@@ -6,7 +6,7 @@ import type { WrittenPiece } from '../../src/logstore/compact/pieces.ts'
 const PAIRS_PER_PIECE = 2048
 const BITS_OVER = 10
 
-/** @returns the pieces; their directory goes into `directory` */
+/** @returns the pieces; writes their directory into `directory` */
 export function writeBlockHashes(
   directory: ByteWriter,
   all: readonly (readonly [hash: number, block: number])[],

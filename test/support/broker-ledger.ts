@@ -1,7 +1,7 @@
 /**
  * Clients of a broker in a cluster, and what they were told: which record has which offset, and how far the stream reached.
  *
- * Whoever is refused or hears nothing asks another node. A record is published once: what became of one that was not acknowledged is unknown.
+ * A client that is refused, or gets no answer, asks another node. Each record is published once: without an acknowledgement, it may be stored or not.
  */
 import type { BrokerServer, ReplayPage } from './broker.ts'
 import { givesUpAfter, timePasses } from './waiting.ts'
@@ -25,24 +25,24 @@ export class BrokerLedger {
   #isOver = false
   #loops: Promise<unknown> = Promise.resolve()
 
-  /** @param payloadBytes about so many: segments fill sooner */
+  /** @param payloadBytes bytes that pad each payload, so that segments fill sooner */
   constructor(nodes: () => readonly BrokerServer[], stream: string, { payloadBytes = 0 } = {}) {
     this.#nodes = nodes
     this.#stream = stream
     this.#padding = ' '.padEnd(payloadBytes, 'x')
   }
 
-  /** Publishes and reads that were answered. */
+  /** Number of publishes and reads that were answered. */
   get answered(): number {
     return this.#answered
   }
 
-  /** Records that claims were given. */
+  /** Number of records that claims were given. */
   get claimed(): number {
     return this.#claimed
   }
 
-  /** Clients that publish, one that reads and one that claims, until `end`. */
+  /** Starts clients that publish, one that reads and one that claims. They go on until `end`. */
   begin(publishers: number): void {
     const loops = [this.#read(), this.#claim(), ...Array.from({ length: publishers }, () => this.#publish())]
     this.#loops = Promise.all(loops)
@@ -66,7 +66,7 @@ export class BrokerLedger {
     }
   }
 
-  /** What a stream says of its end is never less than what any client was told before it was asked. */
+  /** The end that the stream reports is never below one that a client was told before the request. */
   async #read(): Promise<void> {
     for (let at = 0; !this.#isOver;) {
       const floor = this.#toldNext
@@ -92,7 +92,7 @@ export class BrokerLedger {
     }
   }
 
-  /** Everything that the node has of the stream, which it leads. */
+  /** All records of the stream on this node, which must lead. */
   async recordsOf(node: BrokerServer): Promise<ReadonlyMap<number, string>> {
     const found = new Map<number, string>()
     for (let from = 0; ;) {
@@ -105,7 +105,7 @@ export class BrokerLedger {
     }
   }
 
-  /** What is wrong with what a node has; nothing when every acknowledged record is there, once. */
+  /** What is wrong with the records on a node; empty when every acknowledged record is there and none is there twice. */
   async problemsOf(node: BrokerServer): Promise<readonly string[]> {
     const found = await this.recordsOf(node)
     const problems: string[] = []

@@ -1,9 +1,9 @@
 /**
- * A broker without threads, disk or clock: the engine on simulated files, with journals, readers and writers that are moved by hand.
+ * A broker without threads, disk or clock: the engine runs on simulated files, and the test moves its journal, readers and writers by hand.
  *
  *   journal   `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
- *   readers   answer at once, or when `serveReads` is called; they get copies and give up their memory, as threads do
- *   writers   of sidecars and checkpoints, likewise; they can be made to fail
+ *   readers   answer at once, or when `serveReads` is called; their tasks are cloned and buffers transferred, as between threads
+ *   writers   write sidecars and checkpoints, and are served likewise; `failsWrites` makes them fail
  *   time      a monotonic clock that begins anew with each start, and a wall clock that jumps
  */
 import { createBroker } from '../../src/broker/broker.ts'
@@ -32,7 +32,7 @@ import { World } from './log-harness.ts'
 import { turn } from './turn.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
-/** A client that stays. */
+/** A client that stays connected. */
 export const NEVER_ABANDONED: AbandonedSignal = { onAbandoned: () => {} }
 
 const SEGMENT_BYTES = 4096
@@ -43,11 +43,11 @@ export interface BrokerWorldOptions {
   readonly segmentBytes?: number
   readonly localDisk?: 'sync' | 'append'
   readonly quotas?: Quotas
-  /** Main renders what the log's ring still has. Default: readers do it all. */
+  /** Whether main renders the records that the log's ring still has. Default: readers render all. */
   readonly readsRecent?: boolean
-  /** More directories. */
+  /** Further directories of the log. */
   readonly replicas?: readonly string[]
-  /** Directories that must have synced a frame. Default: all. */
+  /** How many directories must have synced a frame. Default: all. */
   readonly writeQuorum?: number
   /** Default: all events are kept. */
   readonly auditMaxAgeMs?: number
@@ -68,21 +68,21 @@ export class BrokerWorld extends EngineWorld {
   engine!: BrokerEngine
   retainer!: Retainer
   broker!: AskedBroker & Omit<Broker, 'operations'>
-  /** The same, for those who do not wait for promises. */
+  /** The same operations, answered without promises. */
   operations!: Operations
   holdsReads = false
   holdsWrites = false
   failsWrites = false
-  /** How often long work let others have their turn. */
+  /** How often long work yielded to other work. */
   turns = 0
-  /** What the machine slept. */
+  /** Milliseconds that the machine was asleep. */
   sleptMs = 0
-  /** The next start sets broker time. */
+  /** Whether the next start sets broker time. */
   setsClock = false
   readonly #reads = new HeldWork()
   readonly #writes = new HeldWork()
   readonly #timers = new Set<Timer>()
-  /** Counts processes. */
+  /** Number of processes that ended. */
   #life = 0
 
   static async open(options: BrokerWorldOptions = {}): Promise<BrokerWorld> {
@@ -96,7 +96,7 @@ export class BrokerWorld extends EngineWorld {
     this.options = options
   }
 
-  /** Of leases and delays. */
+  /** The time that leases and delays go by. */
   get nowMs(): number {
     return this.core.time.nowMs()
   }
@@ -212,7 +212,7 @@ export class BrokerWorld extends EngineWorld {
 
   // Threads
 
-  /** Everything that waits is written, synced and heard of, until nothing waits. */
+  /** Lets everything that waits be written, synced and reported, until nothing waits. */
   async flush(): Promise<void> {
     this.holdsReads = false
     for (let quiet = 0; quiet < 2; quiet += 1) {
@@ -239,7 +239,7 @@ export class BrokerWorld extends EngineWorld {
 
   // Time
 
-  /** Timers that are due run once, as after a stall. */
+  /** Passes time. Timers that are due then run once, as after a stall. */
   async advance(ms: number): Promise<void> {
     this.passTime(ms)
     const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.world.nowMs)
@@ -251,13 +251,13 @@ export class BrokerWorld extends EngineWorld {
     await turn()
   }
 
-  /** All timers, whether they are due or not: what is due by the clock comes about, and no time passes. */
+  /** Runs all timers, due or not. No time passes; each does what is due by the clock. */
   async tick(): Promise<void> {
     for (const { task } of Array.from(this.#timers)) task()
     await turn()
   }
 
-  /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
+  /** Leaves this many bytes free on the disk, besides the log's reserve; Infinity: more than enough. The log notices. */
   async limitDisk(bytes: number): Promise<void> {
     this.setRoom(bytes)
     await this.advance(250)
@@ -277,7 +277,7 @@ export class BrokerWorld extends EngineWorld {
     this.end('kill')
   }
 
-  /** The same files at the same time, for another broker. */
+  /** A copy of the files and of the time, for another broker. */
   copy(seed: number): BrokerWorld {
     const world = new World({ seed })
     world.files = this.world.files.clone(seed)
@@ -297,13 +297,13 @@ export class BrokerWorld extends EngineWorld {
     this.failsWrites = false
   }
 
-  /** Threads that are not held answer at once. */
+  /** A thread that is not held answers at once. */
   #ask<Result>(thread: HeldWork, isHeld: boolean, run: () => Result): Promise<Result> {
     return isHeld ? thread.hold(run) : new Promise((resolve) => resolve(run()))
   }
 }
 
-/** What an operation has come to so far. */
+/** The state of an operation. */
 export type Outcome<T> =
   | { readonly kind: 'pending' }
   | { readonly kind: 'answered'; readonly value: T }
@@ -320,7 +320,7 @@ export class Pending<T> {
     )
   }
 
-  /** Called when the answer is given, in the turn it is given. */
+  /** Calls the listener in the turn in which the operation is answered or refused. */
   onSettled(listener: () => void): void {
     this.#listeners.push(listener)
   }

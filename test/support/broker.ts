@@ -1,4 +1,4 @@
-/** The broker as a real process, started as `mq` is, and requests to it in its own words. */
+/** The broker as a real process, started by the `mq` command, and requests to its API. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import type { Static, TSchema } from 'typebox'
@@ -40,7 +40,7 @@ export const failToStartBroker = (flags: readonly string[], env: Environment = {
 
 export interface BrokerOptions {
   readonly flags?: readonly string[]
-  /** Of the tenant of insecure-local; written to the quotas file. */
+  /** Quota of the tenant of insecure-local; written to the quotas file. */
   readonly quota?: object
   readonly env?: Environment
   readonly dataDirectory?: string
@@ -69,7 +69,7 @@ export class BrokerServer extends RunningService {
     this.#quotasFile = `${directory}/quotas.json`
   }
 
-  /** For SIGHUP. */
+  /** Writes the quotas file, which the broker reads on SIGHUP. */
   writeQuota(quota: object | string): void {
     writeFileSync(this.#quotasFile, typeof quota === 'string' ? quota : quotasText(quota))
   }
@@ -121,7 +121,7 @@ function validatorOf(schema: TSchema): Validator {
 }
 
 export class BrokerReply extends HttpReply {
-  /** The body of a success, which must be as the broker documents it. */
+  /** The body of a success, which must match its schema. */
   succeeded<Schema extends TSchema>(schema: Schema, status = 200): Static<Schema> {
     assert.equal(this.status, status, this.text)
     const body = JSON.parse(this.text) as Static<Schema> // which the next line checks
@@ -141,7 +141,7 @@ export class BrokerReply extends HttpReply {
     return error
   }
 
-  /** Of a refusal; null: it succeeded. */
+  /** Code of a refusal; null: the request succeeded. */
   get code(): RefusalCode | null {
     return this.status < 300 ? null : this.refusal().code
   }
@@ -172,7 +172,7 @@ export class Stream {
     return `/v1/streams/${encodeURIComponent(this.name)}`
   }
 
-  /** Of storage administration and the legacy fetch. */
+  /** Path of storage administration and of the legacy fetch. */
   get unversionedPath(): string {
     return `/streams/${encodeURIComponent(this.name)}`
   }
@@ -189,14 +189,14 @@ export class Stream {
     return this.server.get(this.path, StreamReply)
   }
 
-  /** A record of this payload, or of these fields. */
+  /** Publishes a record with this payload, or with these fields. */
   async publish(record: string | Partial<PublishBody> = {}): Promise<Static<typeof PublishReply>> {
     const fields = typeof record === 'string' ? { payload: record } : record
     const reply = await this.post('/records', { message_id: 'm', payload: 'p', ...fields })
     return reply.succeeded(PublishReply, 201)
   }
 
-  /** So many records, whose payloads are their numbers unless they are said. */
+  /** Publishes this many records. Their payloads default to their numbers. */
   async fill(count: number, payloadOf: (number: number) => string = String): Promise<Static<typeof PublishBatchReply>> {
     const records = Array.from({ length: count }, (_, i) => ({ message_id: `m-${i}`, payload: payloadOf(i) }))
     return (await this.post('/records/batch', { records })).succeeded(PublishBatchReply)
@@ -272,7 +272,7 @@ export class Group {
   }
 }
 
-/** Fields are those of the claim's answer. */
+/** A delivery; `fields` are those of the claim's answer. */
 export class Delivery {
   readonly group: Group
   readonly fields: Claimed['deliveries'][number]

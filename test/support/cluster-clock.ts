@@ -1,4 +1,4 @@
-/** Time that a test moves, for what belongs to a connection or a lane of a cluster. */
+/** A clock that a test moves, for the connections and lanes of a cluster. */
 export class TestClock {
   #nowMs = 0
   #timers: { readonly atMs: number; readonly run: () => void }[] = []

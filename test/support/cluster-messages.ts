@@ -4,7 +4,7 @@ import type { ClusterMessage } from '../../src/cluster/message.ts'
 
 export type Message = ClusterMessage<string>
 
-/** A beat, but for what `rest` says. */
+/** A beat, with the fields of `rest` in place of its own. */
 export const message = (epoch: number, writer: string, ordinal: number, rest: Partial<Message> = {}): Message => ({
   kind: 'beat',
   epoch,

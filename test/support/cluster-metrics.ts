@@ -16,7 +16,7 @@ const view: ClusterView = {
   ],
 }
 
-/** @param acknowledgedMsAgo null: the stream acknowledged nothing of the node yet */
+/** @param acknowledgedMsAgo null: the stream has acknowledged nothing of the node yet */
 function measuresOf(acknowledgedMsAgo: number | null): MemberMeasures {
   const measured = LaneMeasures.create()
   measured.flies(2, 4096)
@@ -40,7 +40,7 @@ function measuresOf(acknowledgedMsAgo: number | null): MemberMeasures {
   }
 }
 
-/** As a scrape gets it. @param opens the node has no membership yet */
+/** The text that a scrape gets. @param opens whether the node has no membership yet */
 export function clusterMetricsText({
   acknowledgedMsAgo = 250,
   opens = false,

@@ -8,12 +8,12 @@ import type { NatsServer } from './nats-server.ts'
 import type { RunningService } from './process.ts'
 import { eventually, givesUpAfter, timePasses } from './waiting.ts'
 
-/** Longer than the lease, and than followers wait. */
+/** Longer than the lease, and longer than followers wait. */
 const STOPPED_MS = 5000
 
 type Node = Pick<RunningService, 'url'>
 
-/** Settings of a node: its logs are kept by these servers. */
+/** Settings of a node whose log is kept by these servers. */
 export const nodeEnvironment = (
   servers: readonly Pick<NatsServer, 'url'>[],
   id: string,
@@ -34,7 +34,7 @@ export const leads = (node: Node): Promise<boolean> =>
     () => false,
   )
 
-/** Resolves when one of them leads. */
+/** Resolves with a node that leads, as soon as one does. */
 export async function leaderAmong<Each extends Node>(nodes: () => readonly Each[]): Promise<Each> {
   let found: Each | undefined
   await eventually(async () => {
@@ -46,14 +46,14 @@ export async function leaderAmong<Each extends Node>(nodes: () => readonly Each[
 
 const clusterReply = Compile(ClusterReply)
 
-/** @param headers of somebody who may see other nodes */
+/** @param headers credentials of a caller that may see other nodes */
 export async function clusterOf(node: Node, headers: Readonly<Record<string, string>> = {}): Promise<ClusterReply> {
   const reply: unknown = await (await fetch(`${node.url}/v1/cluster`, { headers })).json()
   assert.ok(clusterReply.Check(reply))
   return reply
 }
 
-/** Resolves when the node with this id follows, and lacks nothing that was confirmed. */
+/** Resolves when the node with this id follows, and has everything that was confirmed. */
 export async function inStep(node: Node, id: string, headers?: Readonly<Record<string, string>>): Promise<void> {
   await eventually(async () => {
     const { nodes } = await clusterOf(node, headers)
@@ -63,11 +63,11 @@ export async function inStep(node: Node, id: string, headers?: Readonly<Record<s
 
 interface TestClusterOptions {
   readonly servers: 1 | 3
-  /** Ends whoever works on the nodes, before they are killed. */
+  /** Stops the load on the nodes, before they are killed. */
   readonly end?: () => Promise<void>
 }
 
-/** For the tests of one `describe`: NATS servers, and the nodes that they start. */
+/** For the tests of one `describe`: NATS servers, and the nodes that the tests start. */
 export class TestCluster<Each extends RunningService> {
   nodes: Each[] = []
   readonly #replicas: number
@@ -120,7 +120,7 @@ interface Ledger<Each> {
   problemsOf(node: Each): Promise<readonly string[]>
 }
 
-/** Resolves when clients were given so many more answers. */
+/** Resolves when clients have got this many more answers. */
 export type AnsweredAgain = (count?: number) => Promise<void>
 
 export const answeredAgain =
@@ -136,7 +136,7 @@ interface Survival {
   readonly answersAfterStop: number
 }
 
-/** Tests of two nodes under load, whichever service they run: the leader is killed, told to stop, and stopped for longer than its lease. */
+/** Declares tests of two nodes under load, for any service: the leader is killed, told to stop, and stopped for longer than its lease. */
 export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }: Survival): void {
   it('goes on with the other node when the leader is killed', async () => {
     for (let round = 0; round < 2; round += 1) {
@@ -164,7 +164,7 @@ export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }
   })
 }
 
-/** Likewise, of the servers that keep the stream. */
+/** Declares a test in which the servers that keep the stream are killed. */
 export function goesOnWithoutServers({
   cluster,
   isAnsweredAgain,
@@ -182,11 +182,11 @@ interface Accounts<Each extends RunningService> {
   /** What is acknowledged, in the names of the tests. */
   readonly everything: string
   readonly acknowledgedMin: number
-  /** Of somebody who may see other nodes. */
+  /** Credentials of a caller that may see other nodes. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Tests after the load: what was acknowledged is on each of the two nodes, and then on a third one that came last. Only that one runs in the end. */
+/** Declares tests after the load: what was acknowledged is on both nodes, and then on a third one that came last. Only the third one runs in the end. */
 export function hasAllOnEach<Each extends RunningService>({
   cluster,
   startNode,

@@ -5,12 +5,12 @@ const SURROGATES_FROM = 0xd800
 const SURROGATES = 0x800
 const CODE_POINTS = 0x110000
 
-/** Any of Unicode, as often as by `binary`, the unit of fast-check. That one makes a table of them all, for 0.75 s in every process. */
+/** Any code point, distributed as in fast-check's unit `binary`. That unit makes a table of all code points, which takes each process 0.75 s. */
 export const codePoint: fc.Arbitrary<string> = fc
   .nat({ max: CODE_POINTS - SURROGATES - 1 })
   .map((nth) => String.fromCodePoint(nth < SURROGATES_FROM ? nth : nth + SURROGATES), nthOf)
 
-/** So that fast-check can begin with texts that often break programs. */
+/** The inverse of the mapping. With it fast-check can begin with texts that often break programs. */
 function nthOf(text: unknown): number {
   const point = typeof text === 'string' ? text.codePointAt(0) : undefined
   if (point === undefined || text !== String.fromCodePoint(point)) throw new Error('it is not one code point')

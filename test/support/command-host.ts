@@ -1,8 +1,8 @@
 /**
  * A process in which commands run one after the other, each as if it had a process of its own: the code is loaded once. `command.ts` starts it.
  *
- * A command ends when nothing that it left could keep a process alive: one that forgets to close something never ends here either. When a
- * command ends its process, this one ends.
+ * A command ends when nothing that it left keeps the process alive: one that forgets to close something never ends. When a command exits its
+ * process, this one ends.
  */
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'

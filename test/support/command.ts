@@ -1,6 +1,6 @@
 /**
  * A command that ends by itself, run to its end by a process that runs many of them (`command-host.ts`): a process of its own costs ten times as much.
- * What a process is tested for is tested by `runToEnd` in `process.ts`.
+ * Tests that need a process of its own use `runToEnd` in `process.ts`.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -17,10 +17,10 @@ import { eventually } from './waiting.ts'
 
 const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
 
-/** Both marks have come: a pipe may bring the first alone. */
+/** Whether both end marks have come: a pipe may bring the first one alone. */
 const hasEnd = (text: string): boolean => text.split(END).length === 3
 
-/** Hosts that run nothing now. */
+/** Hosts that run no command now. */
 const idle: Host[] = []
 
 class Host {
@@ -64,7 +64,7 @@ class Host {
     }
   }
 
-  /** Only while a test waits for a command may the host keep the test's process alive. */
+  /** The host may keep the test's process alive only while a test waits for a command. */
   #holdTest(hold: boolean): void {
     const { stdout, stderr, channel } = this.#child
     for (const held of [this.#child, stdout as Socket, stderr as Socket, channel]) {

@@ -1,4 +1,4 @@
-/** The console as a real process beside all services, and a visitor's browser before it. */
+/** The console as a real process beside all services, and a browser that visits it. */
 import assert from 'node:assert/strict'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
@@ -11,7 +11,7 @@ import { RunningService, launch } from './process.ts'
 import type { Command, Environment, Launched, ReadyLine } from './process.ts'
 import { LIMIT_MS, eventually } from './waiting.ts'
 
-/** As `npm start` runs it. */
+/** Runs as `npm start` runs it. */
 export class ConsoleServer extends RunningService {
   readonly directory: string
 
@@ -45,7 +45,7 @@ export class ConsoleServer extends RunningService {
     return Array.from(this.stdout.matchAll(/^ready (\{.*\})$/gm), ([, line]) => JSON.parse(line!) as ReadyLine) // as the contract says
   }
 
-  /** Where it is, as an address. */
+  /** Base URL of a service. */
   at(service: 'logstore' | 'objectstore' | 'broker' | 'console'): string {
     const line = this.#ready.find((each) => each.service === service)
     assert(line, `${service} does not run`)
@@ -53,9 +53,9 @@ export class ConsoleServer extends RunningService {
   }
 }
 
-/** An address that leads to a service, wherever that is now, or nowhere. */
+/** A proxy with a fixed address, in front of a service that may move or be gone. */
 export class Door {
-  /** host:port; null: nobody is there. */
+  /** host:port of the service; null: connections are closed. */
   behind: string | null
   readonly #server: Server
   readonly #visitors = new Set<Socket>()
@@ -96,13 +96,13 @@ export class Door {
 
 export type Theme = 'light' | 'dark'
 
-/** A browser of somebody, with everything that its pages complain about. */
+/** A browser context of its own, with everything that its pages complain about. */
 export class Visitor {
   readonly page: Page
   readonly complaints: string[] = []
-  /** Hosts that were asked for anything. */
+  /** Hosts that the page sent requests to. */
   readonly hosts = new Set<string>()
-  /** Addresses of all requests. */
+  /** URLs of all requests. */
   readonly asked: string[] = []
   readonly #context: BrowserContext
   #profiler: CDPSession | null = null
@@ -142,9 +142,9 @@ export class Visitor {
   }
 
   /**
-   * What axe finds wrong in both themes, in lines. The dark one differs by nothing but its colours.
+   * The violations that axe finds in both themes, one a line. The dark theme is checked for contrast only, as only its colours differ.
    *
-   * @param within only there
+   * @param within selector of the part that is checked
    */
   async violations(within = 'html'): Promise<readonly string[]> {
     const light = await this.#analyze((axe) => axe.include(within))
@@ -155,12 +155,12 @@ export class Visitor {
   }
 
   async #analyze(choose: (axe: AxeBuilder) => AxeBuilder): Promise<readonly string[]> {
-    const axe = new AxeBuilder({ page: this.page }).setLegacyMode() // no frames, whose results another page would put together
+    const axe = new AxeBuilder({ page: this.page }).setLegacyMode() // else axe opens another page, to put the results of frames together
     const { violations } = await choose(axe).analyze()
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
   }
 
-  /** Processor time of the page's main thread, since some moment. */
+  /** Processor time of the page's main thread since an arbitrary moment. */
   async cpuMs(): Promise<number> {
     if (this.#profiler === null) {
       this.#profiler = await this.#context.newCDPSession(this.page)

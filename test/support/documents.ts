@@ -38,7 +38,7 @@ export interface XmlNode {
   readonly text: string
 }
 
-/** By a parser that is given nothing but the XML itself, and so fails on what is not well-formed. */
+/** The parser is given nothing but the XML itself, and so fails on XML that is not well-formed. */
 export function parseTree(xml: string): XmlNode {
   type Growing = { name: string; namespace: string | null; children: Growing[]; text: string }
   const open: Growing[] = []
@@ -64,7 +64,7 @@ export type Plain = string | readonly (readonly [string, Plain])[]
 export const plain = ({ children, text }: XmlNode): Plain =>
   children.length === 0 ? text : children.map((child) => [child.name, plain(child)] as const)
 
-/** What XML can carry: as much of Unicode as its 1.0 allows. */
+/** Texts that XML can carry: as much of Unicode as XML 1.0 allows. */
 export const xmlText = fc.string({ unit: codePoint, maxLength: 40 }).filter((text) => isXmlText(text))
 
 /** Anything a key or a name may be, whether XML can carry it or not. */

@@ -1,10 +1,10 @@
-/** A process that dies between two things that it does to its files. */
+/** A process that dies between two changes of its files. */
 import type { Files } from '../../src/log/files.ts'
 import type { SimFiles } from './sim-files.ts'
 
 export class Stopped extends Error {}
 
-/** Files on which the process dies with the n-th thing that it does to them: whatever it tries then does not happen. */
+/** Files on which the first `after` changes succeed; then the process is dead, and every later change throws and does not happen. */
 export function dyingFiles(files: SimFiles, after: number): Files {
   let left = after
   const step = (): void => {

@@ -1,6 +1,6 @@
 /**
- * What the engines of all services run on in tests: simulated files, a journal that is moved by hand, threads that answer when they are
- * served, and clocks that a test moves. No thread, disk or timer is real.
+ * The world that the engines of all services run in during tests: simulated files, a journal that the test moves by hand, threads that answer
+ * when they are served, and clocks that the test moves. No thread, disk or timer is real.
  */
 import type { Log } from '../../src/log/log.ts'
 import { World } from './log-harness.ts'
@@ -8,13 +8,13 @@ import { mulberry32 } from './sim-files.ts'
 import { turn } from './turn.ts'
 
 export const WALL_START_MS = 1_800_000_000_000
-/** Of the disk, which the log keeps free. */
+/** Bytes of the disk that the log keeps free. */
 export const RESERVE_BYTES = 2 << 20
 const ROOMY_BYTES = 2 ** 40
 
-/** What a thread was asked and has not answered. */
+/** Requests that a thread has not answered yet. */
 export class HeldWork {
-  /** How often the thread has answered. */
+  /** How many requests the thread has answered. */
   served = 0
   #held: (() => void)[] = []
 
@@ -22,7 +22,7 @@ export class HeldWork {
     return this.#held.length
   }
 
-  /** Done when it is served. */
+  /** Resolves when `serve` has run it. */
   hold<Result>(run: () => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#held.push(() => {
@@ -40,7 +40,7 @@ export class HeldWork {
     for (const run of this.#held.splice(0)) run()
   }
 
-  /** The process ends: nobody is answered. */
+  /** The process ends: requests are never answered. */
   drop(): void {
     this.#held = []
   }
@@ -50,9 +50,9 @@ export abstract class EngineWorld {
   readonly world: World
   log!: Log
   readonly warnings: string[] = []
-  /** How far the wall clock is off. */
+  /** Milliseconds that the wall clock is off. */
   wallSkewMs = 0
-  /** Since the world began: what a clock shows that is never set. */
+  /** Milliseconds since the world began, as a clock shows them that is never set. */
   protected elapsedMs = 0
   protected readonly random: () => number
   #bootMs = 0
@@ -72,13 +72,13 @@ export abstract class EngineWorld {
 
   abstract open(): Promise<void>
 
-  /** In order, with everything written. */
+  /** Closes in order, with everything written. */
   abstract close(): Promise<void>
 
-  /** The threads and timers of the process are gone, and what was held is free. */
+  /** Ends the threads and timers of the process; nothing is held afterwards. */
   protected abstract dropAll(): void
 
-  /** The process is gone; 'crash' takes the power with it. */
+  /** Ends the process; 'crash' is a power failure. */
   end(how: 'kill' | 'crash'): void {
     this.dropAll()
     this.world.end(how)
@@ -99,12 +99,12 @@ export abstract class EngineWorld {
 
   // The journal
 
-  /** Written and synced, and main does not know. */
+  /** The journal writes and syncs what waits. Main does not hear of it yet. */
   stepUnheard(): void {
     this.world.lanes[0]?.stepUnheard()
   }
 
-  /** The journal's thread ends; with `unheard` what it said last does not arrive. */
+  /** The journal's thread ends; with `unheard`, its last messages do not arrive. */
   async journalDies(how: 'heard' | 'unheard' = 'heard'): Promise<void> {
     const lane = this.world.lanes[0]!
     if (how === 'unheard') lane.vanish()
@@ -114,7 +114,7 @@ export abstract class EngineWorld {
 
   // The disk
 
-  /** Room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out when it looks. */
+  /** Leaves this many bytes free, besides the log's reserve; Infinity: more than enough. The log notices when it looks. */
   protected setRoom(bytes: number): void {
     const { files } = this
     files.capacityBytes =

@@ -1,10 +1,10 @@
 /**
- * The programs under test: what was built of the sources when all tests run (`scripts/test.ts`), as users install it and as it starts in less than half
- * the time; else the sources themselves, so that nothing has to be built for one file.
+ * The programs under test. When all tests run (`scripts/test.ts`), they are built from the sources, as users install them; they start in less than half
+ * the time. Else the sources themselves run, so that nothing has to be built for one file.
  */
 import { fileURLToPath } from 'node:url'
 
-/** A file of the repository that runs. */
+/** An entry point, by its path in the repository. */
 export type Entry = 'src/start.js' | 'src/cli/mq.js' | 'src/cli/trilog.js'
 
 const tree = new URL(process.env['TRILOG_TESTED_TREE'] ?? '../../', import.meta.url)

@@ -56,7 +56,7 @@ export class Exposition {
     }
   }
 
-  /** Of exactly these labels; undefined: there is no such series. */
+  /** Value of the sample with exactly these labels; undefined: there is no such series. */
   value(name: string, labels: Readonly<Record<string, string>> = {}): number | undefined {
     const family = this.families.get(name) ?? this.families.get(name.replace(/_(bucket|sum|count)$/, ''))
     return family?.samples.find((sample) => sample.name === name && keyOf(sample.labels) === keyOf(labels))?.value

@@ -1,4 +1,4 @@
-/** The triggers that break a service with `inject.ts` in every thread of it. */
+/** Triggers that break a service whose threads have all loaded `inject.ts`. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import type { RunningService } from './process.ts'
 
 const INJECT = fileURLToPath(new URL('inject.ts', import.meta.url))
 
-/** A log is restarted in place five times a minute. */
+/** A trigger that missed is set again after this time: a log is restarted in place only five times a minute. */
 const MISSED_AFTER_MS = 15_000
 const LOG_CHARACTERS_SHOWN = 2000
 
@@ -24,13 +24,13 @@ export class Faults {
     renameSync(`${path}.new`, path) // never seen half written
   }
 
-  /** For `eventually`: whether somebody was hit, as `failures` counts. A thread that dies between two pieces of work hits nobody: then the next one is to die. */
+  /** For `eventually`: whether the fault has hit, as `failures` counts. A thread that dies between two pieces of work fails nothing, so another one is to die. */
   hits(name: string, content: string, failures: () => number): () => boolean {
     const before = failures()
     let nextAtMs = 0
     return () => {
       if (failures() > before) {
-        this.clear(name) // or it may hit what comes next
+        this.clear(name) // else it may hit later work, too
         return true
       }
       if (performance.now() < nextAtMs) return false
@@ -45,7 +45,7 @@ export class Faults {
   }
 }
 
-/** A service with `inject.ts` in every thread of it. */
+/** A service whose threads have all loaded `inject.ts`. */
 export class Breakable<Server extends RunningService> {
   readonly server: Server
   readonly faults: Faults
@@ -60,7 +60,7 @@ export class Breakable<Server extends RunningService> {
     context.after(() => context.diagnostic(`the log ends with ${this.server.stderr.slice(-LOG_CHARACTERS_SHOWN)}`))
   }
 
-  /** How often the service's log says so. */
+  /** How often the service's log has this text. */
   logged(text: string): number {
     return this.server.stderr.split(text).length - 1
   }

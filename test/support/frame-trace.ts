@@ -1,10 +1,10 @@
 /**
- * Every frame that an engine appends, in order, with the reference that follows it: what is in the log, what is on its way there, and what
- * a log that stopped may or may not have kept.
+ * Every frame that an engine appends, in order, and the reference state after these frames. Tells what is in the log, what is on its way there, and
+ * what a log that stopped may have kept or not.
  *
- * T1  frames that are lost are a suffix of those that were appended
- * T2  after a start the log holds the first frames of those that were appended, and what the start itself appended; all that was
- *     certainly stored is among them
+ * T1  if frames are lost, they are always the last ones that were appended
+ * T2  after a start the log holds the first of the appended frames, and then the frames that the start itself appended; all that was
+ *     certainly stored is among the first
  */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -15,19 +15,19 @@ import { replay } from './log-harness.ts'
 import type { Written } from './log-harness.ts'
 import type { SimFiles } from './sim-files.ts'
 
-/** What a frame was appended for, and all that was appended for it. */
+/** The operation that a frame was appended for, and all frames that were appended for it. */
 export type CauseOf<About> = About & { readonly frames: TracedFrame<About>[] }
 
 export interface TracedFrame<About> {
   readonly type: number
   readonly position: number
-  /** As far as it was encoded, without what the journal gathers from elsewhere. */
+  /** Payload as far as the frame encodes it, without what the journal gathers from elsewhere. */
   readonly payload: Buffer
   readonly end: number
   generation: number
   readonly cause: CauseOf<About> | null
   state: 'waiting' | 'stored' | 'lost'
-  /** Main was told that it is stored in its class; a disk that fails afterwards may lose what was only written. */
+  /** Main was told that the frame is stored in its class. If the disk fails afterwards, a frame that was only written may still be lost. */
   wasStored: boolean
 }
 
@@ -40,16 +40,16 @@ interface Followed {
 
 export abstract class FrameTrace<About, Reference> {
   reference: Reference
-  /** In the log, or on their way there. */
+  /** Frames in the log, or on their way there. */
   frames: TracedFrame<About>[] = []
   losses = 0
-  /** What is wrong, where throwing would have been taken for a failure of the engine's world. */
+  /** Failed checks. They are not thrown, because the engine would take them for failures of its own world. */
   readonly failures: unknown[] = []
   readonly #world: Followed
   readonly #causes = new AsyncLocalStorage<CauseOf<About>>()
-  /** What was decided in somebody else's turn has its own cause. */
+  /** By frame: a frame may be appended in the turn of another operation than its own. */
   readonly #causeOf = new WeakMap<object, CauseOf<About>>()
-  /** Lost by a log that writes no more: the next start may find them. */
+  /** Frames lost by a log that is read-only now: the next start may find them. */
   #ghosts: TracedFrame<About>[] = []
 
   constructor(world: Followed) {
@@ -57,23 +57,23 @@ export abstract class FrameTrace<About, Reference> {
     this.reference = this.referenceOf([])
   }
 
-  /** After frames that are all stored. */
+  /** The reference state after these frames, all of them stored. */
   protected abstract referenceOf(frames: readonly TracedFrame<About>[]): Reference
 
-  /** Whether the log has what was appended. */
+  /** Whether the payload in the log is the one that was appended. */
   protected abstract holds(found: Buffer, appended: Buffer): boolean
 
-  /** T2: of frames that no operation appended, found after a start. */
+  /** T2: checks the frames after a start that no operation appended. */
   protected abstract assertAppendedByStart(frames: readonly Appended[]): void
 
-  /** T1 */
+  /** T1: checks the frames that are lost. */
   protected abstract assertMayBeLost(frames: readonly TracedFrame<About>[]): void
 
   get waiting(): TracedFrame<About>[] {
     return this.frames.filter(({ state }) => state === 'waiting')
   }
 
-  /** What `run` and everything it goes on to do appends is known to be its. */
+  /** Runs `run`; `cause` becomes the cause of each frame that it, or anything that it starts, appends. */
   causedBy<T>(cause: CauseOf<About>, run: () => T): T {
     return this.#causes.run(cause, run)
   }
@@ -90,7 +90,7 @@ export abstract class FrameTrace<About, Reference> {
     if (this.failures.length > 0) throw this.failures[0]
   }
 
-  /** Compares the log of an engine that was just opened with what is known. T2 @param certain where what is certainly stored ends */
+  /** T2: compares the log of an engine that was just opened with the known frames. @param certain position at which the certainly stored frames end */
   protected takeOver(certain: number): void {
     const { log, files } = this.#world
     const known = [...this.frames, ...this.#ghosts]
@@ -159,7 +159,7 @@ export abstract class FrameTrace<About, Reference> {
         waiter.settled(stored)
       }
       const encode = (target: Buffer, at: number): void => frame.encode(target, at)
-      return append({ ...frame, encode, onTaken, onStored }, { settled }) // methods of a class are not copied with it
+      return append({ ...frame, encode, onTaken, onStored }, { settled }) // the spread does not copy methods of a class
     }
     const replaceState = engine.replaceState.bind(engine)
     engine.replaceState = (state) => {

@@ -1,6 +1,6 @@
 /**
- * A process that takes memory, frees it, and prints what it then still has. It does nothing else: in the process of a test, memory that other
- * tests left is freed or used again meanwhile. `test/libc.process.test.ts` starts it.
+ * A process that takes memory, frees it, and prints what it then still has. It does nothing else, because in the process of a test, memory that
+ * other tests left is freed or used again meanwhile. `test/libc.process.test.ts` starts it.
  */
 import { freeMemory } from '../../src/free-memory.ts'
 import { giveBackFreed, giveBackFrom } from '../../src/libc.ts'
@@ -9,9 +9,9 @@ const MIB = 1024 * 1024
 
 /** In bytes. */
 export interface MemoryTaken {
-  /** How much more the process has while what it took is in use. */
+  /** Growth of the process while the memory that it took is in use. */
   readonly during: number
-  /** How much of that it still has afterwards. */
+  /** How much of this growth is left after the memory was freed. */
   readonly after: number
 }
 
@@ -33,7 +33,7 @@ function memoryOf(take: () => Buffer<ArrayBuffer>[], give: (taken: Buffer<ArrayB
 }
 
 giveBackFrom(4 * MIB)
-freeMemory(written(30 * MIB)) // by itself the C library would keep pieces up to this length from here on
+freeMemory(written(30 * MIB)) // without `giveBackFrom` the C library would from here on keep pieces up to this length
 const ofLargePieces = memoryOf(
   () => Array.from({ length: 6 }, () => written(8 * MIB)),
   (taken) => taken.forEach(freeMemory),

@@ -4,8 +4,8 @@ import { ReadErrors } from '../../src/observability/read-errors.ts'
 
 export const WELL: ServiceHealth = { problems: () => [], degradations: () => [] }
 
-/** Of a service that is open, and asks for no credentials. */
+/** A service that is open and needs no credentials. */
 export const OPEN: ReadinessParts = { health: WELL, startup: { phase: { kind: 'open' } }, isKnown: () => true }
 
-/** At a time that stands still; what it logs is not looked at. */
+/** Read errors with a clock that stands still; their log lines are dropped. */
 export const unloggedReadErrors = (): ReadErrors => new ReadErrors(() => 0, { error: () => {} })

@@ -7,5 +7,5 @@ export interface HostedCommand {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Stands behind what a command wrote, on both streams; then comes the exit code, then this once more. No command writes it. */
+/** Mark behind a command's output, on both streams. The exit code follows, then a second mark. No command writes it. */
 export const END = '\0'

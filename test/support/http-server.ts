@@ -39,7 +39,7 @@ export class TestClock {
     this.#nowMs = untilMs
   }
 
-  /** As if the process stood still meanwhile: what was due in that time runs once, late. */
+  /** Passes time as if the process stood still meanwhile: each task that was due runs once, late. */
   stopMs(ms: number): void {
     this.#nowMs += ms
     for (const task of this.#tasks) {
@@ -63,7 +63,7 @@ export interface ServeOptions {
   readonly host?: string
   readonly port?: number
   readonly tls?: TlsFiles
-  /** Of `withoutCertificate`. */
+  /** Gives the service `withoutCertificate`, which answers requests without a client certificate. */
   readonly asksForCertificate?: boolean
   readonly heldBodyBytesMax?: number
   readonly acceptGate?: AcceptGate
@@ -126,7 +126,7 @@ export async function withServer(
   }
 }
 
-/** Reads a whole body and answers with its length, or in words when it cannot. */
+/** Reads a whole body and answers with its length, or with the reason why it cannot. */
 export function measure(limitBytes: number): Begin {
   return (_head, exchange) => {
     let bytes = 0
@@ -141,7 +141,7 @@ export function measure(limitBytes: number): Begin {
   }
 }
 
-/** Pieces of `pieceBytes`, each of one letter, the next one of the next. */
+/** Pieces of `pieceBytes` bytes: each repeats one letter, and the next piece has the next letter. */
 export class Letters implements AnswerSource {
   closed = 0
   asked = 0
@@ -181,14 +181,14 @@ export interface Reply {
   readonly body: string
 }
 
-/** A connection spoken to byte by byte. */
+/** A connection on which the test writes the bytes itself. */
 export class RawClient {
   readonly #socket: Socket
   #received = Buffer.alloc(0)
   #closed = false
   #heard: () => void = () => {}
 
-  /** @param tls for a server that speaks it */
+  /** @param tls for a server with TLS */
   static async connect({ host, port }: Pick<HttpServer, 'host' | 'port'>, tls?: ConnectionOptions): Promise<RawClient> {
     const socket = tls ? tlsConnect({ ...tls, host, port }) : connect(port, host)
     const connected = tls ? 'secureConnect' : 'connect'

@@ -1,4 +1,4 @@
-/** Requests to a service that runs, and what it answers. */
+/** Requests to a running service, and its answers. */
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
@@ -6,7 +6,7 @@ import { LIMIT_MS, eventually } from './waiting.ts'
 
 export const JSON_TYPE = 'application/json'
 
-/** Bytes go as they are, an object as JSON. */
+/** Bytes and texts are sent as they are, other objects as JSON. */
 export type RequestBody = Uint8Array | string | object | null
 
 export class HttpReply {
@@ -30,7 +30,7 @@ export class HttpReply {
   }
 }
 
-/** A service's own kind of answer. */
+/** Class of a service's answers. */
 export type ReplyClass<Reply> = new (status: number, headers: Headers, bytes: Buffer) => Reply
 
 export async function send<Reply>(
@@ -59,8 +59,8 @@ export async function send<Reply>(
 }
 
 /**
- * The connection had served an earlier request, and the service closed it before this one came. fetch counts the time that a connection is
- * idle by its own turns: in a process that the machine leaves waiting it uses connections that the service has given up.
+ * Whether the service had closed the idle connection that the request was sent on. fetch measures idle time in its own turns, so a process that
+ * had to wait for the machine uses connections that the service has given up.
  */
 function wasIdle(error: unknown): boolean {
   const { code, socket } = ((error as Error).cause ?? {}) as {

@@ -4,22 +4,22 @@
  *
  *   trigger            content      while it is there
  *   fdatasync-eio      part of path fdatasync of such a file fails
- *   fdatasync-slow     milliseconds every fdatasync takes so much longer
- *   write-enospc       part of path writes that make such a file longer fail, whatever the file system says is free
+ *   fdatasync-slow     milliseconds every fdatasync takes this much longer
+ *   write-enospc       part of path writes that make such a file longer fail, whatever room the file system reports
  *   read-eio           part of path reads of such a file fail
- *   disk-full          bytes        the file system says that so many bytes are free, or none
+ *   disk-full          bytes        the file system reports this many free bytes; empty: none
  *   exit-decode        count, part  the decode lane's thread ends at its count-th atomic operation from now; with a part of a
- *                                   stack, from the next one that is called from there
+ *                                   stack, the count begins with the next operation that is called from there
  *   exit-prepare       count        likewise, that of a further decode lane
  *   exit-journal       count        likewise, a journal lane's
  *   exit-digest        count        likewise, a digest lane's
- *   exit-read          part of stack the thread that reads a file next, called from there, ends there
- *   exit-write         part of path the thread that writes such a file next ends there
- *   wall-shift         milliseconds the wall clock shows so much more
+ *   exit-read          part of stack the next thread that reads a file in a call from there ends
+ *   exit-write         part of path the next thread that writes such a file ends
+ *   wall-shift         milliseconds the wall clock shows this much more
  *
- * The page cache has nothing for main, so that whatever is not in its own memory is read by threads, from a disk that can fail.
+ * Main finds nothing in the page cache. So threads read all that is not in main's own memory, from a disk that can fail.
  *
- * The exit triggers work once: the thread that takes the file away is the one that ends.
+ * An exit trigger works once: the thread that removes its file is the one that ends.
  */
 import fs from 'node:fs'
 import fsPromises from 'node:fs/promises'
@@ -27,14 +27,14 @@ import { syncBuiltinESMExports } from 'node:module'
 import workerThreads from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
-/** Of a stack that is looked at. */
+/** Most frames of a stack that are searched. */
 const FRAMES_MAX = 50
 
 const directory = process.env['FAULT_DIRECTORY'] ?? ''
-/** As they are, for our own use. */
+/** The functions as they are, for this file's own use. */
 const { existsSync, readFileSync, readlinkSync, unlinkSync } = fs
 
-/** Content of a trigger; null when it is not there, which costs little: every call of what is broken here asks. */
+/** Content of a trigger; null: it is not set. This has to cost little, because every call that can be broken asks. */
 function trigger(name: string): string | null {
   if (!existsSync(`${directory}/${name}`)) return null
   try {
@@ -44,7 +44,7 @@ function trigger(name: string): string | null {
   }
 }
 
-/** Takes a trigger away: true for one thread only. */
+/** Removes a trigger; true for one thread only. */
 function take(name: string): boolean {
   try {
     unlinkSync(`${directory}/${name}`)
@@ -57,7 +57,7 @@ function take(name: string): boolean {
 const isAbout = (descriptor: number, part: string | null): boolean =>
   part !== null && readlinkSync(`/proc/self/fd/${descriptor}`).includes(part)
 
-/** What is built has functions and classes as the sources have them, but not their files, except those of threads. */
+/** Searches the stack. The build keeps the names of functions and classes, but not those of files, except the files of threads. */
 function calledFrom(part: string): boolean {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = FRAMES_MAX
@@ -74,7 +74,7 @@ function sleep(durationMs: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs)
 }
 
-/** Of a thread, not of the process: nothing runs after it. */
+/** Ends the thread, not the process: nothing of it runs after this. */
 const endThread = (): never => process.exit(1)
 
 // node:fs
@@ -93,7 +93,7 @@ function beforeWrite(descriptor: number, end: number): void {
   if (isAbout(descriptor, trigger('exit-write')) && take('exit-write')) endThread()
 }
 
-// The overloads of these functions are passed on as they came.
+// Each function passes its arguments on as they came, whatever the overload.
 fs.writeSync = ((descriptor: number, ...rest: [NodeJS.ArrayBufferView, number?, number?, number?]) => {
   const [bytes, , length = bytes.byteLength, at = Infinity] = rest
   beforeWrite(descriptor, at + length)
@@ -106,13 +106,13 @@ fs.writevSync = (descriptor, parts, at) => {
   return writevSync(descriptor, parts, at)
 }
 
-/** Files that main would read as far as the page cache has them: nothing else is opened like this. */
+/** Only main opens files like this, to read what the page cache has of them: here it has nothing. */
 fs.open = ((...args: [path: string, flags: string, opened: (error: Error) => void]) => {
   const error = Object.assign(new Error('EAGAIN: injected, open'), { code: 'EAGAIN', syscall: 'open' })
   process.nextTick(() => args[2](error))
 }) as typeof fs.open
 
-/** As segments are written in advance. */
+/** Segments are written in advance through this. */
 const { open } = fsPromises
 fsPromises.open = async (...args) => {
   const file = await open(...args)
@@ -142,7 +142,7 @@ fs.statfsSync = ((path: string) => {
 const { now } = Date
 Date.now = () => now() + Number(trigger('wall-shift') ?? 0)
 
-// Lanes: they look at their port between two pieces of work, which is where the countdown is armed.
+// Lanes look at their port between two pieces of work; there the countdown is armed.
 
 const LANES = [
   ['exit-decode', 'DecodeLoop.'],
@@ -151,7 +151,7 @@ const LANES = [
   ['exit-digest', 'runDigestLane'],
 ] as const
 let operationsLeft = Infinity
-/** The countdown begins where this is on the stack; '' when it has begun. */
+/** The countdown begins when this is on the stack; '' when it has begun. */
 let beginsIn = ''
 
 const { receiveMessageOnPort } = workerThreads

@@ -1,6 +1,6 @@
 /**
- * What a test file has started and made. It ends with the file, as other files follow in the same process: processes first, which would
- * write into their directories.
+ * Processes that a test file has started, and directories that it has made. They end with the file, because other files follow in the same
+ * process. The processes end first, as they would write into the directories.
  */
 import type { ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { rmSync } from 'node:fs'
 const running = new Set<() => void>()
 export const directories = new Set<string>()
 
-/** For a process that a failed test would leave. */
+/** Kills the process with its file, in case a failed test leaves it. */
 export function killAtEnd<Child extends ChildProcess>(
   child: Child,
   kill = (): void => void child.kill('SIGKILL'),
@@ -18,7 +18,7 @@ export function killAtEnd<Child extends ChildProcess>(
   return child
 }
 
-/** The runner calls this. A file that runs without it ends with its process. */
+/** The runner calls this at the end of each file. If a file runs without the runner, the exit of its process does. */
 export function endFile(): void {
   for (const kill of running) kill()
   running.clear()

@@ -1,8 +1,8 @@
 /**
- * A network link as tests break it: a TCP proxy on loopback with a switch for each direction.
+ * A network link that tests can break: a TCP proxy on loopback with a switch for each direction.
  *
- * L1  no byte is lost or changed on a connection that goes on: where packets are lost, TCP sends them again, so the other side gets them later
- * L2  a side that sends much while nothing passes is read no further, as when its window is closed
+ * L1  no byte is lost or changed on a connection that goes on: TCP sends lost packets again, so the other side only gets them later
+ * L2  when much waits to pass, the side that sends is no longer read, as when the other side's window is closed
  */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -39,7 +39,7 @@ export class Link {
     this.#server.unref()
   }
 
-  /** Where connections go from now on. @param target `host:port`, with a scheme or without */
+  /** Later connections go to this target. @param target `host:port`, with a scheme or without */
   aim(target: string): void {
     const { hostname, port } = new URL(target.includes('://') ? target : `tcp://${target}`)
     this.#target = { host: hostname, port: Number(port) }
@@ -64,23 +64,23 @@ export class Link {
     return this.#states[direction].passedBytes
   }
 
-  /** L1. What is sent in this direction arrives when `heal` was called. New connections are made, and say nothing. */
+  /** L1. Bytes in this direction wait until `heal`. New connections can still be made, but nothing passes on them. */
   hold(...directions: readonly Direction[]): void {
     for (const direction of directions) this.#states[direction].hold()
   }
 
-  /** What is sent in this direction arrives so much later. */
+  /** Bytes in this direction arrive this much later. */
   delay(direction: Direction, delayMs: number): void {
     this.#states[direction].delayMs = delayMs
   }
 
-  /** Connections are reset, and no new one can be made. */
+  /** Resets all connections, and each new one. */
   cut(): void {
     this.#isCut = true
     for (const connection of this.#connections) connection.reset()
   }
 
-  /** All is as it was. */
+  /** Ends all faults. */
   heal(): void {
     this.#isCut = false
     for (const direction of DIRECTIONS) this.#states[direction].pass()
@@ -88,7 +88,7 @@ export class Link {
 
   async close(): Promise<void> {
     this.cut()
-    this.heal() // whoever waits finds its connection gone
+    this.heal() // `pump` finds its connection gone when it goes on
     if (this.#server.listening) await once(this.#server.close(), 'close')
   }
 
@@ -104,7 +104,7 @@ export class Link {
   }
 }
 
-/** Whether bytes of one direction pass, and how much later. */
+/** Whether bytes of one direction pass, and with which delay. */
 class PassState {
   delayMs = 0
   passedBytes = 0
@@ -154,7 +154,7 @@ interface Waiting {
   readonly dueMs: number
 }
 
-/** What `from` sends comes to `to`, in its order. */
+/** Passes on to `to` what `from` sends, in order. */
 function pump(from: Socket, to: Socket, state: PassState): void {
   const waiting: Waiting[] = []
   let heldBytes = 0

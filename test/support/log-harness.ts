@@ -26,7 +26,7 @@ class SteppedLane implements JournalLane {
   readonly #events: JournalEvents
   #messages: JournalMessage[] = []
   #ended = false
-  /** A stalled disk: the lane does nothing. */
+  /** A stalled disk: while this is set, the lane does nothing. */
   stalled = false
 
   constructor(task: JournalTask, events: JournalEvents, world: World) {
@@ -36,13 +36,13 @@ class SteppedLane implements JournalLane {
     this.journal = journalOf(task, { files: world.files, nowMs: () => world.nowMs, notify }).journal
   }
 
-  /** All that waits, as one group, then what it told main. */
+  /** Writes all that waits as one group, then delivers the lane's messages to main. */
   step(): void {
     this.stepUnheard()
     if (!this.#ended && !this.stalled) this.#deliver()
   }
 
-  /** What it has to say of the group waits for the next step. */
+  /** Writes a group. Its messages to main wait for the next step. */
   stepUnheard(): void {
     if (!this.#ended && !this.stalled) this.journal.runGroup()
   }
@@ -59,12 +59,12 @@ class SteppedLane implements JournalLane {
     this.#events.onDeath(new Error('killed by the test'))
   }
 
-  /** Main hears this of it, dead or alive. */
+  /** Main gets this message of the lane, whether the lane is alive or not. */
   say(message: JournalMessage): void {
     this.#events.onMessage(message)
   }
 
-  /** The process is gone. */
+  /** The process is gone: no message arrives any more. */
   vanish(): void {
     this.#ended = true
     this.#messages = []
@@ -147,7 +147,7 @@ export class World {
     for (const lane of this.lanes) lane.step()
   }
 
-  /** The process dies; 'crash' takes the power with it. */
+  /** Ends the process; 'crash' is a power failure. */
   end(how: 'kill' | 'crash'): void {
     for (const lane of this.lanes) lane.vanish()
     this.lanes = []
@@ -187,7 +187,7 @@ export function append(
   return { position: writer.position, end: writer.end, type, payload, generation: writer.generation }
 }
 
-/** `append` where only ok will do. */
+/** `append` that must succeed. */
 export function appended(...args: Parameters<typeof append>): Written {
   const result = append(...args)
   if (typeof result === 'string') throw new Error(`append: ${result}`)
@@ -199,7 +199,7 @@ export interface Replayed {
   readonly damage: DamagedRange[]
 }
 
-/** Everything the log serves now. */
+/** The frames and the damage of everything that the log serves now. */
 export function replay(log: Log, files: SimFiles | LogEnvironment['files']): Replayed {
   const frames: Written[] = []
   const damage: DamagedRange[] = []

@@ -1,6 +1,6 @@
 /**
- * Senders of a log store in a cluster, and what they were told. Each sends a batch to one node after the other until it is acknowledged, as an exporter does, and
- * now and then an acknowledged one again, to whichever node leads by then: it has to be recognised.
+ * Senders of a log store in a cluster, and what they were told. Each sends a batch to one node after the other until it is acknowledged, as an
+ * exporter does. Now and then it repeats an acknowledged batch to the node that leads by then, which has to recognise it.
  */
 import assert from 'node:assert/strict'
 import { DEVELOPMENT_CREDENTIALS, policyTenant } from './logstore.ts'
@@ -11,12 +11,12 @@ import { givesUpAfter, timePasses } from './waiting.ts'
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
 const RECORDS = 20
-/** One of so many batches is sent again. */
+/** One in this many batches is sent again. */
 const REPEATED = 4
 const PADDING = 'x'.repeat(300)
 const FIRST_NS = 1_767_225_600_000_000_000n
 
-/** Nothing is refused for being too much. */
+/** No batch is refused because of a quota. */
 export const LEDGER_POLICY = [
   policyTenant('local', 'local-dev-token', { records: null, bytes: null, concurrent_requests: null }),
 ]
@@ -81,7 +81,7 @@ export class LogStoreLedger {
     }
   }
 
-  /** Null: the test is over before it was acknowledged. */
+  /** Null: the test ended before the batch was acknowledged. */
   async #store(name: string, body: string, another: () => number): Promise<SentBatch | null> {
     for (let at = another(); ; at = another()) {
       const answer = await this.#ask<IngestAnswer>(at, '/v1/otlp/logs', body)
@@ -98,7 +98,7 @@ export class LogStoreLedger {
     if (answer.record_ids.join() !== ids.join()) this.problems.push(`${name} got other ids`)
   }
 
-  /** Whoever answers has what was acknowledged before it was asked. */
+  /** A node that answers has every batch that was acknowledged before the request. */
   async #read(at: number, { name, ids }: SentBatch): Promise<void> {
     const query = JSON.stringify({ dataset: this.#dataset, filter: { record_id: ids[0] } })
     const answer = await this.#ask<{ readonly matched_records: number }>(at, '/v1/query', query)
@@ -107,7 +107,7 @@ export class LogStoreLedger {
     this.answered += 1
   }
 
-  /** What is wrong with what a node has, which leads: nothing when every acknowledged batch is there as a whole, once, and no other one twice. */
+  /** What is wrong with the records on a node, which must lead; empty when every acknowledged batch is whole and no record is there twice. */
   async problemsOf(node: LogStoreServer): Promise<readonly string[]> {
     const reply = await fetch(`${node.url}/v1/export`, this.#post(JSON.stringify({ dataset: this.#dataset })))
     assert.equal(reply.status, 200)
@@ -139,7 +139,7 @@ export class LogStoreLedger {
     return { method: 'POST', body, headers: { 'content-type': 'application/json', ...LEDGER_HEADERS } }
   }
 
-  /** Null: it was refused, or there was no answer. */
+  /** Null: the request was refused, or there was no answer. */
   async #ask<Answer>(at: number, path: string, body: string): Promise<Answer | null> {
     const nodes = this.#nodes()
     const url = `${nodes[at % nodes.length]!.url}${path}`

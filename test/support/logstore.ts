@@ -10,7 +10,7 @@ import type { Command, Ending, Environment, Launched } from './process.ts'
 
 export const DEVELOPMENT_CREDENTIALS = { tenant: 'local', token: 'local-dev-token' }
 
-/** The files of a policy, as users write them. */
+/** A tenant of a policy file, as users write it. */
 export interface PolicyTenant {
   readonly id: string
   readonly credentials: readonly { readonly token_sha256: string; readonly datasets: readonly string[] }[]
@@ -52,7 +52,7 @@ export const failToStart = (env: Environment, args: readonly string[] = SERVICES
 
 export interface ServerOptions {
   readonly env?: Environment
-  /** Written to a file that the server is pointed at; without it the development policy holds. */
+  /** Written to the server's policy file. Default: the development policy. */
   readonly policy?: readonly PolicyTenant[]
 }
 
@@ -103,7 +103,7 @@ export class LogStoreServer extends RunningService {
     return grpc
   }
 
-  /** Names of its segments, oldest first. */
+  /** Names of the server's segments, oldest first. */
   get bundles(): readonly string[] {
     const names = readdirSync(`${this.dataDirectory}/bundles`)
     return names.filter((name) => /^[0-9a-f]{16}$/.test(name)).sort()
@@ -113,7 +113,7 @@ export class LogStoreServer extends RunningService {
     return existsSync(`${this.dataDirectory}/bundles/${bundle}/compact.bin`)
   }
 
-  /** For SIGHUP. */
+  /** Writes the policy file, which the server reads on SIGHUP. */
   writePolicy(policy: readonly PolicyTenant[] | string): void {
     writeFileSync(this.#policyFile, typeof policy === 'string' ? policy : JSON.stringify({ tenants: policy }))
   }

@@ -4,16 +4,16 @@ import { BodyDigests } from '../../src/objectstore/bodies/incremental-digests.ts
 import type { BodyDigest, DigestPlan } from '../../src/objectstore/bodies/body-digests.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../src/objectstore/operations.ts'
 
-/** So many bytes are taken before a writer asks for a pause: small, so that tests meet it. */
+/** A writer asks for a pause after this many bytes: few, so that tests meet it. */
 const HELD_BYTES_MAX = 96 << 10
 /** Odd, so that pieces end where nothing else does. */
 const PIECE_BYTES = 50_001
 
-/** What was begun and not ended: a handler that forgets a body or a source shows here. */
+/** Counts what was begun and not ended: this shows when a handler forgets a body or a source. */
 export class OpenBodies {
   bodies = 0
   sources = 0
-  /** Written to bodies so far. */
+  /** Bytes written to bodies so far. */
   bytes = 0
 }
 
@@ -29,7 +29,7 @@ export class MemoryBody implements ReceivedBody {
     this.#open = open
   }
 
-  /** Exactly one change takes it. */
+  /** Only one change may take a body. */
   take(): Buffer {
     assert(this.#isOpen, 'a body is given to one change, before it is abandoned')
     this.abandon()

@@ -34,7 +34,7 @@ import { notLeading, refuse } from '../../src/objectstore/refusals.ts'
 import type { S3Error } from '../../src/objectstore/refusals.ts'
 import { MemoryBody, MemorySource, MemoryWriter, OpenBodies } from './memory-bodies.ts'
 
-/** What an object is besides its body. */
+/** An object with its bytes, but without the method that reads them. */
 type MemoryObject = Omit<StoredObject, 'read'> & { readonly bucket: number; readonly bytes: Buffer }
 
 interface MemoryUpload {
@@ -55,7 +55,7 @@ export class MemoryStore implements ObjectStore {
   #uploadsEver = 0
   #commitSequence = 0
 
-  /** Null: its node does not lead. */
+  /** The term in which the node leads; null: it does not lead. */
   termNow: number | null = 0
 
   term(): number | S3Error {
@@ -150,7 +150,7 @@ export class MemoryStore implements ObjectStore {
 
   async #put({ bucket, key, attributes, checksums, body, precondition }: NewObject): Promise<ObjectSummary> {
     const { digest } = body
-    const bytes = bodyOf(body).take() // whatever comes of it
+    const bytes = bodyOf(body).take() // also if the change is refused
     this.#judge(bucket, key, precondition)
     return this.#keep(bucket, key, { ...attributes, etag: digest.md5, checksums, parts: null, bytes })
   }

@@ -1,4 +1,4 @@
-/** Merges segments as a service does it, with a content of which the log knows the header only. */
+/** Merges segments as a service does it, with a content of which the log knows only the header. */
 import { publishFile, readWhole } from '../../src/log/files.ts'
 import type { Files } from '../../src/log/files.ts'
 import { MOVED_CONTENT_BYTES, mergedName } from '../../src/log/merged.ts'
@@ -21,7 +21,7 @@ function footerOf(files: Files, directory: string): SegmentFooter {
   return decodeStandInHeader(readWhole(files, `${directory}/${STAND_IN_NAME}`)!)!
 }
 
-/** Writes the merged file of segments in a row. */
+/** Writes the merged file of adjacent segments. */
 export function writeMerged(files: Files, segmentsDirectory: string, bases: readonly number[]): void {
   const footers = bases.map((base) => footerOf(files, `${segmentsDirectory}/${segmentName(base)}`))
   const { base } = footers[0]!

@@ -1,6 +1,6 @@
 /**
- * A small service on a simulated log that does what the object store and the broker do with theirs: it overwrites, moves what lives out of the
- * oldest segment, writes checkpoints and drops. It knows what it held at every position.
+ * A small service that treats a simulated log as the object store and the broker treat theirs: it overwrites, moves live data out of the oldest
+ * segment, writes checkpoints, and drops segments. It knows what it held at every position.
  */
 import assert from 'node:assert/strict'
 import { beginCheckpoint } from '../../src/log/checkpoint.ts'
@@ -22,7 +22,7 @@ interface Entry {
   readonly value: number
 }
 
-/** By key: where its frame is, and its value. */
+/** By key: position of its frame, and its value. */
 type State = ReadonlyMap<number, Pick<Entry, 'position' | 'value'>>
 
 export class MovingStore {
@@ -31,11 +31,11 @@ export class MovingStore {
   readonly #writer: LogWriter
   readonly #random: () => number
   readonly #history: Entry[] = []
-  /** Of the whole history. */
+  /** By key, its newest entry. */
   readonly #live = new Map<number, Entry>()
   readonly #directories: readonly string[]
 
-  /** Of what it does, how much is cleaning. */
+  /** Share of `act` that cleans, from 0 to 1. */
   readonly #cleaningShare: number
 
   static async open(
@@ -66,7 +66,7 @@ export class MovingStore {
     this.#cleaningShare = cleaningShare
   }
 
-  /** Something that the service does by itself or for a client. */
+  /** Does something, at random, that the service does by itself or for a client. */
   act(): void {
     const choice = this.#random()
     if (choice < this.#cleaningShare) this.#clean()
@@ -75,7 +75,7 @@ export class MovingStore {
     else for (const lane of this.world.lanes) lane.idle()
   }
 
-  /** So much at once that segments which are being read become others. */
+  /** Writes and cleans so much that segments that are being read are replaced by others. */
   storm(): void {
     for (let n = 0; n < STORM_ROUNDS; n += 1) {
       for (let key = 0; key < KEYS; key += 1) this.#put(key)
@@ -83,7 +83,7 @@ export class MovingStore {
     }
   }
 
-  /** Everything that it was asked for is stored. */
+  /** Stores everything that was put. */
   settle(): void {
     this.world.step()
     this.world.step()
@@ -108,7 +108,7 @@ export class MovingStore {
     this.#live.set(key, entry)
   }
 
-  /** As the cleaners of the services: moved and durable, two checkpoints behind it, dropped. */
+  /** Cleans as the services do: moves what lives in the oldest segment, syncs, writes two checkpoints behind it, and drops it. */
   #clean(): void {
     this.settle()
     const sealed = this.log.segments.filter((segment) => segment.sealed)
@@ -160,9 +160,9 @@ export async function recovered(
   return { state, end }
 }
 
-/** Files of a store that goes on while somebody reads them. */
+/** Files of a store that changes while they are read: `happens` runs before each access. */
 export function livelyFiles(files: Files, happens: () => void): Files {
-  const lively: Files = Object.create(files) as Files // all but what follows is that of the files themselves
+  const lively: Files = Object.create(files) as Files // all other methods are those of `files`
   lively.list = (path) => {
     happens()
     return files.list(path)

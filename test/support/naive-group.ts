@@ -1,12 +1,12 @@
-/** What GroupState means, said with one object an offset and nothing clever. */
+/** The meaning of GroupState in its simplest form: one object for each offset. */
 import type { DeliveryState, LeaseEntry, LeaseRun, Outcome } from '../../src/broker/state/group.ts'
 
 interface Delivery {
   status: 'leased' | 'reported' | 'delayed' | 'returned' | Outcome
-  /** The last one given. */
+  /** Number of the latest attempt. */
   attempt: number
   expiredAttempts: Set<number>
-  /** Of the last lease, until it is released. */
+  /** The latest lease, until it is released. */
   lease: { claimNumber: number; leasedAtMs: number; expiresAtMs: number } | null
   availableAtMs: number
   reason: string | null
@@ -44,7 +44,7 @@ export class NaiveGroup {
     return status === 'leased' ? lease!.expiresAtMs : availableAtMs
   }
 
-  /** The leases that were reported, when they are. */
+  /** Handles up to `max` deliveries that are due. With `report`, expired leases are reported; else they are returned. */
   expire(nowMs: number, max: number, report: boolean): { due: number; reported: [offset: number, attempt: number][] } {
     const due = this.due(nowMs).slice(0, max)
     const reported: [number, number][] = []
@@ -159,7 +159,7 @@ export class NaiveGroup {
       .length
   }
 
-  /** Expired, and up to the failure policy. */
+  /** Number of expired leases that wait for the failure policy. */
   get reportedCount(): number {
     return [...this.deliveries.values()].filter(({ status }) => status === 'reported').length
   }
@@ -171,7 +171,7 @@ export class NaiveGroup {
       .sort((a, b) => a.offset - b.offset)
   }
 
-  /** All there are, ascending. */
+  /** Entries in ascending order of offsets. */
   leases(nowMs: number, includeCompleted: boolean): LeaseEntry[] {
     const entries: LeaseEntry[] = []
     const noLease = { claimNumber: null, leasedAtMs: null, expiresAtMs: null }

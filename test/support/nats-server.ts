@@ -1,7 +1,7 @@
 /**
  * Real NATS servers with JetStream, on loopback, each with a directory of its own.
  *
- * N1  a server is found on the PATH, or in the cache that `npm run nats-server` fills. Where there is none, tests with it are skipped
+ * N1  a server is found on the PATH, or in the cache that `npm run nats-server` fills. Without one, tests that need it are skipped
  * N2  all of them are killed when the process of the test ends
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -21,12 +21,12 @@ export const NATS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/trilo
 
 const CACHED = `${NATS_CACHE}/${NATS_VERSION}/nats-server`
 
-/** N1. Null: there is none that is new enough. */
+/** N1. Null: there is no server that is new enough. */
 export function findNatsServer(): string | null {
   return ['nats-server', CACHED].find((command) => isNewEnough(command)) ?? null
 }
 
-/** Behind the name of a test that needs one, and its `skip`. */
+/** Name and `skip` of a test that needs a server. */
 export function natsOrSkip(name: string): { readonly name: string; readonly skip: boolean } {
   const isThere = findNatsServer() !== null
   return isThere
@@ -45,11 +45,11 @@ export interface NatsServer {
   readonly url: string
   kill(): Promise<void>
   start(): void
-  /** What it stored is gone. It has to be killed before. */
+  /** Deletes what the server stored. The server must be killed before. */
   wipe(): void
 }
 
-/** Clients hear of no other server than those that they are told of, which may be links. @param settings more lines of the configuration */
+/** Clients know only the addresses that they are given, which may be links: servers advertise no others. @param settings more lines of the configuration */
 export async function startNatsServers(
   count: number,
   settings = '',
@@ -66,7 +66,7 @@ export interface LinkedServers {
   readonly routes: readonly (readonly Link[])[]
 }
 
-/** Servers that speak to each other by links. */
+/** Servers that speak to each other through links. */
 export async function startLinkedNatsServers(count: number): Promise<LinkedServers> {
   const ports = await freePorts(2 * count)
   const routes: Link[][] = ports.slice(count).map(() => [])
@@ -83,7 +83,7 @@ export async function startLinkedNatsServers(count: number): Promise<LinkedServe
       ),
     ),
   )
-  // What they tell each other of their addresses would be a way around the links.
+  // Through advertised addresses the servers would bypass the links.
   const routesOf = (i: number): string => `advertise: "127.0.0.1:1", routes: ${JSON.stringify(from[i]!.flat())}`
   return { servers: serversOn(ports, { settings: '', hasJetStream: true, routesOf }), routes }
 }
@@ -91,7 +91,7 @@ export async function startLinkedNatsServers(count: number): Promise<LinkedServe
 interface ServersOptions {
   readonly settings: string
   readonly hasJetStream: boolean
-  /** What a server has in its configuration. */
+  /** Routes in the configuration of a server. */
   readonly routesOf: (server: number) => string
 }
 

@@ -1,4 +1,4 @@
-/** The end of systemd that a process started with `Type=notify` tells its state to. */
+/** The socket of systemd to which a process with `Type=notify` tells its state. */
 import assert from 'node:assert/strict'
 import koffi from 'koffi'
 
@@ -23,7 +23,7 @@ export class NotifySocket {
     assert.equal(bind(this.#descriptor, address, address.byteLength), 0)
   }
 
-  /** Everything that was said so far, in order. */
+  /** All messages so far, in order. */
   received(): readonly string[] {
     const message = Buffer.alloc(MESSAGE_BYTES_MAX)
     for (;;) {

@@ -1,4 +1,4 @@
-/** Of an object of which a client said nothing but that it is text. */
+/** Attributes of an object of which the client said only that it is text. */
 import type { ObjectAttributes } from '../../src/objectstore/operations.ts'
 
 export const PLAIN: ObjectAttributes = {

@@ -1,4 +1,4 @@
-/** Handlers of objects without HTTP: requests as the gateway would give them, over the store in memory. */
+/** Runs handlers of objects without HTTP: requests are made as the gateway makes them, and the store is in memory. */
 import type { Answer as EngineAnswer } from '../../src/engine/decision.ts'
 import { finished } from '../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
@@ -41,12 +41,12 @@ export interface RequestParts {
   readonly url?: string
 }
 
-/** A body that comes in pieces, and is taken once. */
+/** A body that comes in pieces, and can be taken once. */
 export class FakeBody implements RequestBody {
   readonly contentLength: number | null
   readonly #pieces: readonly Uint8Array[]
   wasTaken = false
-  /** Pieces that a sink was given. */
+  /** Number of pieces that a sink was given. */
   given = 0
 
   constructor(bytes: Uint8Array, { pieceBytes = 7_001, isDeclared = true } = {}) {
@@ -121,16 +121,16 @@ export class FakeBody implements RequestBody {
   }
 }
 
-/** A gateway's context with one bucket, and a rule for what is asked of `authorize`. */
+/** A gateway's context with one bucket. The test says what `authorize` refuses. */
 export class TestGateway {
   readonly store = new MemoryStore()
   readonly bucket: Bucket
   readonly context: GatewayContext
   /** What `authorize` was asked, as `action bucket/key principal`. */
   readonly asked: string[] = []
-  /** What it refuses: an action, or an action and a key. */
+  /** What `authorize` refuses: an action, or an action and a key. */
   readonly refused = new Set<string>()
-  /** Who a form is of. */
+  /** Principal of a form; null: anonymous. */
   formPrincipal: string | null = 'alice'
 
   private constructor(store: MemoryStore, bucket: Bucket) {
@@ -178,7 +178,7 @@ export class TestGateway {
     return headerOf(await this.object(putObject, key, { body, headers }), 'etag')!
   }
 
-  /** An object in parts of these bodies, numbered from 1. */
+  /** Puts an object in parts with these bodies, numbered from 1. */
   async putParts(key: string, bodies: readonly string[], checksums: readonly string[]): Promise<void> {
     const { store, bucket } = this
     const checksum = { algorithm: 'SHA256', type: 'COMPOSITE', isChosen: true } as const
@@ -209,7 +209,7 @@ export class TestGateway {
     return textOf(answer)
   }
 
-  /** Nothing of a body or a source is left behind. */
+  /** Checks that every body and every source was ended. */
   assertClean(): void {
     const { bodies, sources } = this.store.open
     assert.deepEqual({ bodies, sources }, { bodies: 0, sources: 0 })
@@ -245,15 +245,15 @@ export function requestOf({
   }
 }
 
-/** By name in any case; undefined when it is absent. Fails when it is there twice. */
 type AnswerHeaders = Pick<Answer, 'headers' | 'objectHeaders'>
 
-/** In the order in which they go out. */
+/** Header lines in the order in which they go out. */
 export const headersOf = ({ objectHeaders, headers = [] }: AnswerHeaders): readonly HeaderLine[] => [
   ...(objectHeaders?.lines ?? []),
   ...headers,
 ]
 
+/** Value of the header with this name, given in lower case; undefined: it is absent. Fails when it is there twice. */
 export function headerOf(answer: AnswerHeaders, name: string): string | undefined {
   const values = headersOf(answer)
     .filter(([each]) => each.toLowerCase() === name)
@@ -268,7 +268,7 @@ function textOfPieces(pieces: Iterator<string, void>): string {
   return text
 }
 
-/** Reads what an answer carries to its end, and looks whether it is as long as it says. */
+/** Reads the body of an answer to its end, and checks that it is as long as it says. */
 export async function textOf({ body }: Answer): Promise<string> {
   if (!body) return ''
   if ('bytes' in body) return Buffer.from(body.bytes).toString()

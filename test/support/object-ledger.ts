@@ -1,7 +1,7 @@
 /**
  * Clients of an object store in a cluster, and what they were told: which objects are there, which are not, and how far counters have come.
  *
- * A client that is refused or hears nothing asks another node. What became of a request without an answer is unknown, so its key is not used again.
+ * A client that is refused, or gets no answer, asks another node. A request without an answer may have had its effect or not, so its key is not used again.
  */
 import assert from 'node:assert/strict'
 import type { ObjectStoreServer } from './objectstore.ts'
@@ -9,17 +9,17 @@ import { givesUpAfter, timePasses } from './waiting.ts'
 
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
-/** In a frame of its own, in extents, and in extents that are a part of an upload. */
+/** Lengths of bodies: two are stored in a frame of their own, one in extents, and the last in extents as a part of an upload. */
 const SIZES = [100, 3000, 300_000, 100_000]
 const MULTIPART = 3
-/** One of so many stays, all others are deleted again. So most of the log is garbage, and is cleaned meanwhile. */
+/** One in this many objects stays, all others are deleted again. So most of the log is garbage, and is cleaned meanwhile. */
 const KEPT = 5
 
 export class ObjectLedger {
   readonly problems: string[] = []
   /** Length by key. */
   readonly acknowledged = new Map<string, number>()
-  /** Keys that are no more. */
+  /** Keys whose deletion was acknowledged. */
   readonly deleted = new Set<string>()
   /** Requests that were answered. */
   answered = 0
@@ -35,7 +35,7 @@ export class ObjectLedger {
     this.#bucket = bucket
   }
 
-  /** Clients that write, and one that counts in an object that another one reads, until `end`. */
+  /** Starts clients that write, and one that counts up in an object and reads it, until `end`. */
   begin(writers: number): void {
     const loops = [this.#count(), ...Array.from({ length: writers }, (_, i) => this.#write(`writer-${i}`))]
     this.#loops = Promise.all(loops)
@@ -62,12 +62,12 @@ export class ObjectLedger {
       }
       this.#note(() => this.acknowledged.set(key, length))
       if (n % KEPT === 0) continue
-      this.acknowledged.delete(key) // unknown, until it is answered
+      this.acknowledged.delete(key) // unknown until the deletion is answered
       if ((await this.#ask(at, 'DELETE', `/${key}`))?.status === 204) this.#note(() => this.deleted.add(key))
     }
   }
 
-  /** The number in an object only grows; a reader is never told less than what any client was told before it asked. */
+  /** The number in an object only grows: a read never returns less than what the client was told before it asked. */
   async #count(): Promise<void> {
     let told = 0
     for (let n = 1, at = 0; !this.#isOver; n += 1) {
@@ -97,7 +97,7 @@ export class ObjectLedger {
     return (await this.#ask(at, 'POST', `/${key}?uploadId=${id}`, body))?.status === 200
   }
 
-  /** What is wrong with what a node has, which leads: nothing when it is what was acknowledged. */
+  /** What is wrong with the objects on a node, which must lead; empty when they are as acknowledged. */
   async problemsOf(node: ObjectStoreServer): Promise<readonly string[]> {
     const problems: string[] = []
     for (const [key, length] of this.acknowledged) {
@@ -146,5 +146,5 @@ export class ObjectLedger {
   }
 }
 
-/** No two keys have the same. */
+/** Each key has a body of its own. */
 const bodyOf = (key: string, length: number): Buffer => Buffer.alloc(length, `${key}\n`)

@@ -1,4 +1,4 @@
-/** The object store as a real process, and requests to it as they are on the wire: no client that mends paths, hosts or headers. */
+/** The object store as a real process, and requests to it as they are on the wire: no client library corrects paths, hosts or headers. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -11,15 +11,15 @@ import { RunningService, launch, runToEnd } from './process.ts'
 import type { Command, Ending, Environment, Launched } from './process.ts'
 import { LIMIT_MS } from './waiting.ts'
 
-/** A connection that is idle for longer is not used again: the store closes it after about 10 s, which may meet the next request. */
+/** A connection that was idle for longer is not used again: the store closes it after about 10 s, perhaps just when the next request comes. */
 const IDLE_MS_MAX = 4000
 
 export type Texts = Readonly<Record<string, string>>
 
-/** One of the contract's five words, and what S3 calls it when the contract does not. */
+/** Category of a refusal, as in `x-obj-error-category`. */
 type Category = 'client' | 'auth' | 'not-found' | 'conflict' | 'limit' | 'throttle' | 'server'
 
-/** Contract "Object store", "Statuses"; the categories of its list of headers; codes of S3 that it leaves to S3. */
+/** Statuses of the contract "Object store", categories of its list of headers, and the codes that it leaves to S3. */
 const CODES: Readonly<Record<string, readonly [status: number, category: Category]>> = {
   NotImplemented: [501, 'client'],
   AccessDenied: [403, 'auth'],
@@ -89,7 +89,7 @@ export interface AccessKey {
 
 export interface ObjectStoreOptions {
   readonly env?: Environment
-  /** With it, requests must be signed. */
+  /** Keys of the credentials file. With them, requests must be signed. */
   readonly keys?: readonly AccessKey[]
 }
 
@@ -124,7 +124,7 @@ export class ObjectStoreServer extends RunningService {
     this.#credentialsFile = credentialsFile
   }
 
-  /** For SIGHUP. */
+  /** Writes the credentials file, which the store reads on SIGHUP. */
   writeKeys(keys: readonly AccessKey[] | string): void {
     writeFileSync(this.#credentialsFile, typeof keys === 'string' ? keys : JSON.stringify({ keys }))
   }
@@ -150,7 +150,7 @@ export class ObjectStoreServer extends RunningService {
       asking.end(bytes)
     })
     const pieces: Buffer[] = []
-    for await (const piece of message) pieces.push(piece as Buffer) // no encoding is set
+    for await (const piece of message) pieces.push(piece as Buffer) // chunks are Buffers, as no encoding is set
     const lines = Object.entries(message.headersDistinct).flatMap(([name, values]) =>
       values!.map((value): [string, string] => [name, value]),
     )
@@ -221,7 +221,7 @@ export class ObjectReply extends HttpReply {
   }
 }
 
-/** A document by the names of its elements: `Contents/Key`. */
+/** Reads a document by paths of element names: `Contents/Key`. */
 export class XmlDocument {
   readonly #root: XmlNode
 
@@ -243,7 +243,7 @@ export class XmlDocument {
     return this.all(path).map((each) => each.rootText)
   }
 
-  /** Of the one element there; null: none. */
+  /** Text of the one element at this path; null: there is none. */
   text(path: string): string | null {
     const texts = this.texts(path)
     assert(texts.length <= 1, `${path} is there ${texts.length} times`)
@@ -265,7 +265,7 @@ export class TestBucket {
     this.name = name
   }
 
-  /** @param rest behind the bucket: '', '/key', '?query' */
+  /** @param rest what follows the bucket's name: '', '/key', '?query' */
   ask(method: string, rest: string, options?: RequestOptions): Promise<ObjectReply> {
     return this.server.request(method, `/${this.name}${rest}`, options)
   }
@@ -319,4 +319,4 @@ export class TestUpload {
   }
 }
 
-/** Name, content, and of a file its name. */
+/** Name, content and, for a file, its file name. */

@@ -1,9 +1,9 @@
 /**
  * A service as a process of its own, on a data directory of its own.
  *
- * V1  whatever a test leaves running is killed when its file has ended; a running server never keeps the test's process alive
+ * V1  processes that a test leaves running are killed at the end of its file; a running server never keeps the test's process alive
  * V2  settings of the surrounding environment never reach the server
- * V3  a process that ends before anybody asked it to says how, beside the test that finds it gone
+ * V3  when a process ends unasked, its exit code and its log are printed beside the test that finds it gone
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -18,13 +18,13 @@ import type { Entry } from './entry.ts'
 import { killAtEnd } from './left-behind.ts'
 import { LIMIT_MS, eventually } from './waiting.ts'
 
-/** Linux on x64 counts in hundredths of a second there. */
+/** Unit of the times in /proc/…/stat on Linux on x64: hundredths of a second. */
 const MS_PER_TICK = 10
 const ENDS: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGKILL'])
 
 export type Environment = Readonly<Record<string, string>>
 
-/** A test that wants the console says where: all others leave its default port alone. */
+/** Only tests of the console set its address; all others leave its default port alone. */
 const NO_CONSOLE: Environment = { TRILOG_CONSOLE_BIND: 'off' }
 
 /** V2 */
@@ -44,7 +44,7 @@ export interface Command {
   readonly entry: Entry
   readonly args: readonly string[]
   readonly env: Environment
-  /** As `ulimit -n` sets it. */
+  /** Limit of open files, as `ulimit -n` sets it. */
   readonly openFilesMax?: number
 }
 
@@ -52,7 +52,7 @@ export interface ReadyLine {
   readonly service: string
   readonly http: string
   readonly grpc: string | null
-  /** Of both listeners; absent: http. */
+  /** Scheme of both listeners; absent: http. */
   readonly scheme?: 'https'
   readonly pid: number
 }
@@ -98,7 +98,7 @@ class ServiceProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** What it has computed since its start. Unlike time on a clock it does not grow while others have the processor. */
+  /** Processor time since the start. Unlike time on a clock, it does not grow while other processes have the processor. */
   get cpuMs(): number {
     const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8')
     const [userTicks, systemTicks] = stat
@@ -137,7 +137,7 @@ class ServiceProcess {
     return line === undefined ? undefined : (JSON.parse(line) as ReadyLine) // as the contract says
   }
 
-  /** V1: only while a test waits for the process may it keep the test's own process alive. */
+  /** V1: the process may keep the test's own process alive only while a test waits for it. */
   #holdTest(hold: boolean): void {
     for (const held of [this.#child, this.#child.stdout as Socket, this.#child.stderr as Socket]) {
       if (hold) held.ref()
@@ -191,7 +191,7 @@ export class RunningService {
     return this.#process.cpuMs
   }
 
-  /** Of the process that runs now. */
+  /** Output of the process that runs now. */
   get stdout(): string {
     return this.#process.stdout
   }
@@ -200,7 +200,7 @@ export class RunningService {
     return this.#process.stderr
   }
 
-  /** Resolves when its log says so: the pipe may bring a line later than the answer of a request that was sent after it. */
+  /** Resolves when the log has this: the pipe may bring a line after the answer to a later request. */
   async logged(what: string | RegExp): Promise<void> {
     await eventually(() => (typeof what === 'string' ? this.stderr.includes(what) : what.test(this.stderr)))
   }

@@ -1,6 +1,6 @@
 /**
- * One life after the other of an engine, in random steps: what its clients ask for, and what happens to its disk, its threads and its
- * clocks meanwhile. A service says what its steps are and what holds after each.
+ * Random steps over several lives of an engine: what its clients ask for, and what happens to its disk, its threads and its clocks meanwhile.
+ * Each service says what its own steps are and what must hold after each.
  */
 import type { EngineWorld } from './engine-world.ts'
 import { turn } from './turn.ts'
@@ -8,7 +8,7 @@ import { turn } from './turn.ts'
 /** Kinds of steps, and how often each is taken. */
 export type Weights<Kind extends string> = readonly (readonly [Kind, number])[]
 
-/** `a`, `b` and `c` choose; what they mean is the kind's. */
+/** `a`, `b` and `c` are random choices; the kind says what they mean. */
 export interface Step<Kind extends string> {
   readonly kind: Kind
   readonly a: number
@@ -17,7 +17,7 @@ export interface Step<Kind extends string> {
   readonly yes: boolean
 }
 
-/** What a service takes from here. */
+/** Kinds of steps that all services have. */
 export type WorldKind =
   | 'stepUnheard'
   | 'journalDies'
@@ -60,41 +60,41 @@ export function stepsOf<Kind extends string>(
 
 export abstract class RandomHistory<Kind extends string> {
   abstract readonly world: World
-  /** Of the clocks: steps of a few hours at most. */
+  /** Milliseconds that the clocks may advance by: a few hours at most. */
   protected abstract readonly timeSteps: readonly number[]
   protected readonly wallSteps: readonly number[] = [HOUR_MS, -HOUR_MS, 1000, -1000]
 
-  /** Of the state as it is, with frames on their way. */
+  /** Checks the state as it is, with frames on their way. */
   abstract check(): void
 
-  /** Everything that is under way comes to its end, and then all that is there is compared. */
+  /** Lets everything that is under way end, and compares all that is there. */
   abstract quiesce(): Promise<unknown>
 
-  /** In the end: nothing is left over. */
+  /** In the end: checks that nothing is left over. */
   abstract drain(): Promise<void>
 
   protected abstract take(step: Step<Exclude<Kind, WorldKind>>): Promise<void> | void
 
-  /** Where what a start must find ends, if the engine ends like this now. */
+  /** Position up to which a start must find everything, if the engine ends like this now. */
   protected abstract certainAt(how: 'close' | 'kill' | 'crash'): number
 
-  /** The process has ended: nobody hears of what was asked. */
+  /** The process has ended: requests that wait are never answered. */
   protected abstract forgetClients(how: 'close' | 'kill' | 'crash'): void
 
   /** Follows the engine that was just opened. */
   protected abstract attach(certain: number): void
 
-  /** Before something goes wrong by the test's will. False: here it must not. */
+  /** Asked before the test breaks something. False: it must not break here. */
   protected mayBreak(_kind: 'journalDies' | 'failSync' | 'fillDisk'): boolean {
     return true
   }
 
-  /** The disk has room again. */
+  /** Called when the disk has room again. */
   protected onRoom(): void {}
 
   async run(step: Step<Kind>): Promise<void> {
     try {
-      if (!(await this.#moveWorld(step))) await this.take(step as Step<Exclude<Kind, WorldKind>>) // it is none of ours
+      if (!(await this.#moveWorld(step))) await this.take(step as Step<Exclude<Kind, WorldKind>>) // it is a step of the service
       await turn()
       this.check()
     } catch (error) {

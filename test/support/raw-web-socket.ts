@@ -1,4 +1,4 @@
-/** A WebSocket by hand over a TCP connection: what no client sends, cut where a test wants, and read when it wants. */
+/** A WebSocket written by hand over a TCP connection: it sends what no client sends, cut where a test wants, and reads when the test wants. */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
@@ -15,7 +15,7 @@ export interface UpgradeOptions {
   readonly path?: string
   readonly host?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Over TLS: the authority of the server. */
+  /** Certificate of the server's authority; with it, the connection uses TLS. */
   readonly ca?: string
 }
 
@@ -34,12 +34,12 @@ export function clientFrame(opcode: number, payload: Uint8Array | string): Buffe
 
 export class RawWebSocket {
   readonly socket: Socket
-  /** Of the answer to the upgrade. */
+  /** Status of the answer to the upgrade. */
   status = 0
   headers = new Map<string, string>()
   body = ''
   readonly messages: Buffer[] = []
-  /** Bytes of messages, with what stands around them. */
+  /** Bytes received after the upgrade: messages with their frame headers. */
   receivedBytes = 0
   /** Code and reason of the close frame. */
   closing: readonly [number, string] | null = null
@@ -73,7 +73,7 @@ export class RawWebSocket {
     this.socket.write(clientFrame(BINARY, bytes))
   }
 
-  /** Messages of text, as JSON. */
+  /** Text messages, parsed as JSON. */
   get said(): readonly Readonly<Record<string, unknown>>[] {
     return this.messages.map((each) => JSON.parse(each.toString()) as Record<string, unknown>)
   }
@@ -129,7 +129,7 @@ export class RawWebSocket {
     return this.#isOpen
   }
 
-  /** False: no whole one is there. */
+  /** Takes one frame; false: no whole one is there. */
   #frame(): boolean {
     const rest = this.#rest
     if (rest.byteLength < 2) return false

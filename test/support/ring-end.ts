@@ -5,7 +5,7 @@ export interface RingEndTask {
   readonly ring: SharedArrayBuffer
   readonly end: 'produce' | 'consume'
   readonly messages: number
-  /** Messages have 4 to so many bytes. */
+  /** Messages have from 4 to this many bytes. */
   readonly messageBytesMax: number
   readonly seed: number
 }
@@ -15,7 +15,7 @@ export interface RingEndReport {
   readonly checksum: number
 }
 
-/** Message i of a seed: 4 bytes i, then lengthOf(i) bytes of one value. Both ends compute it alone. */
+/** Message i of a seed is 4 bytes of i, then lengthOf(i) bytes of one value. Both ends compute it by themselves. */
 function lengthOf(seed: number, i: number, bytesMax: number): number {
   return (Math.imul(seed + i, 0x9e3779b1) >>> 8) % (bytesMax - 3)
 }
@@ -55,7 +55,7 @@ function consume(ring: SpscRing, { messages, messageBytesMax, seed }: RingEndTas
       for (let k = 0; k < fill; k++) if (ring.bytes[at + 4 + k] !== value) throw new Error(`message ${seen} is torn`)
       checksum = (checksum * 31 + fill) | 0
       seen++
-      if ((seen & 3) === 0) ring.release() // groups of up to four
+      if ((seen & 3) === 0) ring.release() // releases groups of up to four
     }
     ring.release()
   }

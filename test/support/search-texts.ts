@@ -1,4 +1,4 @@
-/** Search texts that nobody means well with: long, nested, in every script, with control characters and halves of characters. */
+/** Hostile search texts: long, nested, in every script, with control characters and halves of characters. */
 import fc from 'fast-check'
 import { SEARCH_LENGTH_MAX } from '../../src/logstore/search/expression.ts'
 import { codePoint } from './code-point.ts'
@@ -45,7 +45,7 @@ const unit = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: codePoint, maxLength: 8 }) },
 )
 
-/** Up to the most characters that a search may have, and a little more. */
+/** Searches up to the length limit, and a little beyond it. */
 export const hostileSearches: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.array(unit, { maxLength: 60 }).map((parts) => parts.join('')) },
   { weight: 1, arbitrary: fc.string({ unit: codePoint, maxLength: 300 }) },
@@ -58,10 +58,10 @@ export const hostileSearches: fc.Arbitrary<string> = fc.oneof(
 const filled = (part: string, length: number): string =>
   part.repeat(Math.ceil(length / Math.max(1, part.length))).slice(0, length)
 
-/** Texts of records that such searches look at for long. */
+/** Texts of records that such searches take long to examine. */
 export const HOSTILE_TEXTS: readonly string[] = SAMPLES.map((sample) => sample.toWellFormed())
 
-/** The longest of their kinds, each as costly as the grammar allows. */
+/** The longest searches of their kinds, each as costly as the grammar allows. */
 export const COSTLY_SEARCHES: readonly string[] = [
   Array.from({ length: 127 }, (_, i) => `ошибка${i}я`).join(' OR '),
   Array.from({ length: 127 }, (_, i) => `-größe${i}`).join(' '),

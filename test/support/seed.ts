@@ -1,5 +1,5 @@
 /**
- * Where the choices of long histories begin: the same in every run, so that the gate says the same of the same tree.
+ * The seed of long random histories: the same in every run, so that the tests say the same of the same tree.
  * `TRILOG_TEST_SEED=random` looks for something new; a number repeats what it found.
  */
 import { randomInt } from 'node:crypto'
@@ -13,7 +13,7 @@ export function testSeed(): number {
   return given === 'random' ? randomInt(2 ** 31) : Number(given)
 }
 
-/** The report of the test says how to make the same choices again. */
+/** The test report gets the seed, with which a run can be repeated. */
 export function seedOf(context: TestContext): number {
   const seed = testSeed()
   context.diagnostic(`TRILOG_TEST_SEED=${seed} makes the same choices`)

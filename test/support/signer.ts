@@ -8,7 +8,7 @@ import type { SignedRequest } from '../../src/objectstore/s3/auth/canonical-requ
 export const KEY_ID = 'AKIAIOSFODNN7EXAMPLE'
 export const SECRET = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'
 export const REGION = 'us-east-1'
-/** Of all examples of the documentation: 2013-05-24T00:00:00Z. */
+/** Time of all examples in the documentation: 2013-05-24T00:00:00Z. */
 export const TIMESTAMP = '20130524T000000Z'
 export const NOW_MS = Date.UTC(2013, 4, 24)
 
@@ -20,11 +20,11 @@ export const EMPTY_SHA256 = sha256('')
 /** What a client wants to send. */
 export interface Draft {
   readonly method?: string
-  /** Not encoded. */
+  /** Path, not encoded. */
   readonly path?: string
-  /** Instead: to be sent and signed as it stands. */
+  /** Instead of `path`: sent and signed as it stands. */
   readonly rawPath?: string
-  /** Not encoded. */
+  /** Parameters, not encoded. */
   readonly query?: readonly (readonly [string, string])[]
   readonly headers?: Readonly<Record<string, string>>
   readonly payloadHash?: string
@@ -32,7 +32,7 @@ export interface Draft {
   readonly region?: string
   readonly secret?: string
   readonly keyId?: string
-  /** Names to leave out of the signature. */
+  /** Names of headers to leave out of the signature. */
   readonly unsigned?: readonly string[]
 }
 
@@ -123,7 +123,7 @@ export interface SignedBody {
   readonly payload: Buffer
 }
 
-/** Frames a payload in `aws-chunked`, each chunk signed over the one before. */
+/** Frames a payload in `aws-chunked`; the signature of each chunk covers that of the one before. */
 export function frameSigned(
   seed: string,
   chunks: readonly Uint8Array[],

@@ -2,9 +2,9 @@
  * A file system in memory with the page cache of a real one: what was written is read back at once, and what was not synced
  * survives a crash as any legal subset. All chance comes from one seed.
  *
- * C1  data: every 512-byte sector that is dirty at a crash is on the disk or not, independently, in its present or in a former
- *     version; per page (4096 bytes) often all sectors alike. The size is the one on the disk, the present one or one between
- * C2  names: of each directory a prefix of what happened in it since its last sync; a rename happens whole or not at all
+ * C1  data: at a crash, each 512-byte sector that is dirty is on the disk or not, independently of others, in its present or in a former
+ *     version; often all sectors of a page (4096 bytes) fare alike. The size is the one on the disk, the present one or one between
+ * C2  names: of the changes in each directory since its last sync, the first ones survive; a rename survives whole or not at all
  * C3  fdatasync makes the data and size of one file durable, not its name; syncDirectory makes names durable, not data
  * C4  a failed fdatasync leaves the cache readable and marks it clean: the bytes are lost at the next crash, and the next
  *     fdatasync succeeds without writing them
@@ -23,11 +23,11 @@ export interface SimFaults {
   write?(path: string): string | null
   /** Changes what a read returns: bits that flipped on the way. */
   read?(path: string, at: number, bytes: Uint8Array): void
-  /** Whether another thread makes a file in this directory while it is removed. */
+  /** Whether another thread makes a file in this directory while the directory is removed. */
   fills?(path: string): boolean
-  /** What is free where this path is, or null: as on the disk of all others. */
+  /** Free bytes of the disk that this path is on; null: it is on the same disk as all others. */
   free?(path: string): number | null
-  /** What the file system says is free, though it is not: blocks reserved for others, quotas. */
+  /** Free bytes that the file system reports, though they cannot be used: blocks reserved for others, quotas. */
   shown?: number
 }
 
@@ -54,9 +54,9 @@ export class SimFiles implements Files {
   readonly #random: () => number
   #names = new Map<string, Entry>([['/', 'directory']])
   #durableNames = new Map<string, Entry>([['/', 'directory']])
-  /** What happened in a directory since it was synced. */
+  /** Changes of names, by directory, since its last sync. */
   #pending = new Map<string, NameOperation[]>()
-  /** Handles of an earlier life are dead. */
+  /** Number of the process's life: handles of an earlier one are dead. */
   #life = 0
 
   constructor(options: { seed: number; capacityBytes?: number }) {
@@ -104,7 +104,7 @@ export class SimFiles implements Files {
     inode.dirty.clear()
   }
 
-  /** All files, sorted. */
+  /** Paths of all files, sorted. */
   paths(): string[] {
     return [...this.#names.keys()].filter((path) => this.#names.get(path) !== 'directory').sort()
   }
@@ -290,13 +290,13 @@ export class SimFiles implements Files {
     else this.#pending.set(directory, [operation])
   }
 
-  /** What is in a renamed directory goes with it, on the disk too once the rename is there. */
+  /** The content of a renamed directory moves with it; on the disk, once the rename is there. */
   #moveInside(from: string, to: string): void {
     for (const names of [this.#names, this.#durableNames]) {
       for (const [path, entry] of new Map(names)) {
         if (!path.startsWith(`${from}/`)) continue
         if (names === this.#names) names.delete(path)
-        names.set(`${to}${path.slice(from.length)}`, entry) // a copy under both names on the disk: `from` decides which is reachable
+        names.set(`${to}${path.slice(from.length)}`, entry) // on the disk the content has both names: the one whose directory is there is reachable
       }
     }
   }
@@ -345,7 +345,7 @@ function settled(content: Buffer): Inode {
   return { content: Buffer.from(content), disk: Buffer.from(content), dirty: new Set() }
 }
 
-/** A directory that goes takes with it what is still in it: one made later under its name is another. */
+/** Removing a directory also removes what is still in it: a directory made later under its name is another one. */
 function applyName(names: Map<string, Entry>, { path, entry, pair }: NameOperation): void {
   if (entry !== null) {
     names.set(path, entry)
@@ -366,11 +366,11 @@ function resize(inode: Inode, bytes: number): void {
   }
 }
 
-/** Memory of files that grew, with zeros behind them. */
+/** Memory with room for growth; zeros follow the content. */
 const withRoom = new WeakSet<ArrayBufferLike>()
 const GROWTH = 2
 
-/** In memory of its own, but where a file that grew has room for more: memory that is made for each write makes V8 collect garbage again and again. */
+/** Resizes into new memory, or into the room of a file that grew: new memory for each write would make V8 collect garbage again and again. */
 function resized(bytes: Buffer, length: number): Buffer {
   if (length === bytes.byteLength) return bytes
   if (length > bytes.byteLength && length <= bytes.buffer.byteLength && withRoom.has(bytes.buffer))

@@ -1,4 +1,4 @@
-/** Nodes that replicate to each other, and an unreliable way between them. */
+/** Nodes that replicate to each other, and an unreliable connection between them. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -24,7 +24,7 @@ export function boundTo(policies: readonly object[]): string[] {
   return ['--replication-binding-file', file]
 }
 
-/** From site a to site b. */
+/** A policy from site a to site b. */
 export const policyTo = (target_url: string, more: object = {}): object => ({
   name: 'dr',
   streams: ['orders*'],
@@ -55,7 +55,7 @@ export class Site {
     return reply.succeeded(PublishBatchReply)
   }
 
-  /** All there are; none of a stream that there is not. */
+  /** All message ids of a stream; empty if there is no such stream. */
   async ids(stream: string): Promise<string[]> {
     const ids: string[] = []
     for (let start = 0; ;) {
@@ -100,17 +100,16 @@ export class Site {
   }
 }
 
-/** What becomes of a request: it does not arrive; its answer does not; it arrives twice; it arrives later, behind others that were
- * sent after it. */
+/** What becomes of a request: it does not arrive; its answer does not; it arrives twice; it arrives after requests that were sent later. */
 export type Fault = 'none' | 'lost' | 'unanswered' | 'twice' | 'late'
 
 const LATE_MS = 100
 
-/** Hands requests on to a node, wherever it listens now. */
+/** Passes requests on to a node, at its present address. */
 export class Relay {
   readonly #server: Server
   readonly #to: () => string
-  /** Of the request with this number. */
+  /** Fault of the request with this number, counted from 0. */
   faultOf: (number: number) => Fault = () => 'none'
   requests = 0
 

@@ -42,7 +42,7 @@ export function snappyStream(bytes: Uint8Array): Buffer {
 
 export const SNAPPY_IDENTIFIER = Buffer.from('\u00ff\u0006\0\0sNaPpY', 'latin1')
 
-/** @param text of which the checksum stands in front; null: none does */
+/** @param text whose checksum precedes the content; null: no checksum */
 export function snappyChunk(type: number, content: Uint8Array, text: Uint8Array | null): Buffer {
   const crc = text === null ? 0 : crc32c(text)
   const masked = (((crc >>> 15) | (crc << 17)) + 0xa282_ead8) >>> 0

@@ -1,8 +1,8 @@
 /**
- * A data directory as a release wrote it, kept as text: its files, and what the service that stands on them answers.
+ * A data directory as a release wrote it, kept as text: its files, and the answers of the service that runs on them.
  *
- * The files stand behind each other in one archive: u32 bytes of a JSON list of paths and sizes, the list, then the contents; compressed with
- * Brotli, in Base64 by lines.
+ * The files are one archive: u32 bytes of a JSON list of paths and sizes, the list, then the contents one after the other. It is compressed with
+ * Brotli, and written in lines of Base64.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
@@ -38,7 +38,7 @@ export interface StoredFixture {
 export const STORED_SERVICES = ['logstore', 'objectstore', 'broker'] as const
 export type StoredService = (typeof STORED_SERVICES)[number]
 
-/** The service on a directory, with small segments; an upload is given up after ten years, the longest there is. */
+/** Starts the service on a directory, with small segments. An upload expires after ten years, the longest time that can be set. */
 export function startStored(service: StoredService, directory: string): Promise<RunningService> {
   switch (service) {
     case 'logstore':
@@ -62,7 +62,7 @@ const SEGMENT_BYTES = String(1 << 20)
 const UPLOAD_HOURS = '87600'
 const LINE_CHARACTERS = 120
 const LONG_CHARACTERS = 3000
-/** Of the process that wrote it: says nothing of what is stored. */
+/** Files of the process that wrote the directory: they hold nothing that is stored. */
 const LEFT_OUT = new Set(['LOCK'])
 
 export const readFixture = (name: string): StoredFixture =>
@@ -95,7 +95,7 @@ export function unpackDirectory({ files }: Pick<StoredFixture, 'files'>, directo
 
 /**
  * @param url of the service
- * @param addedSince what is left out of the answer, as the release that made the fixture did not say it
+ * @param addedSince parts of the answer to leave out, as the release that made the fixture did not have them
  */
 export async function see(url: string, look: Look, addedSince: readonly RegExp[] = []): Promise<SeenLook> {
   const { method, path, headers = {}, body } = look

@@ -54,18 +54,18 @@ import { SurveyEngine } from '../../src/logstore/survey/engine.ts'
 import type { SurveyQuestion } from '../../src/logstore/survey/question.ts'
 
 export const LOG_ID = 77
-/** Of walks: small ones, so that short histories take many steps. */
+/** Bounds of walks: small, so that short histories take many steps. */
 const BOUNDS: WalkBounds = { candidates: 5, run: 2, stepMs: 1, textMax: 300 }
 
-/** Some ids of traces. */
+/** Some trace ids. */
 export const TRACES = [
   '0123456789abcdef0123456789abcdef',
   'ffffffffffffffffffffffffffffffff',
   '00000000000000000000000000000001',
 ]
-/** Few, so that short histories fill many zones. */
+/** Few entries a zone, so that short histories fill many zones. */
 const ZONE_ENTRIES = 4
-/** One for all stores: memory outside of the heap makes V8 collect garbage again and again. */
+/** One for all stores: an indexer for each would take memory outside the heap, which makes V8 collect garbage again and again. */
 const indexer = new FrameIndexer()
 
 interface Segment {
@@ -104,13 +104,13 @@ export class TestStore {
   quarantined: QuarantinedRange[] = []
   /** Reads of files with this name fail as a broken disk does. */
   unreadable: string | null = null
-  /** By dataset, as the policy of every tenant says. */
+  /** What has expired, by dataset, for every tenant. */
   expired: Expired = NOTHING_EXPIRED
-  /** Questions are as to a bucket that has its bundles, although these are read from its directory. */
+  /** Queries run as on a bucket with these bundles, although the bundles are read from the directory. */
   isBucket = false
-  /** What was told of reads to come, as a bucket wants it; null: nobody wants to know. */
+  /** Reads to come that queries announced, as for a bucket; null: announcements are not wanted. */
   expected: { readonly name: string; readonly reads: readonly ExpectedRead[] }[] | null = null
-  /** Of frames, by `note` for searches; null: searches note themselves. After a change `restart`. */
+  /** Notes of frames, which `note` fills for searches; null: each query thread makes its own. Call `restart` after a change. */
   notes: FrameGramsHandle | null = null
   #merged: Bundle[] = []
   #engine: QueryEngine
@@ -148,7 +148,7 @@ export class TestStore {
     this.#walker = this.#newWalker()
   }
 
-  /** A query thread that was replaced: nothing cached, nothing open. */
+  /** Replaces the query thread: nothing is cached, nothing is open. */
   restart(): void {
     this.#bundles.close()
     this.#bundles = this.#openBundles()
@@ -167,7 +167,7 @@ export class TestStore {
     return this.#append(encodeBatch(tenant, records))
   }
 
-  /** As `add`, of a body whose resources are all of the first dataset. */
+  /** As `add`, but with a body whose resources are all of the first dataset. */
   addBody(tenant: string, body: Buffer, signal: number, format: number, datasets: readonly string[]): number {
     return this.#append(payloadOf(tenant, body, signal, format, datasets))
   }
@@ -202,9 +202,9 @@ export class TestStore {
   }
 
   /**
-   * Publishes the sidecars of sealed segments, from the index ingest filled or from the frames.
+   * Publishes the sidecars of sealed segments, from the index that ingest filled or from the frames.
    *
-   * @param merges of compacted bundles in a row, so many become one
+   * @param merges how many compacted bundles in a row become one; 0: none
    */
   publish(fromFrames = false, compacts = false, merges = 0): void {
     for (const segment of this.segments) {
@@ -214,7 +214,7 @@ export class TestStore {
     if (merges > 1) this.mergeInRow(merges)
   }
 
-  /** The first compacted bundles that stand in a row, as many as there are and `most` allows. */
+  /** Merges the first compacted bundles that stand in a row, up to `most` of them. */
   mergeInRow(most: number): boolean {
     const bundles = this.bundles()
     for (let from = 0; from < bundles.length; from++) {
@@ -229,7 +229,7 @@ export class TestStore {
     return false
   }
 
-  /** As the background does: the stand-ins of bundles are written, then what they stand in for goes. */
+  /** Compacts as the background does: writes the stand-ins of bundles, then removes what they stand in for. */
   compact(): void {
     for (const segment of this.segments) {
       if (segment.row === null || segment.row.isCompacted === true) continue
@@ -243,7 +243,7 @@ export class TestStore {
   }
 
   /**
-   * As the background does: compacted segments [from, to) of the store become one bundle. Segments and merged bundles that lie in it are taken as they are.
+   * Merges as the background does: compacted segments [from, to) of the store become one bundle, whether they are in merged bundles or not.
    *
    * @returns whether it was done
    */
@@ -265,14 +265,14 @@ export class TestStore {
     return true
   }
 
-  /** Queries see these in place of a bundle. */
+  /** Queries see these bundles in place of one. */
   replace({ base, end }: Bundle, by: readonly Bundle[]): void {
     const others = this.#merged.filter((other) => other.base < base || other.base >= end)
     this.#merged = [...others, ...by.filter(({ isMerged }) => isMerged)]
     for (const row of by) if (row.isMerged !== true) this.segments.find((each) => each.base === row.base)!.row = row
   }
 
-  /** As queries see them. */
+  /** The bundles as queries see them. */
   bundles(): Bundle[] {
     const rows = this.segments.map(({ row }) => row).filter((row) => row !== null)
     const isMerged = ({ base }: Bundle): boolean => this.#merged.some((over) => over.base <= base && base < over.end)
@@ -321,7 +321,7 @@ export class TestStore {
   }
 
   get #remote(): Pick<QueryTask, 'remote'> {
-    return this.isBucket ? { remote: {} as never } : {} // that it is there is all that is looked at
+    return this.isBucket ? { remote: {} as never } : {} // only its presence is looked at
   }
 
   query(
@@ -335,7 +335,7 @@ export class TestStore {
     return JSON.parse(Buffer.from(answer.body).toString()) as QueryResponseBody
   }
 
-  /** Notes for searches all that is there. */
+  /** Notes everything that is there, for searches. */
   note(): void {
     const notes = new NoteEngine(this.#engineParts(), new FrameNoter(this.notes!))
     const task = {
@@ -434,7 +434,7 @@ export class TestStore {
     return segment
   }
 
-  /** Behind what the file has. */
+  /** Appends to the segment's file. */
   #write({ base, end }: Pick<Segment, 'base' | 'end'>, piece: Buffer): void {
     const path = `${this.directoryOf(base)}/${RECORDS_NAME}`
     const file = nodeFiles.exists(path) ? nodeFiles.open(path, 'write') : nodeFiles.create(path)

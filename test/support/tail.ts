@@ -14,11 +14,11 @@ export interface TailEvent {
 
 export class Tail {
   readonly status: number
-  /** The last that was heard, also of a heartbeat. */
+  /** Id of the last event or heartbeat. */
   lastId = ''
   text = ''
   isOver = false
-  /** It ended inside its body. */
+  /** Whether the response ended inside its body. */
   wasCut = false
   readonly events: TailEvent[] = []
   readonly #request: ClientRequest
@@ -38,7 +38,7 @@ export class Tail {
     const request = get(`${server.url}${path}`, { agent: false, headers })
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     const tail = new Tail(request, response)
-    // The first event has the place that the tail begins at.
+    // The id of the first event is the place at which the tail begins.
     if (response.statusCode === 200) await tail.until(() => tail.lastId !== '')
     return tail
   }
@@ -53,7 +53,7 @@ export class Tail {
     for (const event of ['end', 'error', 'close']) response.on(event, () => (this.isOver = true))
   }
 
-  /** The records of the events without a name. */
+  /** Records of the events without a name. */
   get records(): readonly { readonly record_id: string; readonly dataset: string }[] {
     return this.named('').map(({ data }) => JSON.parse(data) as { record_id: string; dataset: string }) // as a query shows them
   }
@@ -78,7 +78,7 @@ export class Tail {
     return eventually(condition)
   }
 
-  /** As browsers read it, as far as the store makes use of it. */
+  /** Parses events as browsers do, as far as the store makes use of them. */
   #hear(text: string): void {
     this.text += text
     this.#rest += text

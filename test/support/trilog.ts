@@ -7,7 +7,7 @@ import type { Ending, Environment, RunningService } from './process.ts'
 export const trilog = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
   runCommand({ entry: 'src/cli/trilog.js', args, env })
 
-/** A command that succeeds; its answer by `--output json`. */
+/** Runs a command that must succeed. Returns its answer by `--output json`. */
 export async function trilogJson<Answer>(args: readonly string[], env: Environment = {}): Promise<Answer> {
   const { code, stdout, stderr } = await trilog([...args, '--output', 'json'], env)
   assert.deepEqual([code, stderr], [0, ''], stdout)
@@ -23,7 +23,7 @@ export interface BackupAnswer {
   readonly problems: readonly string[]
 }
 
-/** The store is gone, and comes back from its newest backup. */
+/** Deletes the store's data, and brings them back from the newest backup. */
 export async function replaceByBackup(
   server: RunningService & { readonly dataDirectory: string },
   place: string,

@@ -5,14 +5,14 @@ import { trimBundle } from '../../src/logstore/compact/trim-bundle.ts'
 import { LOG_ID } from './stored-segments.ts'
 import type { TestStore } from './stored-segments.ts'
 
-/** The records of the stores have a time of a millisecond or so, or that of their receipt, which is later. */
+/** Later than all records of the stores: their times are about 1 ms after the epoch, or that of their receipt, about 4 s after it. */
 export const NOW_NS = 20_000_000_000n
 
-/** @param datasets how many seconds their records are kept, of every tenant */
+/** @param datasets by dataset, how many seconds its records are kept, for every tenant */
 export const retentionOf = (datasets: Readonly<Record<string, number>>) =>
   new Map(['acme', 'globex', 'local'].map((tenant) => [tenant, new Map(Object.entries(datasets))]))
 
-/** As the background does: expired records are taken from the bundle over the segment, if that is due. */
+/** Trims as the background does: takes expired records from the bundle over the segment, if that is due. */
 export function trimIn(
   store: TestStore,
   segment: number,

@@ -7,14 +7,14 @@ import { Link } from './link.ts'
 import type { NatsServer } from './nats-server.ts'
 import type { RunningService } from './process.ts'
 
-/** Longer than what any lease or retention of a test lasts. */
+/** Longer than any lease or retention of a test. */
 const JUMP_MS = 5 * 3_600_000
 /** Longer than a node waits for an acknowledgement before it asks what became of the message. */
 const LATE_MS = 400
-/** Each trouble of a leader takes one. Shorter ones end by themselves on a busy machine. */
+/** Each trouble of a leader takes one lease. A shorter lease would expire by itself on a busy machine. */
 const SHORT_LEASE = { TRILOG_CLUSTER_LEASE_MS: '2000' }
 
-/** Where a node runs: everything outside of it that can be broken. */
+/** Where a node runs: everything around it that can be broken. */
 export class Place {
   readonly id: string
   readonly links: readonly Link[]
@@ -83,7 +83,7 @@ export const NETWORK_TROUBLES = {
   cut: onLinks('finds its connections reset, and can make none', (link) => link.cut()),
 } as const satisfies Record<string, Trouble>
 
-/** It may go on as it is. */
+/** With this trouble, a leader may go on leading. */
 export const LATE: Trouble = onLinks('gets what it is sent late', (link) => link.delay('back', LATE_MS))
 
 export const DISK_TROUBLES = {
@@ -94,7 +94,7 @@ export const DISK_TROUBLES = {
   }),
   anchor: onFaults('cannot write how far it is in the stream', ['fdatasync-eio', 'cluster-anchor']),
   room: onFaults('has no room left for new records', ['disk-full', '0']),
-  /** The last one: the log looks for room again only after a while. */
+  /** Must be the last trouble: the log looks for room again only after a while. */
   full: onFaults('finds its disk full', ['write-enospc', ({ node }) => node.dataDirectory]),
 } as const satisfies Record<string, Trouble>
 
@@ -103,13 +103,13 @@ export const CLOCK_TROUBLES = {
   behind: onFaults('has a clock that is suddenly hours behind', ['wall-shift', String(-JUMP_MS)]),
 } as const satisfies Record<string, Trouble>
 
-/** Nodes of a cluster that can be troubled, for the tests of one `describe`. */
+/** Nodes of a cluster that troubles can befall, for the tests of one `describe`. */
 export class TroubledNodes<Each extends RunningService & { readonly dataDirectory: string }> {
   readonly #cluster: TestCluster<Each>
   readonly #startWith: (env: Record<string, string>) => Promise<Each>
   readonly #placed: Placed<Each>[] = []
 
-  /** Two of them are started. @param start a node with these settings */
+  /** Starts two nodes. @param start starts a node with these settings */
   constructor(cluster: TestCluster<Each>, start: (env: Record<string, string>) => Promise<Each>) {
     this.#cluster = cluster
     this.#startWith = start
@@ -135,7 +135,7 @@ export class TroubledNodes<Each extends RunningService & { readonly dataDirector
     return this.#placed.find((each) => each.node !== node)!
   }
 
-  /** Tests: another node leads when one of these has befallen the leader, and clients go on. @param isStoredAgain resolves when more was stored */
+  /** Declares a test for each trouble of the leader: another node leads, and clients go on. @param isStoredAgain resolves when more was stored */
   goOnWithAnother(troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
     for (const { what, begin, end } of troubles) {
       it(`goes on with the other node when the leader ${what}`, async () => {
@@ -149,7 +149,7 @@ export class TroubledNodes<Each extends RunningService & { readonly dataDirector
     }
   }
 
-  /** Tests: clients go on, whoever leads. */
+  /** Declares a test for each trouble: clients go on, whichever node leads. */
   goOn(who: 'leader' | 'follower', troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
     for (const { what, begin, end } of troubles) {
       it(`goes on when the ${who} ${what}`, async () => {

@@ -1,2 +1,2 @@
-/** Lets all promises go as far as they go without anybody from outside. */
+/** Lets all promises settle that need nothing from outside. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -14,32 +14,32 @@
 import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Longer than any machine takes that still works, while no more programs want a core than here. */
+/** Longer than any machine that works takes, as long as no more than PROGRAMS_A_CORE programs want a core. */
 const LIMIT_OF_QUIET_MACHINE_MS = 180_000
 const PROGRAMS_A_CORE = 4
-/** Of a machine that gives a test a hundredth of a core nothing can be expected. */
+/** Nothing can be expected of a machine that gives a test a hundredth of a core. */
 const STRETCH_MAX = 10
 
-/** By the load of now. */
+/** The limit by the present load. */
 export function limitMs(): number {
   const stretch = loadavg()[0]! / availableParallelism() / PROGRAMS_A_CORE
   return Math.round(LIMIT_OF_QUIET_MACHINE_MS * Math.min(STRETCH_MAX, Math.max(1, stretch)))
 }
 
-/** By the load when the test's process began. */
+/** The limit by the load at the start of the test's process. */
 export const LIMIT_MS = limitMs()
 
-/** How often a condition is looked at: the longer it has been waited for, the less often. Most conditions are requests, which cost the machine that does the work. */
+/** How often a condition is looked at: less often the longer it is waited for, as most conditions are requests, which cost the machine that does the work. */
 const POLL_MS = { min: 5, max: 50 }
 const POLLS_A_WAIT = 20
 
 /** W3: real time that has to pass for what is tested. More of it does no harm. */
 export const timePasses = (ms: number): Promise<void> => sleep(ms)
 
-/** Of a client that asks another node when the one it asked says nothing: a process that is stopped never answers. */
+/** For a client that asks another node when one does not answer: a process that is stopped never answers. */
 export const givesUpAfter = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
-/** For tests on one thread of what waits for a ring, which by itself keeps no process. Returns what ends it. */
+/** Keeps the process alive while a test on one thread waits for a ring, which by itself does not. Returns what ends this. */
 export function staysAwake(): () => void {
   const timer = setInterval(() => {}, 1000)
   return () => clearInterval(timer)

@@ -17,7 +17,7 @@ import { fillBundles } from './bundles.ts'
 
 const NEVER = new AbortController().signal
 
-/** A bucket in memory, whose objects have a new ETag with each change. */
+/** A bucket in memory. Each change gives an object a new ETag. */
 class MemoryBucket implements ObjectClient {
   readonly counts = { requests: 0, bytes: 0, failures: 0 }
   readonly objects = new Map<string, { bytes: Buffer; etag: string }>()
@@ -68,7 +68,7 @@ function filesOf(store: TestStore): Map<string, Buffer> {
   return new Map(keys.map((key) => [key, readFileSync(`${store.directory}/${key}`)]))
 }
 
-/** What a copy of the files does to the bucket, in any order. */
+/** The changes that a copy of these files makes to the bucket, which may come in any order. */
 function changesTo(bucket: MemoryBucket, files: ReadonlyMap<string, Buffer>, deletes: boolean): (() => void)[] {
   const changes: (() => void)[] = []
   for (const [key, bytes] of files)
@@ -135,7 +135,7 @@ describe('the catalog of a bucket', () => {
     assert.equal((await catalog.refresh(NEVER)).bundles.length, 2)
   })
 
-  /** Each segment counts with all times, up to the next one, and has nothing to read, whether it is damaged or not. */
+  /** Checks that every segment is listed, and that this one counts with all times up to the next one and has nothing to read. */
   async function countsAsUnreadable(looked: BucketCatalog, segment: number): Promise<void> {
     const { bundles, logId } = await looked.refresh(NEVER)
     assert.deepEqual(
@@ -196,7 +196,7 @@ describe('the catalog of a bucket', () => {
         bucket.put(key, damaged)
         catalog = new BucketCatalog(bucket, '')
         await countsAsUnreadable(catalog, segment)
-        await countsAsUnreadable(catalog, segment) // seen again
+        await countsAsUnreadable(catalog, segment) // the second time that it is listed
         bucket.put(key, whole)
         assert.deepEqual((await catalog.refresh(NEVER)).bundles, rows())
       }
@@ -204,7 +204,7 @@ describe('the catalog of a bucket', () => {
       for (const [each, { bytes }] of plain) if (each.startsWith(segmentName(base))) bucket.put(each, bytes)
       catalog = new BucketCatalog(bucket, '')
       assert.notEqual((await catalog.refresh(NEVER)).bundles[segment]!.isCompacted, true)
-      // Its file in the bucket is damaged, and covered.
+      // The segment's file in the bucket is damaged, but a merged file covers it.
       bucket.objects.clear()
       bucket.copy(store)
       if (segment === 2) continue
@@ -249,9 +249,9 @@ describe('the catalog of a bucket', () => {
     const compact = readFileSync(path)
     const key = `${segmentName(copied)}/compact.bin`
     const rowOf = async () => (await catalog.refresh(NEVER)).bundles.find(({ base }) => base === copied)
-    bucket.put(key, compact.subarray(0, 200)) // on its way
+    bucket.put(key, compact.subarray(0, 200)) // not copied as a whole yet
     assert.deepEqual(await rowOf(), plain.bundles[0])
-    bucket.objects.delete(`${segmentName(copied)}/records.log`) // no form is whole: the bundle is not forgotten
+    bucket.objects.delete(`${segmentName(copied)}/records.log`) // no form of the bundle is whole, but it is not forgotten
     assert.deepEqual(await rowOf(), plain.bundles[0])
     assert.equal(catalog.objectsOf(copied)!.records, null)
     bucket.put(key, compact)
@@ -331,7 +331,7 @@ describe('the catalog of a bucket', () => {
       if (round % 2 === 0) for (const [key, bytes] of stages[0]!) bucket.put(key, bytes)
       for (const [key, bytes] of stages[1]!) bucket.put(key, bytes)
       catalog = new BucketCatalog(bucket, '')
-      // A copy may miss stages: what it takes is what is there then.
+      // A copy may miss stages: it takes the files that are there at its time.
       const wanted = round % 5 === 0 ? [stages[3]!] : [stages[2]!, stages[3]!]
       for (const stage of wanted) {
         const changes = changesTo(bucket, stage, deletes)
@@ -384,7 +384,7 @@ describe('the catalog of a bucket', () => {
             if (number > 0) assert.equal(bundles[number - 1]!.end + SEGMENT_FOOTER_BYTES, base)
         }
       }
-      // Without deletions an older merged file, which has more than what is kept, may go on counting.
+      // Without deletions, an older merged file may go on counting, which holds more than the newer ones.
       if (deletes) assert.deepEqual((await catalog.refresh(NEVER)).bundles, store.bundles())
     }
   })

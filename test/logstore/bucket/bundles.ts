@@ -2,7 +2,7 @@
 import { TRACES } from '../../support/stored-segments.ts'
 import type { TestStore } from '../../support/stored-segments.ts'
 
-/** Records of two datasets in sealed bundles. */
+/** Adds sealed bundles with records of two datasets. */
 export function fillBundles(store: TestStore, bundles: number, batches = 3): void {
   for (let bundle = 0; bundle < bundles; bundle++) {
     for (let batch = 0; batch < batches; batch++) {

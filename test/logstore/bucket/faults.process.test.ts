@@ -38,7 +38,7 @@ interface Ready {
   readonly reasons: readonly { readonly kind: string; readonly reason: string }[]
 }
 
-/** The bundles, where they are, and what all of them say. */
+/** The bundles, the bucket that they are in, and the answer that has all of them. */
 class Scene {
   readonly store = new TestStore()
   readonly objects: ObjectStoreServer
@@ -60,7 +60,7 @@ class Scene {
     this.whole = this.store.query('local', ALL)
   }
 
-  /** A log store that has read nothing yet of a bucket that is as it should be. */
+  /** Starts a log store that has read nothing yet, on a bucket without faults. */
   async startReader(env = {}): Promise<LogStoreServer> {
     this.relay.faultOf = () => null
     await this.bucket.sync(this.store.directory)
@@ -124,7 +124,7 @@ describe('a query of a bucket', () => {
       const message = await refused(again, 'object_storage_read_failed', 502)
       assert.match(message, /^bundle 0{16}: index\.bin cannot be read from object storage \(.+\); retry later$/)
       assert(await metricOf(again, 'query_s3_failures_total'))
-      // One bundle is enough: what the others hold is no answer.
+      // One unreadable bundle is enough: the records of the others are no answer.
       scene.relay.faultOf = ({ key }) => (key === `${second()}/records.log` ? fault : null)
       await refused(again, 'object_storage_read_failed', 502)
       scene.relay.faultOf = () => null
@@ -144,7 +144,7 @@ describe('a query of a bucket', () => {
   it('is refused when an object is missing, until the bundle is seen to be gone', async () => {
     const server = await scene.startReader()
     await scene.bucket.remove(`${first}/records.log`)
-    // It was listed before, or is seen to be gone already, or in between, or nothing was listed yet.
+    // The bundle may be listed as it was, be known to be gone, or be in between; or nothing was listed yet.
     const reply = await queryOf(server)
     if (reply.status !== 200) {
       const { message } = rejectionOf(reply, 502, 'object_storage_read_failed').error
@@ -157,13 +157,13 @@ describe('a query of a bucket', () => {
 
   it('notices an object that was replaced since it was listed, and one whose bytes are not what its manifest says', async () => {
     const server = await scene.startReader({ LOGSTORE_QUERY_S3_REFRESH_SECONDS: '86400' })
-    // What is read ahead may find it out before the query does, and has the bucket looked at again: not yet.
+    // Reading ahead may notice this before the query does, and have the bucket listed again. Listings fail, so that this does not happen yet.
     scene.relay.faultOf = ({ key }) => (key === null ? 403 : null)
     const index = readFileSync(`${scene.store.directory}/${first}/index.bin`)
     await scene.bucket.put(`${first}/index.bin`, Buffer.from(index).fill(1, index.byteLength - 8))
     const message = await refused(server, 'object_storage_read_failed', 502)
     assert.match(message, /index\.bin cannot be read from object storage \(the object was replaced\)/)
-    // Seen again, it is an index whose last block is not what it should be.
+    // Once it is listed again, the object is an index whose last block is wrong.
     scene.relay.faultOf = () => null
     await eventually(async () => {
       const reply = await queryOf(server)

@@ -86,7 +86,7 @@ for (const { name, missing, start } of servers) {
       const bucket = await openBucket(context, await start(context))
       const store = TestStore.open(context)
       fillBundles(store, 4)
-      store.isBucket = true // so its cursors are
+      store.isBucket = true // its cursors are then those of a bucket
       await bucket.sync(store.directory, 'logs/acme/')
       const server = await startReader(context, bucket, { LOGSTORE_QUERY_S3_PREFIX: 'logs/acme' })
       const [first] = store.query('local', QUESTIONS[0]!).results
@@ -116,7 +116,7 @@ describe('a bucket', () => {
     assert(store.merge(0, 4))
     const [first] = store.segments
     const merged = `${segmentName(first!.base)}/${mergedName(store.segments[3]!.end)}`
-    // What has moved arrives first: `sync --delete` and its like know no order.
+    // The stand-ins of moved segments arrive first: `sync --delete` and the like keep no order.
     for (const { base } of store.segments.slice(0, 4)) {
       const key = `${segmentName(base)}/${STAND_IN_NAME}`
       await bucket.put(key, readFileSync(`${store.directory}/${key}`))
@@ -143,7 +143,7 @@ describe('a bucket', () => {
     const [early, late] = readdirSync(store.directory).toSorted()
     const fileOf = (segment: string, file: string): Buffer => readFileSync(`${store.directory}/${segment}/${file}`)
     for (const file of ['manifest.json', 'index.bin']) await bucket.put(`${late}/${file}`, fileOf(late!, file))
-    // As of a segment that was copied while it was written.
+    // The files of a segment that was copied while it was being written.
     await bucket.put(`${late}/records.log`, fileOf(late!, 'records.log').subarray(0, 100))
     await bucket.put('spare-0.log', Buffer.alloc(64))
     await bucket.put(`${late}/deeper/manifest.json`, Buffer.from('{}'))

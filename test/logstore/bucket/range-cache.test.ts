@@ -6,7 +6,7 @@ import type { ListedObject } from '../../../src/logstore/bucket/object-client.ts
 
 const NEVER = new AbortController().signal
 
-/** Reads that the test ends. */
+/** A client whose reads end when the test says. */
 class PlayedClient {
   readonly reads: { key: string; etag: string; signal: AbortSignal; end(): void; fail(error: Error): void }[] = []
 

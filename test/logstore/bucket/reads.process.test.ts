@@ -1,4 +1,4 @@
-/** With the query store `s3` exports and traces are those of the bucket, and there are no tails. */
+/** With the query store `s3`, exports and traces read the bucket, and there are no tails. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { segmentName } from '../../../src/log/segment-format.ts'

@@ -1,4 +1,4 @@
-/** Between the log store and an object store: counts requests, and makes answers fail as a network, or the store, may. */
+/** A relay between the log store and an object store. It counts requests, and makes answers fail as a network or the store may. */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 export interface RelayedRequest {
   /** With the bucket, without parameters. */
   readonly path: string
-  /** Of a listing, none. */
+  /** Null for a listing. */
   readonly key: string | null
   readonly range: string | null
 }
@@ -25,7 +25,7 @@ export class Relay {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #target: string
 
-  /** @param target its URL */
+  /** @param target URL of the object store */
   static async open(target: string): Promise<Relay> {
     const server = createServer()
     const relay = new Relay(server, target)
@@ -68,7 +68,7 @@ export class Relay {
     }
     const { hostname, port } = new URL(this.#target)
     const { url: path, method, headers } = incoming
-    // The header `host` stays what the client signed.
+    // The header `host` stays as the client signed it.
     const asking = request({ hostname, port, path, method, headers, agent: this.#agent })
     asking.once('error', () => answer.destroy())
     asking.once('response', (reply) => {

@@ -8,7 +8,7 @@ import type { QuerySnapshot } from '../../../src/logstore/query/task.ts'
 import { LOG_ID, TestStore } from '../../support/stored-segments.ts'
 import { fillBundles } from './bundles.ts'
 
-/** A store whose bundles are as in a bucket, and what a question sees of it. */
+/** A store whose bundles are read as in a bucket, and the snapshot that a question sees of it. */
 function openBucket(context: Parameters<typeof TestStore.open>[0]) {
   const store = TestStore.open(context)
   fillBundles(store, 4)

@@ -1,4 +1,4 @@
-/** Bundles in a bucket: made here, copied by an SDK as any tool would, and asked of a log store that reads them there. */
+/** Bundles for a bucket: made here, copied by an SDK as any tool would copy them, and read by a log store. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
@@ -31,7 +31,7 @@ export const readsBucketAt = (endpoint: string, more: Environment = {}): Environ
   ...more,
 })
 
-/** The bucket, as whoever copies into it sees it. */
+/** The bucket, as a tool that copies into it sees it. */
 export class BucketCopy {
   readonly endpoint: string
   readonly name: string
@@ -68,7 +68,7 @@ export class BucketCopy {
   }
 }
 
-/** Copies what stands below a directory, in no order that bundles know of. */
+/** Copies the files below a directory, in an order that does not depend on bundles. */
 export async function copyFiles(
   directory: string,
   put: (path: string, body: Buffer) => Promise<unknown>,
@@ -95,7 +95,7 @@ function contentOf(path: string): Buffer | null {
   }
 }
 
-/** What users ask; the same of the bundles on disk and in the bucket must be the same. */
+/** Questions of users. Each has the same answer from the bundles on disk and from those in the bucket. */
 export const QUESTIONS: readonly object[] = [
   { dataset: 'orders' },
   { dataset: 'payments', page: { limit: 3 } },
@@ -120,7 +120,7 @@ export async function pagesOf(
   }
 }
 
-/** A busy machine answers late. */
+/** A long deadline, as a busy machine answers late. */
 export const PATIENT = { deadline_ms: 60_000 }
 
 export const askServer =
@@ -131,7 +131,7 @@ export const askServer =
 export const queryOf = (server: LogStoreServer, body: object = { dataset: 'orders' }): Promise<Reply> =>
   server.request('/v1/query', JSON.stringify({ ...PATIENT, ...body }))
 
-/** A number at /metrics. */
+/** Value of a metric at /metrics. */
 export async function metricOf(server: LogStoreServer, name: string): Promise<number> {
   const { text } = await server.request('/metrics', null)
   const line = new RegExp(`^logstore_${name} (\\S+)$`, 'm').exec(text)

@@ -1,4 +1,4 @@
-/** What is there, of a bucket: the same answers as from the same bundles on disk, or object_storage_read_failed. */
+/** Surveys of a bucket: they answer as from the same bundles on disk, or refuse with object_storage_read_failed. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
@@ -22,7 +22,7 @@ const READING = [
   ['/v1/query/fields', { ...ABOUT, filter: { search: 'order' } }],
 ] as const
 
-/** As the store on disk answers. */
+/** The answer of the store on disk. */
 function expectedOf(store: TestStore, path: string, body: object): unknown {
   const bytes = Buffer.from(JSON.stringify(body))
   const question =
@@ -56,7 +56,7 @@ it('datasets, histograms and fields of a bucket are those of the bundles in it, 
 
   for (const [path, body] of [['/v1/datasets', {}], ['/v1/query/histogram', HISTOGRAM], ...READING] as const) {
     const expected = expectedOf(store, path, body)
-    // The second time from what each thread has kept.
+    // The second round reads what each thread has kept.
     for (let round = 0; round < 2; round++) assert.deepEqual((await ask(path, body)).ok(), expected, path)
   }
 
@@ -65,14 +65,14 @@ it('datasets, histograms and fields of a bucket are those of the bundles in it, 
   const damaged = readFileSync(`${store.directory}/${name}`)
   damaged[200]! ^= 1
   await bucket.put(name, damaged)
-  await server.restart() // what threads have read and verified they keep
+  await server.restart() // threads keep what they have read and verified
   await untilBundles(server, 4)
   for (const [path, body] of READING) {
     const reply = await ask(path, body)
     assert.deepEqual([reply.status, reply.kind], [502, 'object_storage_read_failed'])
     assert.match(reply.text, /is damaged/)
   }
-  // Indexes say what was acknowledged.
+  // Indexes alone say what was acknowledged.
   assert.deepEqual(
     (await ask('/v1/query/histogram', HISTOGRAM)).ok(),
     expectedOf(store, '/v1/query/histogram', HISTOGRAM),

@@ -70,7 +70,7 @@ const log = fc.record(
 )
 const LogRecord = messageType('opentelemetry.proto.logs.v1.LogRecord')
 const encoded = log.map((record) => Buffer.from(LogRecord.encode(LogRecord.fromObject(record)).finish()))
-/** What came over the wire may be anything: cut, changed, written in another way than ours. */
+/** Records come over the wire, so they may be anything: cut, changed, encoded in another way than ours. */
 const record = fc.oneof(
   { arbitrary: encoded, weight: 6 },
   { arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
@@ -102,7 +102,7 @@ interface Row {
   readonly trace: readonly number[] | null
 }
 
-/** Of a block with these rows. */
+/** The keys and the records of a block with these rows. */
 function readBack(rows: readonly Row[], times: readonly bigint[]): { keys: BlockKeys; records: BlockRecords } {
   const shapes = new Shapes()
   const writer = new BlockWriter(shapes)
@@ -142,7 +142,7 @@ describe('a block', () => {
         let time = 0n
         const times = rows.map(({ step }) => (time += step))
         const { keys, records } = readBack(rows, times)
-        // A record is the same whichever were made before it.
+        // A record is the same, whichever records were made before it.
         const odd = Uint16Array.from(rows.keys()).filter((number) => number % 2 === 1)
         if (isReversed) for (const number of [...rows.keys()].reverse()) records.record(number)
         records.gather(odd, odd.length)

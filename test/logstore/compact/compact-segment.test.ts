@@ -40,7 +40,7 @@ function copyInto(files: SimFiles, store: TestStore): void {
   }
 }
 
-/** What a start finds in a directory: id, time, place and bytes of every record. */
+/** The records that a start finds in a directory: id, time, place and bytes of each. */
 function ledgerOf(files: Files, directory: string, { base, end }: { base: number; end: number }): readonly string[] {
   const recordsPath = `${directory}/${RECORDS_NAME}`
   const segment = { base, end, sealed: true, directory, recordsPath }
@@ -97,7 +97,7 @@ describe('compacting a segment', () => {
         }
         files[how]()
         for (const directory of DIRECTORIES) assert.deepEqual(ledgerOf(files, directory, task), expected)
-        // The next life does what this one did not finish.
+        // The next start finishes what this life did not.
         if (!files.exists(`${DIRECTORIES[0]}/${RECORDS_NAME}`)) continue
         const again = compactSegment(files, { ...task, kind: 'write' }, () => {})
         assert.equal(again.kind, 'written')
@@ -254,7 +254,7 @@ describe('a bit that flipped in a compacted bundle', () => {
     const random = mulberry32(seedOf(context))
     let refused = 0
     for (let round = 0; round < 120; round++) {
-      // Every part: small ones stand first.
+      // Damage in every part: most of it at the start, where the small parts are.
       const at = Math.floor(random() ** 2 * whole.byteLength)
       const damaged = Buffer.from(whole)
       damaged[at]! ^= 1 << Math.floor(random() * 8)

@@ -19,7 +19,7 @@ const bundleOf = (base: number, end: number, isCompacted = false): Bundle => ({
   isCompacted,
 })
 
-/** A compactor over bundles of `mib` each, whose threads are told apart by numbers; a job ends when it is told to. */
+/** A compactor over bundles of `mib` each. Its threads have numbers, and a job ends when the test ends it. */
 class Rig {
   readonly jobs: { readonly thread: number; readonly job: CompactJob; end(result: CompactResult | Error): void }[] = []
   readonly open = new Set<number>()

@@ -139,7 +139,7 @@ describe('what a compacted bundle counts', () => {
     assert.equal(index.blocks.length, 1)
     for (const search of ['order', 'c17x', 'x_1', 'pod:shop-1', 'zone:order', 'severity:>=error', 'severity:3'])
       assert.equal(countOf(search), matched(search), search)
-    // Words that stand beside characters beyond ASCII, values that a number may pass for, and what is not frequent.
+    // Words beside characters beyond ASCII, values that may be taken for numbers, and words that are not frequent.
     for (const search of ['na', '5', 'n:17', 'pod:true', 'nothing'])
       assert.equal(countOf(search) ?? UNKNOWN, UNKNOWN, search)
     for (const search of ['order paid', '"order paid"', 'ord*', '-order', 'attributes.pod:shop-1'])
@@ -148,7 +148,7 @@ describe('what a compacted bundle counts', () => {
 })
 
 describe('severities of a block', () => {
-  /** A field of bytes, fewer than 128. */
+  /** A length-delimited field of fewer than 128 bytes. */
   const field = (number: number, bytes: Buffer): Buffer =>
     Buffer.concat([Buffer.of((number << 3) | 2, bytes.byteLength), bytes])
   const severities = (...numbers: readonly number[]): Buffer =>

@@ -1,4 +1,4 @@
-/** Bits that flip in every kind of block of a compacted bundle, one kind after the other. */
+/** Flips bits in every kind of block of a compacted bundle, one kind after the other. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
@@ -16,7 +16,7 @@ import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { LOG_ID, TRACES, TestStore } from '../../support/stored-segments.ts'
 
 const LOGS = messageType('opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest')
-/** Flips of each kind of block, evenly spread over it. */
+/** Flips for each kind of block, evenly spread over it. */
 const FLIPS = 6
 
 interface Region {
@@ -25,7 +25,7 @@ interface Region {
   readonly to: number
 }
 
-/** Where each kind of block is, of one block of records where there are many. See compact-format.ts. */
+/** Where each kind of block is; where there are many blocks of records, in one of them. See compact-format.ts. */
 function regionsOf(path: string, base: number): readonly Region[] {
   const whole = readFileSync(path)
   const head = decodeCompactHead(whole.subarray(STAND_IN_HEADER_BYTES))!
@@ -176,7 +176,7 @@ describe('a bit that flips in any kind of block', () => {
       for (let at = 0; at < 160 && at < whole.byteLength; at += 3) {
         write(path, flipped(whole, at))
         const { damage, unread } = start()
-        // What is not in a merged bundle is told. A moved stand-in that does not open is made again.
+        // A segment that is not read from a merged bundle is reported. A moved stand-in that does not open is made again.
         for (const base of unread) assert(damage.includes(base), `${path} byte ${at}`)
         if (path === moved) assert.deepEqual({ damage, unread }, { damage: [], unread: [] })
         write(path, whole)

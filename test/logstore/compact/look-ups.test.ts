@@ -29,7 +29,7 @@ type Pairs = readonly (readonly [hash: number, place: number])[]
 const hash = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 0xffff_ffff), fc.nat(3))
 const bytesOf = (pieces: readonly WrittenPiece[]): Buffer => Buffer.concat(pieces.map(({ bytes }) => bytes))
 
-/** @param directory gets that of the pieces */
+/** @param directory gets the directory of the pieces */
 function writeHashes(directory: ByteWriter, pairs: Pairs, scratch: Scratch): Buffer {
   const hashes = new HashPairs(scratch, 0)
   for (const [key, place] of pairs) hashes.add(key, place)
@@ -83,7 +83,7 @@ describe('an index of hashes', () => {
   }
 })
 
-/** Look-ups of a bundle whose blocks have so many rows, in a file that is nothing else. */
+/** Look-ups of a bundle whose blocks have this many rows, from a file that holds nothing else. */
 function lookUpsOf(version: number, rows: readonly number[], ids: Pairs, traces: Pairs): LookUps {
   const directory = new ByteWriter()
   const write = (pairs: Pairs): Buffer =>

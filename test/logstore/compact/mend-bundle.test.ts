@@ -58,7 +58,7 @@ function flip(files: Files, path: string, at: number): void {
   file.close()
 }
 
-/** Of its header, of its middle and of its end. */
+/** Positions in the file's header, in its middle and at its end. */
 function placesIn(files: Files, path: string): readonly number[] {
   const file = files.open(path, 'read')
   const bytes = file.size()
@@ -66,7 +66,7 @@ function placesIn(files: Files, path: string): readonly number[] {
   return [20, bytes >> 1, bytes - 1]
 }
 
-/** Makes it one of the same segment with other content, as when expired records were taken from it in one directory only. */
+/** Replaces the bundle by one of the same segment with other content, as when expired records were taken from it in one directory only. */
 function publishedOther(files: Files, directory: string, { base }: Range): Buffer {
   const segment = `${directory}/${segmentName(base)}`
   const content = [Buffer.from('other records')]

@@ -12,7 +12,7 @@ const STRIDE = 1000
 const MENDED = { kind: 'mended', from: '/replica/bundles', to: ['/data/bundles'], problem: null } as const
 const PACE = { isUrgent: false, isLate: new SharedArrayBuffer(4) }
 
-/** Two compacted bundles in two directories; each job ends as it is told to. */
+/** Two compacted bundles in two directories; each job ends as the test says. */
 class Rig {
   readonly registry = new SegmentRegistry(SegmentIndexes.create(16, 1))
   readonly jobs: MendJob[] = []
@@ -46,7 +46,7 @@ class Rig {
     } as Partial<Record<keyof MenderParts, unknown>> as MenderParts)
   }
 
-  /** Does what is next, which ends so. @returns the base of the bundle; null: there is nothing to do */
+  /** Runs the next job, which ends with `end`. @returns the base of the bundle; null: there is nothing to do */
   async step(end: BackgroundResult | Error, meanwhile = (): void => {}): Promise<number | null> {
     const bundle = this.mender.next()
     if (bundle === null) return null
@@ -74,7 +74,7 @@ describe('what mends bundles', () => {
       rig.nowMs = 59_999
       assert.equal(await rig.step(end), null)
       rig.nowMs = 60_000
-      assert.equal(await rig.step(end), 0) // as a query has met it since
+      assert.equal(await rig.step(end), 0) // a query has met the damage since
       assert.equal(await rig.step(end), null)
       rig.nowMs = 1e9
       assert.equal(await rig.step(end), null)

@@ -51,7 +51,7 @@ describe('merging bundles', () => {
         files[how]()
         for (const directory of DIRECTORIES)
           assert.deepEqual(ledgerOf(files, directory, ranges), expected, `${how} after ${after}: ${directory}`)
-        // The next life merges what there is.
+        // The next start merges what there is.
         if (after % 4 !== 0) continue
         assert.equal(mergeRange(files, ranges), 'merged')
         for (const directory of DIRECTORIES) {

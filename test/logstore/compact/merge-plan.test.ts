@@ -15,7 +15,7 @@ const KEEP_ALL = { ageSecondsMax: Infinity, bytesMax: Infinity }
 interface Sealed {
   readonly bytes: number
   readonly records: number
-  /** Until the next one was sealed. */
+  /** Seconds until the next one was sealed. */
   readonly seconds: number
 }
 
@@ -29,7 +29,7 @@ const merged = (run: readonly Bundle[]): Bundle => ({
   level: 1 + Math.max(...run.map(({ level = 0 }) => level)),
 })
 
-/** A log of which segments are sealed and compacted one after the other, and everything is merged at once that may be. */
+/** A log whose segments are sealed and compacted one after the other. Everything that may be merged is merged at once. */
 class Life {
   bundles: Bundle[] = []
   nowSeconds = 1000
@@ -173,7 +173,7 @@ describe('retention beside merging', () => {
           life.seal(segment)
           const kept = life.logEnd - life.bundles[0]!.base
           assert(kept <= limits.bytesMax || life.bundles.length === 1)
-          // What is older than the age and an eighth of it is gone.
+          // Records older than nine eighths of the age are gone.
           const [{ receivedUntil }] = life.bundles as [Bundle]
           const ageSeconds = life.nowSeconds - Number(receivedUntil / SECOND)
           assert(ageSeconds <= limits.ageSecondsMax || life.bundles.length === 1)

@@ -26,7 +26,7 @@ function bundleOf(number: number, isCompacted: boolean): Bundle {
   }
 }
 
-/** What merges bundles, over some compacted ones; a job ends when it is told to. */
+/** A merger over some compacted bundles; a job ends when the test ends it. */
 class Rig {
   readonly jobs: { readonly job: BackgroundJob; end(result: BackgroundResult | Error): void }[] = []
   readonly bundles = new Map<number, Bundle>()
@@ -122,7 +122,7 @@ class Rig {
     return this.jobs.at(-1)!.job as MergeJob
   }
 
-  /** What earlier lives left is looked after first. */
+  /** Begins, and clears first what earlier lives may have left. */
   async started(): Promise<void> {
     await this.look()
     const { size } = this.bundles
@@ -214,7 +214,7 @@ describe('merging in the background', () => {
       rig.bundles.set(number * STRIDE, bundleOf(number, false))
       rig.segments.push(segmentOf(number * STRIDE, (number + 1) * STRIDE - SEGMENT_FOOTER_BYTES))
       await rig.look()
-      assert.equal(isStopped(), false) // the footers are missing to 512 MiB
+      assert.equal(isStopped(), false) // 512 MiB are not reached, as the footers are missing
     }
     rig.bundles.set(12 * STRIDE, bundleOf(12, false))
     await rig.look()
@@ -222,7 +222,7 @@ describe('merging in the background', () => {
     await rig.end({ kind: 'stopped' })
     assert.equal(rig.jobs.at(-1)!.job.kind, 'write')
     assert.equal(rig.merging.failures, 0)
-    // Its work was in vain: the next one waits, although nothing is left to be compacted.
+    // The work of the stopped merge was in vain, so the next merge waits, although nothing is left to be compacted.
     for (const number of rig.bundles.keys()) rig.bundles.set(number, { ...rig.bundles.get(number)!, isCompacted: true })
     assert.equal(rig.merging.next(), null)
     rig.nowMs = 599_000

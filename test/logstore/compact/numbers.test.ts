@@ -156,7 +156,7 @@ const search = fc
       .map((between) => atoms.map(([isNot, each]) => (isNot ? `-${each}` : each)).join(between)),
   )
 
-/** A block of logs, of each its severity and the value of its attribute `n`; and what a search says of it. */
+/** A block of logs with these severities and values of the attribute `n`, and what a search says of the block and of each record. */
 function blockOf(records: readonly { readonly severity: number; readonly n: object }[]) {
   const type = messageType('opentelemetry.proto.logs.v1.LogRecord')
   const encoded = records.map(({ severity, n }) => {

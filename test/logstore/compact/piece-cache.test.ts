@@ -9,7 +9,7 @@ const pieceAt = (at: number, bytes: number) => ({ at, bytes, rawBytes: 0, crc: 0
 
 describe('what was made of pieces', () => {
   it('is kept up to the bytes that it takes in memory', () => {
-    /** How many are found again of some that are made one after the other. */
+    /** How many of `count` pieces are still in the cache after they were made one after the other. */
     const kept = (count: number, stored: number, make: () => object): number => {
       const cache = new PieceCache((6 / 5) * 64 * KIB) // a sixth is for records
       const owner = cache.newOwner()

@@ -26,7 +26,7 @@ const WORDS = [
 ]
 const KEYS = ['pod', 'a', 'a.b', 'service.instance.id', 'n', '', 'a.']
 
-/** What a service may send, and what it should not. */
+/** A log as a service may send it, or as it should not. */
 function logOf(random: () => number, time: bigint): object {
   const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)]!
   const text = () =>

@@ -39,7 +39,7 @@ const stored = (version: string): Stored =>
     readFileSync(new URL(`../../fixtures/compacted/format-${version}.json`, import.meta.url), 'utf8'),
   ) as Stored
 
-/** As the version that wrote the fixture did. */
+/** Checks that the store answers as the version that wrote the fixture did. */
 function assertAnswers(store: TestStore, asked: Stored['asked']): void {
   for (const { question, records, matched } of asked) {
     const { results, matched_records } = store.query('acme', question)
@@ -79,7 +79,7 @@ for (const version of ['2', '3', '3-counted']) {
   })
 }
 
-/** By its record id, which a page of all of them names. */
+/** Finds each record by its id. A page of all records has the ids. */
 function assertFindsEach(store: TestStore, dataset: string): void {
   const { results } = store.query('acme', { dataset, page: { limit: 500 } })
   for (const { record } of results) {
@@ -127,7 +127,7 @@ describe('a compacted bundle of a newer format', () => {
   })
 })
 
-/** As a version that knows format 99 would write it. */
+/** Makes the file what a version that knows format 99 would write. */
 function makeNewer(path: string): void {
   const whole = readFileSync(path)
   const head = whole.subarray(STAND_IN_HEADER_BYTES, COMPACT_BEGIN_BYTES)
@@ -145,7 +145,7 @@ function makeNewer(path: string): void {
 
 interface StoredMerge extends Pick<Stored, 'asked'> {
   readonly segments: readonly { readonly base: number; readonly end: number }[]
-  /** By path in the directory of the segments. */
+  /** Contents by path in the directory of the segments. */
   readonly files: Readonly<Record<string, string>>
 }
 

@@ -32,7 +32,7 @@ const SECOND = 1_000_000_000n
 
 const logOf = () => ({ id: LOG_ID, reportDamage: () => assert.fail('no damage') })
 
-/** What the background does with the bundle over the first of the segments, as the primary directory has it. */
+/** Trims, as the background does, the bundle over the first of the segments, as the primary directory has it. */
 function trimAt(files: Files, ranges: readonly Range[], datasets: Readonly<Record<string, number>>): string {
   const merged = adoptMerged(files, logOf(), infosIn(PRIMARY, ranges))
   const first = ranges[0]!
@@ -49,7 +49,7 @@ function trimAt(files: Files, ranges: readonly Range[], datasets: Readonly<Recor
   return kind
 }
 
-/** What a start does with bundles that may be unclean. */
+/** Cleans bundles that may be unclean, as a start does. */
 function clean(files: Files, ranges: readonly Range[]): void {
   const merged = adoptMerged(files, logOf(), infosIn(PRIMARY, ranges))
   for (const { base, end } of merged) {
@@ -138,7 +138,7 @@ describe('a bundle that is written again without what has expired', () => {
     const isSecond = (line: string): boolean =>
       Number(line.split(' ')[0]) >= second!.base && Number(line.split(' ')[0]) < second!.end
     assert.deepEqual(none.filter(isSecond), [])
-    // The empty one goes on as any other: it can be merged with its neighbours.
+    // The empty bundle can be merged with its neighbours as any other.
     assert.equal(mergeRange(files, ranges), 'merged')
     assert.deepEqual(ledgerOf(files, PRIMARY, ranges), none)
   })
@@ -162,7 +162,7 @@ describe('a bundle that is written again without what has expired', () => {
     compactSegment(files, { kind: 'clear', ...segment }, () => {})
     clean(files, ranges)
     assert.deepEqual(ledgerOf(files, PRIMARY, ranges), kept)
-    // It is made again, with all but the number of frames: the segment is the last of the merged file.
+    // The stand-in is made again, but for its number of frames: the segment is the last of the merged file.
     const [before, made] = [whole, files.contentOf(`${directory}/${STAND_IN_NAME}`)].map((bytes) => ({
       ...decodeStandInHeader(bytes)!,
       frameCount: 0,

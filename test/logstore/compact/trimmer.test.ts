@@ -72,7 +72,7 @@ class Rig {
     } satisfies TrimmerParts)
   }
 
-  /** Begins what is next; false: there is nothing. */
+  /** Begins the next job; false: there is none. */
   begin(): boolean {
     const plan = this.trimmer.next()
     if (plan === null) return false
@@ -234,11 +234,11 @@ describe('taking expired records from bundles in the background', () => {
 interface TestBlock {
   readonly dataset: string
   readonly bytes: number
-  /** Of its rows. */
+  /** Times of its rows. */
   readonly seconds: readonly number[]
 }
 
-/** When it is due, in seconds. */
+/** When trimming is due, in seconds; null: never. */
 function dueAt(blocks: readonly TestBlock[], retention: Readonly<Record<string, number>>): number | null {
   const datasets = [...new Set(blocks.map(({ dataset }) => dataset))]
   const piece = (bytes: number) => ({ bytes })
@@ -263,7 +263,7 @@ function dueAt(blocks: readonly TestBlock[], retention: Readonly<Record<string, 
     }),
   }
   const byTenant = new Map([['acme', new Map(Object.entries(retention))]])
-  const due = trimDueAt(index as unknown as Parameters<typeof trimDueAt>[0], byTenant) // what it reads of them is here
+  const due = trimDueAt(index as unknown as Parameters<typeof trimDueAt>[0], byTenant) // all that it reads is here
   return due === null ? null : Number((due - 1n) / SECOND)
 }
 

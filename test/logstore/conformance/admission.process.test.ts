@@ -48,7 +48,7 @@ const ROUTES = [
   { path: QUERY, contentType: 'application/json', body: (): Buffer => Buffer.from('{"dataset":"checkout"}') },
 ]
 
-/** A good request of acme's, apart from the headers given; refusals in JSON on every route. */
+/** Sends a good request of acme with these headers on every route, with refusals in JSON. */
 async function each(headers: RequestOptions['headers'], check: (reply: Reply) => void): Promise<void> {
   for (const { path, contentType, body } of ROUTES) {
     const all = { 'content-type': contentType, accept: 'application/json', ...headers }
@@ -181,7 +181,7 @@ describe('the tenant claim of a resource', () => {
 describe('a request that is wrong in every way from a step on', () => {
   const tooManyElsewhere = jsonLogs(logRecordsOf(513), { tenant: 'globex', dataset: 'billing' })
   const SMALL = 'Bearer small-token'
-  /** Step by step what makes the request right; a request that is right up to a step is refused at the next one. */
+  /** Steps that make the request right, one after the other. A request that is right up to a step is refused at the next one. */
   const steps: [
     status: number,
     kind: string,

@@ -36,7 +36,7 @@ export interface BatchOptions {
   readonly tenant?: string
   /** Tells batches apart that would be equal otherwise. */
   readonly label?: string
-  /** Instead of the dataset and the tenant claim. */
+  /** Attributes of the resource, in place of those for the dataset and the tenant claim. */
   readonly attributes?: readonly KeyValue[]
 }
 

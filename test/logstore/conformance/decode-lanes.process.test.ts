@@ -29,7 +29,7 @@ const requests = fc.array(
     claim: fc.constantFrom('its own', 'its own', 'its own', 'of another'),
     dataset: fc.constantFrom('shop', 'shop', 'other'),
     records: fc.constantFrom(0, 1, 2, 40, 512, 513),
-    /** Few, so that batches come again. */
+    /** Few, so that batches repeat. */
     label: fc.integer({ min: 0, max: 3 }),
     encoding: fc.constantFrom(...(Object.keys(ENCODINGS) as (keyof typeof ENCODINGS)[])),
     damage: fc.constantFrom('none', 'none', 'none', 'cut', 'not compressed as it says'),

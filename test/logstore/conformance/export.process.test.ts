@@ -27,7 +27,7 @@ async function start(context: TestContext, env: Environment = {}): Promise<LogSt
   return server
 }
 
-/** @param at of the first of its records, a millisecond or more behind those of a lower one */
+/** @param at milliseconds that its records are later than those of a batch without it */
 async function send(
   server: LogStoreServer,
   label: string,
@@ -43,7 +43,7 @@ async function send(
   await accept(server, JSON_LOGS, jsonLogs(given, { dataset }))
 }
 
-/** The head of an export, whose lines are not read before they are asked for. */
+/** Opens an export and returns its head. Its lines are read only when the test asks for them. */
 async function open(server: LogStoreServer, body: object): Promise<IncomingMessage> {
   const { tenant, token } = DEVELOPMENT_CREDENTIALS
   const headers = {
@@ -99,7 +99,7 @@ describe('an export', () => {
   })
 
   it('of many records takes bounded memory, and shows nothing that was stored after it began', async (context) => {
-    // Old space of the main thread; what the threads have is theirs.
+    // This limits the old space of the main thread only: the threads have their own.
     const server = await start(context, {
       NODE_OPTIONS: '--max-old-space-size=96',
       LOGSTORE_SEGMENT_BYTES: String(4 * MIB),

@@ -1,4 +1,4 @@
-/** Searches that nobody means well with, on the real process: every one is answered, refused as invalid_query, or ended by its deadline. */
+/** Hostile searches on the real process: each is answered, refused as invalid_query, or ended by its deadline. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -9,9 +9,9 @@ import { COSTLY_SEARCHES, EXTREME_SEARCHES, HOSTILE_TEXTS, hostileSearches } fro
 import { JSON_LOGS, LOGS, PROTOBUF, QUERY, TIME, accept, jsonLogs, protobufLogs, startForTests } from './batches.ts'
 
 const DEADLINE_MS = 150
-/** Far more than a search may go on beyond its deadline, and far less than one that does not look at it takes. */
+/** Far more than a search may go on beyond its deadline, and far less than a search takes that does not look at the deadline. */
 const LATE_MS = 15_000
-/** A URL with more than this is refused before anybody reads it. */
+/** A URL with more than this is refused before a route reads it. */
 const HEAD_BYTES_MAX = 48 * 1024
 
 const server = await startForTests({

@@ -18,7 +18,7 @@ import { snappyBlock, snappyStream } from '../../support/snappy.ts'
 import type { IngestRoute } from './batches.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
-/** Of all threads of the service. Unpacking all of a bomb takes a tenth of a second, so this is a loop that goes wrong. */
+/** Processor time of all threads of the service. Unpacking a whole bomb takes a tenth of a second, so only a loop that goes wrong takes this long. */
 const BOMB_CPU_MS_MAX = 5000
 
 const server = await startForTests({ env: { LOGSTORE_MAX_BODY_BYTES: String(BODY_BYTES_MAX) } })
@@ -126,7 +126,7 @@ describe('a content encoding', () => {
         'cut in the middle': whole.subarray(0, whole.byteLength >> 1),
         'cut before its last byte': whole.subarray(0, -1),
         'a few bytes': whole.subarray(0, 3),
-        // A block of Snappy has no checksum: what it holds may be another text.
+        // A block of Snappy has no checksum: with a flipped bit it may decode to another text.
         ...(encode !== snappyBlock && { 'with a flipped bit': flipped }),
       }
       for (const [what, bytes] of Object.entries(damaged)) {
@@ -181,7 +181,7 @@ describe('a content encoding of a query', () => {
 describe('a body', () => {
   const [json, , protobuf] = INGEST_ROUTES
   assert(json && protobuf)
-  /** A batch padded with white space to so many bytes. */
+  /** A batch padded with white space to this many bytes. */
   const padded = (bytes: number): Buffer => {
     const batch = json.batch(1)
     return Buffer.concat([batch, Buffer.alloc(bytes - batch.byteLength, ' ')])
@@ -201,7 +201,7 @@ describe('a body', () => {
   })
   it('that is a bomb is refused where it passes the limit, and does not take its size in time or memory', async () => {
     for (const [name, encode] of ENCODINGS) {
-      // Snappy writes no less than a twenty-first of it.
+      // Snappy cannot make it shorter than a twenty-first.
       const bomb = encode(Buffer.alloc(name.includes('snappy') ? 16 * BODY_BYTES_MAX : 64 * 1024 * 1024))
       assert(bomb.byteLength <= BODY_BYTES_MAX, `${name}: ${bomb.byteLength}`)
       const before = server.cpuMs

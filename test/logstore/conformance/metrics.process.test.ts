@@ -7,7 +7,7 @@ import { JSON_LOGS, QUERY, accept, jsonLogs, logRecordsOf, startForTests } from 
 const server = await startForTests({ env: { TRILOG_METRICS_SERIES_MAX: '2' } })
 const DURATION = 'logstore_http_request_duration_seconds'
 
-/** Their resources in one batch. */
+/** One batch that has the resources of these batches. */
 const batchOf = (...batches: readonly Buffer[]): Buffer => {
   const parsed = batches.map((batch) => JSON.parse(batch.toString()) as { readonly resourceLogs: readonly object[] })
   return Buffer.from(JSON.stringify({ resourceLogs: parsed.flatMap(({ resourceLogs }) => resourceLogs) }))

@@ -76,7 +76,7 @@ function plain(value: Readonly<Record<string, unknown>>): unknown {
     case 'bytesValue':
       return Uint8Array.from(Buffer.from(String(inner), 'base64'))
     case 'arrayValue':
-      return ((inner as { values?: readonly Record<string, unknown>[] }).values ?? []).map(plain) // of the mapping
+      return ((inner as { values?: readonly Record<string, unknown>[] }).values ?? []).map(plain) // as in OTLP's JSON mapping
     case 'kvlistValue':
       return attributesOf((inner as { values?: unknown }).values)
     default:
@@ -86,7 +86,7 @@ function plain(value: Readonly<Record<string, unknown>>): unknown {
 
 const attributesOf = (list: unknown = []): Record<string, unknown> =>
   Object.fromEntries(
-    (list as { key: string; value: Record<string, unknown> }[]).map(({ key, value }) => [key, plain(value)]), // of the mapping
+    (list as { key: string; value: Record<string, unknown> }[]).map(({ key, value }) => [key, plain(value)]), // as in OTLP's JSON mapping
   )
 
 const resourceOf = (dataset: string) =>
@@ -151,7 +151,7 @@ describe('log records exported', () => {
           [spanContext.traceId, spanContext.spanId, 18],
         )
         const { body, attributes, severityText, observedTimeUnixNano, traceId, flags } = record.raw_payload.record
-        assert.deepEqual(plain(body as Record<string, unknown>), bodies[i]) // of the mapping
+        assert.deepEqual(plain(body as Record<string, unknown>), bodies[i]) // as in OTLP's JSON mapping
         assert.deepEqual(attributesOf(attributes), { ...ATTRIBUTES, ...NESTED })
         assert.deepEqual(
           [severityText, String(observedTimeUnixNano)],
@@ -232,7 +232,7 @@ describe('spans exported', () => {
       )
       assert.deepEqual(attributesOf(attributes), ATTRIBUTES)
       assert.deepEqual(status, { message: 'no funds ß', code: 2 })
-      const [declined, nameless] = events as Record<string, unknown>[] // of the mapping
+      const [declined, nameless] = events as Record<string, unknown>[] // as in OTLP's JSON mapping
       assert.deepEqual([declined?.['name'], String(declined?.['timeUnixNano'])], ['declined', '1767225600000000003'])
       assert.deepEqual(attributesOf(declined?.['attributes']), ATTRIBUTES)
       assert.equal(String(nameless?.['timeUnixNano']), '1767225600000000004')
@@ -297,7 +297,7 @@ describe('exporters that are configured by nothing but the environment variables
       const records = await stored(dataset, 3)
       const span = records.find(({ signal }) => signal === 'trace')
       const bodyOf = ({ raw_payload }: StoredRecord): unknown =>
-        plain((raw_payload.record['body'] ?? {}) as Record<string, unknown>) // of the mapping
+        plain((raw_payload.record['body'] ?? {}) as Record<string, unknown>) // as in OTLP's JSON mapping
       const paid = records.find((record) => bodyOf(record) === 'paid')
       const charging = records.find((record) => bodyOf(record) === 'charging')
       assert.deepEqual(attributesOf(paid?.raw_payload.record['attributes']), ATTRIBUTES)
@@ -321,7 +321,7 @@ describe('an exporter that is refused for a moment', () => {
     do {
       for (let i = 0; i < 240; i++) provider.getLogger('shop').emit({ body: `order ${sent++}` })
       await provider.forceFlush()
-    } while (!(await wasRefused())) // the machine stalled between any two batches for as long as the window
+    } while (!(await wasRefused())) // repeats only if the machine stalled between any two batches for as long as the window
     await provider.shutdown()
 
     assert.equal((await find(brief, { dataset: 'brief' })).matched_records, sent)

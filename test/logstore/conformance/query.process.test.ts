@@ -26,7 +26,7 @@ const NO_LIMIT = { records: null, bytes: null }
 const server = await startForTests({
   policy: [policyTenant('local', 'local-dev-token', NO_LIMIT), policyTenant('acme', 'local-dev-token', NO_LIMIT)],
 })
-/** Of the ten records at TIME, TIME + 1, … */
+/** Ids of the ten records at TIME, TIME + 1, … */
 const ids = (await accept(server, JSON_LOGS, jsonLogs(logRecordsOf(10), { dataset: DATASET }))).record_ids
 
 const ask = (query: unknown): Promise<Reply> => server.request(QUERY, JSON.stringify(query))
@@ -163,7 +163,7 @@ describe('a time range', () => {
     })
   it('may be given in JSON integers, which are exact', async () => {
     const query = `{"dataset":"${DATASET}","filter":{"start_time_unix_nano":${TIME + 4n},"end_time_unix_nano":${TIME + 6n}}}`
-    assert.deepEqual(idsOf((await server.request(QUERY, query)).ok() as QueryReply), ids.slice(4, 6)) // its assertion
+    assert.deepEqual(idsOf((await server.request(QUERY, query)).ok() as QueryReply), ids.slice(4, 6)) // checked by this assertion
   })
   it('may reach from 0 to the last nanosecond of 64 bits', async () => {
     const filter = { start_time_unix_nano: '0', end_time_unix_nano: '18446744073709551615' }

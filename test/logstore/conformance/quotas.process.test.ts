@@ -1,5 +1,5 @@
 /**
- * Specification "Limits": tenant windows, gateway budgets, concurrent requests. A window of a second must slide, one of an hour must not
+ * Specification "Limits": tenant windows, gateway budgets, concurrent requests. A window of a second must slide; a window of an hour must not
  * during the test.
  */
 import assert from 'node:assert/strict'
@@ -34,7 +34,7 @@ const server = await startForTests({
 })
 
 let batches = 0
-/** A batch of its own, so that nothing is collapsed. */
+/** A batch unlike all others, so that none of its records is collapsed. */
 const batchOf = (tenant: string, records: number): Buffer =>
   jsonLogs(logRecordsOf(records, `batch ${batches++}`), { tenant })
 const send = (tenant: string, records: number): Promise<Reply> => sendBatch(tenant, batchOf(tenant, records))
@@ -47,7 +47,7 @@ async function requestsInFlight(): Promise<number> {
   return Number(/^logstore_gateway_requests_in_flight (\d+)$/m.exec(text)?.[1])
 }
 
-/** Sends half a body, and returns once the service has the headers: the request holds its place until `finish`. */
+/** Sends half a body, and returns once the service has the headers: the request holds its slot until `finish`. */
 async function hold(tenant: string, path = JSON_LOGS, body: Buffer = batchOf(tenant, 1)): Promise<RawConnection> {
   const connection = await server.connect()
   const headers = { 'x-logstore-tenant': tenant, authorization: 'Bearer t', expect: '100-continue' }
@@ -221,7 +221,7 @@ describe('the concurrent requests of a tenant', () => {
       ['/v1/query/histogram', query],
       ['/v1/query/fields', query],
     ] as const) {
-      const reply = await server.request(path, body, { tenant: 'free', token: 't' }) // they take the same places
+      const reply = await server.request(path, body, { tenant: 'free', token: 't' }) // these routes take the same slots
       assertRefused(reply, 429, 'concurrency_exceeded', RETRYABLE)
     }
     assert.equal((await ask('two')).status, 200)

@@ -64,7 +64,7 @@ describe('the service', () => {
       })
     assert.equal(await call(), status.OK)
 
-    // Half a body over HTTP holds the only place.
+    // Half a body over HTTP holds the only slot.
     const body = jsonLogs(logRecordsOf(1, 'held'))
     const connection = await narrow.connect()
     const headers = {

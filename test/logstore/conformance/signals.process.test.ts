@@ -77,7 +77,7 @@ describe('a signal to stop', { concurrency: true }, () => {
     const connection = await beginBatch(server, batch)
     server.signal(signal)
     await eventually(async () => !(await accepts(server)))
-    server.signal(signal) // npm hands on what its whole process group got
+    server.signal(signal) // npm passes on a signal that its whole process group got already
     connection.write(batch.subarray(9))
     const reply = await connection.reply()
     assert.equal(reply.status, 200, reply.text)
@@ -150,7 +150,7 @@ describe('SIGHUP', () => {
     const reloaded = await LogStoreServer.start({ policy: tenants })
     const begun = ['first', 'second', 'third'].map(async (tenant) => {
       const connection = await reloaded.connect()
-      const batch = jsonLogs(logRecordsOf(1, tenant), { tenant: 'third' }) // the claim of one, the header of each
+      const batch = jsonLogs(logRecordsOf(1, tenant), { tenant: 'third' }) // all claim the third tenant, and each has its own header
       const headers = { 'x-logstore-tenant': tenant, authorization: `Bearer ${tenant}`, expect: '100-continue' }
       connection.write(requestHead(JSON_LOGS, batch.byteLength, headers))
       assert.equal((await connection.reply()).status, 100)
@@ -162,7 +162,7 @@ describe('SIGHUP', () => {
       }
     })
     const finish = await Promise.all(begun)
-    reloaded.writePolicy([tenants[2]!, tenants[0]!]) // the third stands where the first stood
+    reloaded.writePolicy([tenants[2]!, tenants[0]!]) // the third is now listed where the first was
     reloaded.signal('SIGHUP')
     await eventually(async () => {
       const reply = await reloaded.request(QUERY, { dataset: 'checkout' }, { tenant: 'second', token: 'second' })

@@ -1,4 +1,4 @@
-/** Contract: a body that brings bytes at all is not slow. So slow ones may stay, but never shut out another tenant. */
+/** Contract: a body of which bytes arrive at all is not slow. So slow senders may stay, but they never shut out another tenant. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { eventually } from '../../support/waiting.ts'
@@ -19,7 +19,7 @@ const server = await startForTests({
 const send = (tenant: string): Promise<Reply> =>
   server.request(JSON_LOGS, jsonLogs(logRecordsOf(1), { tenant }), { tenant, token: 't' })
 
-/** Requests that bring a byte of their bodies now and then, from `drip` to `stop`. */
+/** Requests that send a byte of their bodies now and then, from `drip` to `stop`. */
 class SlowSenders {
   readonly all: readonly RawConnection[]
   #timer: NodeJS.Timeout | null = null
@@ -54,7 +54,7 @@ describe('slow senders that have all places of the gateway', () => {
         return text.includes(`logstore_gateway_requests_in_flight ${GATEWAY_REQUESTS}\n`)
       })
       slow.drip()
-      // Each has had its time to do better only after a while, which on a busy machine is not the same for all.
+      // A sender is given up only after its time to do better, which on a busy machine is not the same for all.
       await eventually(async () => {
         const replies = await Promise.all(Array.from({ length: 12 }, () => send('fast')))
         return replies.every(({ status }) => status === 200)
@@ -71,7 +71,7 @@ describe('slow senders that have all places of the gateway', () => {
     const ask = (): Promise<Reply> => server.request(QUERY, { dataset: 'checkout' }, { tenant: 'slow', token: 't' })
     await eventually(async () => {
       if ((await ask()).status === 429) return true
-      // Not all places are held yet; or they have been for so long, on a slow machine, that silent senders are given up.
+      // Not all slots are held yet. Or, on a slow machine, they have been held for so long that silent senders are given up.
       slow.stop()
       slow = await SlowSenders.begin(QUERY, 200, 16)
       return false

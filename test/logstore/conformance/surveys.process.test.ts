@@ -1,4 +1,4 @@
-/** What is there: `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields`, on the real process. */
+/** Surveys on the real process: `GET /v1/datasets`, `POST /v1/query/histogram` and `POST /v1/query/fields`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { LogStoreServer, policyTenant } from '../../support/logstore.ts'

@@ -64,7 +64,7 @@ describe('a tail', () => {
       for (let batch = 0; go.isWriting; batch++) {
         for (;;) {
           await eventually(() => go.isUp)
-          // Sent again until it is acknowledged: a batch that was stored before is stored once.
+          // A batch without acknowledgement is sent again: if it was stored before, it is stored only once.
           const sent = await send(server, `batch ${batch} ${'x'.repeat(200)}`, 40).catch(() => null)
           if (sent === null) continue
           acknowledged.push(...sent.record_ids)

@@ -1,12 +1,12 @@
 /**
- * Damage to any stored file, sampled: a byte where the file ends early, a bit that flipped, the file gone. Then the store is opened
- * on it and asked for everything. What may come of it:
+ * Damage to any stored file, sampled: the file ends early at a byte, a bit flips, the file is gone. Then the store is opened
+ * on it and asked for everything. The result must be one of these:
  *
  *   refusal   a start that says in one line what is wrong
  *   right     every record, as it was
  *   signed    every record that is shown is right; the answer counts those that are missing, or the ranges they were in
  *
- * A query that meets damage fails first, naming the bundle, and is answered once what it found was repaired. Never: a record with
+ * A query that meets damage fails first, naming the bundle. It is answered once the damage that it found is repaired. Never: a record with
  * other content, a record that is missing without a sign, a crash.
  */
 import assert from 'node:assert/strict'
@@ -35,7 +35,7 @@ after(() => jobs.close({ withinMs: 1000 }))
 /** The undamaged store: its directory, and every record by its id. */
 let pristine = ''
 const expected = new Map<string, string>()
-/** Of sealed and active segments. */
+/** Frames of sealed and active segments. */
 let frames: { path: string; at: number; bytes: number }[] = []
 let active = ''
 const sealed = 'bundles/0000000000000000'
@@ -69,7 +69,7 @@ before(async () => {
     policy: [UNLIMITED],
     env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
   })
-  // Few records, many frames, and not much more of them than fill a segment.
+  // Few records in many frames, and not many more frames than fill a segment.
   const load = Load.start(server, { seed: 1, connections: 4, recordsPerBatch: 2, recordBytes: 8000 })
   await load.during(eventually(async () => (await bundlesOf(server)) > 0))
   await load.stop()
@@ -106,7 +106,7 @@ function copied(): string {
 
 type Outcome = 'refusal' | 'right' | 'signed'
 
-/** Everything the store answers is right, or missing with a sign. */
+/** Checks that everything the store answers is right, or missing with a sign. */
 async function assertTrue(opened: OpenedCopy, random: Random): Promise<Outcome> {
   const { records, matched, quarantined, damagedRanges } = await opened.all(DATASET)
   for (const record of records) assertSame(record)
@@ -138,7 +138,7 @@ function assertSame(record: StoredRecord): void {
   assert.equal(JSON.stringify(record), expected.get(record.record_id), 'a record has other content')
 }
 
-/** Opens the damaged copy twice and asks the same: what the first one repaired and wrote down holds for the second. */
+/** Opens the damaged copy twice and asks the same: what the first opening repaired and wrote down holds for the second. */
 async function outcomeOf(directory: string, random: Random): Promise<Outcome> {
   const questions = random.between(0, 2 ** 32 - 1)
   let first: OpenedCopy
@@ -176,7 +176,7 @@ async function run(random: Random, damages: readonly Damage[]): Promise<Map<Outc
   return outcomes
 }
 
-/** Cuts and flips anywhere in a file, and the file gone. */
+/** Damages of a file: cuts and flips anywhere in it, and the file gone. */
 function anywhere(random: Random, file: string, count = CASES_PER_FILE): Damage[] {
   const bytes = fs.statSync(`${pristine}/${file}`).size
   const somewhere = (): number => random.between(0, bytes - 1)

@@ -13,10 +13,10 @@ import { LogStoreServer, failToStart } from '../../support/logstore.ts'
 import type { Reply } from '../../support/logstore.ts'
 
 const SEGMENT_HEADER_BYTES = 64
-/** Of the first bundle. */
+/** Directory of the first bundle. */
 const BUNDLE = 'bundles/0000000000000000'
 
-/** The store before anything is damaged: it has a bundle, and is stopped. */
+/** The store before it is damaged: it has a bundle, and is stopped. */
 const server = await LogStoreServer.start({
   policy: [UNLIMITED],
   env: { LOGSTORE_SEGMENT_BYTES: String(1 << 20), LOGSTORE_COMPACTION: 'off' },
@@ -26,7 +26,7 @@ await load.during(eventually(async () => (await bundlesOf(server)) > 0))
 await load.stop()
 await server.stop()
 
-/** A copy of it in which one bit of a file is flipped. */
+/** Copies the store, and flips one bit of a file in the copy. */
 function damaged(file: string, at: number): { LOGSTORE_DATA_DIR: string } {
   const copy = temporaryDirectory()
   fs.cpSync(server.dataDirectory, copy, { recursive: true })
@@ -37,7 +37,7 @@ function damaged(file: string, at: number): { LOGSTORE_DATA_DIR: string } {
   return { LOGSTORE_DATA_DIR: copy }
 }
 
-/** A copy of it without one file or directory of the bundle of this number, counted from the oldest. */
+/** Starts a copy of the store without one file or directory of the bundle with this number, counted from the oldest. */
 async function startWithout(
   context: TestContext,
   number: number,
@@ -63,7 +63,7 @@ interface Ready {
   readonly reasons: readonly { readonly kind: string; readonly reason: string; readonly since: string }[]
 }
 
-/** It answers, and says that it has an incident which nobody acknowledged. Its reason. */
+/** Checks that the service answers, and reports an incident that is not acknowledged. Returns the reason. */
 async function assertDamaged(): Promise<string> {
   const health = await server.request('/health', null)
   assert.deepEqual([health.status, health.json()], [200, 'Healthy'])
@@ -106,7 +106,7 @@ describe('a store whose files were damaged while it was stopped', () => {
   it('names the bundle of a damaged record once, counts it as quarantined from then on, and takes and serves all others', async (context) => {
     const inFirstPayload = SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + 2000
     await startDamaged(context, `${BUNDLE}/records.log`, inFirstPayload)
-    // Which batch stands first in the log is not known: the ones around it are asked for until one of them fails.
+    // It is not known which batch stands first in the log: the first ones are asked for until one of them fails.
     let failure: Reply | null = null
     const whole = []
     for (const batch of load.batches.sent.slice(0, 20)) {

@@ -5,9 +5,9 @@ import { seedOf } from '../../support/seed.ts'
 import { runKillRounds } from '../../../scripts/soak/logstore/kill.ts'
 import type { KillOptions, KillSummary } from '../../../scripts/soak/logstore/kill.ts'
 
-/** `npm run soak` makes as many rounds as one likes, and of all combinations. */
+/** `npm run soak` makes any number of rounds, in all combinations. */
 const ROUNDS = 2
-/** Few records in many frames: checks take their time by the record. */
+/** Few records in many frames: the time of a check grows with the records. */
 const LOAD = { recordsPerBatch: 10, recordBytes: 750, pauseMs: 25, connections: 4 }
 
 async function run(

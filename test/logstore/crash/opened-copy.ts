@@ -54,7 +54,7 @@ export interface Everything {
   readonly damagedRanges: number
 }
 
-/** Nothing is written by a journal here. */
+/** No journal writes here. */
 const NO_LANE: JournalLane = { post() {}, stop: async () => {} }
 
 /** Real files that are never synced: no test here cuts the power, and a shared disk would set the pace. */
@@ -77,7 +77,7 @@ export const indexJobs = (): JobPool<IndexSegmentTask, IndexedSegmentFacts> =>
 
 export class OpenedCopy {
   readonly log: Log
-  /** Errors that queries answered with before the damage they met was repaired. */
+  /** Errors of queries, before the damage that they met was repaired. */
   readonly errors: string[] = []
   readonly #running: Lifecycle
   readonly #bundles: Bundles
@@ -125,7 +125,7 @@ export class OpenedCopy {
         : []
   }
 
-  /** Asks until it is answered; every error must be typed, name the bundle, and be repaired by what it makes known. */
+  /** Asks until there is an answer. Every error must be typed, name the bundle, and make known what repairs it. */
   async query(query: object): Promise<QueryReply> {
     const request = parseQueryRequest(Buffer.from(JSON.stringify(query)))
     assert(!('kind' in request))

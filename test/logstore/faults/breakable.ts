@@ -1,11 +1,11 @@
-/** A log store that can be broken, under load. */
+/** A log store under load, whose disk and threads a test can break. */
 import type { TestContext } from 'node:test'
 import { Load, UNLIMITED, bundlesOf } from '../../../scripts/soak/logstore/load.ts'
 import { Breakable, Faults } from '../../support/faults.ts'
 import { LogStoreServer } from '../../support/logstore.ts'
 import { eventually } from '../../support/waiting.ts'
 
-/** Segments fill soon, with few records in many frames: faults hit frames, and checks take their time by the record. */
+/** Segments fill soon, with few records in many frames: faults hit frames, and the time of a check grows with the records. */
 const SEGMENT_BYTES = 1 << 20
 const LOAD = { recordsPerBatch: 5, recordBytes: 2000, pauseMs: 8 }
 
@@ -31,7 +31,7 @@ export class BreakableStore extends Breakable<LogStoreServer> {
     return load
   }
 
-  /** Goes on with a load until so many more segments are bundles. */
+  /** Goes on with a load until this many more segments are bundles. */
   async sealing(load: Load, segments: number): Promise<void> {
     const before = await bundlesOf(this.server)
     await load.during(eventually(async () => (await bundlesOf(this.server)) >= before + segments))

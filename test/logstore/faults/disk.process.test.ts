@@ -13,14 +13,14 @@ const store = await BreakableStore.start()
 const { server, faults } = store
 after(() => server.kill())
 
-/** A load of which some is in a bundle by now. */
+/** A load, a part of which is in a bundle by now. */
 async function loaded(context: TestContext, on = store): Promise<Load> {
   const load = on.load(context, 11)
   await on.sealing(load, 1)
   return load
 }
 
-/** What was on its way may still be accepted; then every connection is refused, and nothing is acknowledged meanwhile. */
+/** Batches on their way may still be accepted. Then every connection is refused, and nothing is acknowledged meanwhile. */
 async function assertNothingIsAccepted(load: Load): Promise<void> {
   const refusalsOf = (): number[] =>
     load.senders.map(({ refusals }) => [...refusals.values()].reduce((sum, count) => sum + count, 0))
@@ -61,7 +61,7 @@ describe('a disk that fails', () => {
     const batch = (text: string) => ({
       resourceLogs: [resource('slow', [{ timeUnixNano: '1', body: { stringValue: text } }])],
     })
-    await server.request('/v1/otlp/logs', batch('first')) // those that were on their way are through
+    await server.request('/v1/otlp/logs', batch('first')) // batches that were on their way are through
     const sentMs = performance.now()
     const written = server
       .request('/v1/otlp/logs', batch('second'))
@@ -86,7 +86,7 @@ describe('a disk that fails', () => {
     const [first] = load.batches.sent
     const ask = (): Promise<Reply> =>
       server.request('/v1/query', { dataset: load.batches.dataset, filter: timeRangeOf([first!]) })
-    faults.set('read-eio', '/index.bin') // of whatever bundle has the first batch
+    faults.set('read-eio', '/index.bin') // of the bundle that has the first batch
     const bundle = /[0-9a-f]{16}/.exec((await ask()).text)![0]
     faults.set('read-eio', `/${bundle}/`)
     const reply = await ask()
@@ -139,7 +139,7 @@ describe('a full disk', () => {
   it(`does so on a file system of 96 MiB that is filled to the last byte${WHERE_MOUNTED}`, async (context) => {
     const disk = mountSmallDisk(context, 96)
     if (disk === null) return
-    // Bodies of up to 1 MiB: the room that the log keeps back follows from them, and is 72 MiB.
+    // Bodies have at most 1 MiB: the reserve of the log follows from this, and is 72 MiB.
     const small = await BreakableStore.start({
       LOGSTORE_DATA_DIR: `${disk}/data`,
       LOGSTORE_MAX_BODY_BYTES: String(1 << 20),
@@ -148,7 +148,7 @@ describe('a full disk', () => {
     const load = await loaded(context, small)
     for (const steps of [[0], [32 << 20, 0]]) {
       for (const leaveBytes of steps) {
-        fillUp(`${disk}/other`, leaveBytes) // at once: writes may fail; else what is kept back is gone only then
+        fillUp(`${disk}/other`, leaveBytes) // filled at once, writes may fail; filled in two steps, the reserve is used up only by the second
         await assertNothingIsAccepted(load)
       }
       await eventually(async () => (await small.health()) === 200)
@@ -166,7 +166,7 @@ describe('a full disk', () => {
   })
 })
 
-/** Lets a file grow until it leaves so much free on its file system. */
+/** Lets a file grow until this many bytes are free on its file system. */
 function fillUp(path: string, leaveBytes: number): void {
   const file = openSync(path, 'a')
   try {

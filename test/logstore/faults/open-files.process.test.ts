@@ -59,7 +59,7 @@ describe('with more connections than open files', () => {
     assert.ok(served().length < OPEN_FILES_MAX)
 
     const cpuBeforeMs = child.cpuMs
-    await timePasses(2000) // over which is measured
+    await timePasses(2000) // processor time is measured over this time
     const takenMs = child.cpuMs - cpuBeforeMs
     assert.ok(takenMs < 300, `it took ${takenMs} ms in 2 s`)
 

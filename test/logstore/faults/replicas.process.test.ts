@@ -45,7 +45,7 @@ it('a log store names a replica directory that vanishes, and starts without one 
   }
   assert.equal(await degradedBy(), '')
   ;(await server.request('/v1/otlp/logs', batch)).ok()
-  // One that comes back with its files is taken in without a restart.
+  // A directory that comes back with its files is taken in without a restart.
   const away = `${replicas[0]}-away`
   renameSync(replicas[0], away)
   await eventually(async () => (await degradedBy()).includes(replicas[0]))
@@ -111,7 +111,7 @@ it('a log store has a compacted bundle mended from a replica directory when a qu
   await server.logged('it was copied from another directory')
 
   await server.stop()
-  writeFileSync(primary, Buffer.from(whole).fill(1, 80, 90)) // what opens it
+  writeFileSync(primary, Buffer.from(whole).fill(1, 80, 90)) // damages the part with which the file is opened
   await server.startAgain()
   assert.deepEqual(readFileSync(primary), whole)
   assert.equal((await counted()).matched, 200)

@@ -1,4 +1,4 @@
-/** Calls on HTTP/2 itself: what clients send that no gRPC library sends, and what only servers see. */
+/** Calls on HTTP/2 itself: requests that no gRPC library sends, and what only servers see of a call. */
 import assert from 'node:assert/strict'
 import { connect as connectTcp } from 'node:net'
 import { connect, constants as http2 } from 'node:http2'
@@ -30,7 +30,7 @@ function open(headers: Record<string, string> = {}): ClientHttp2Stream {
   return request
 }
 
-/** Headers and trailers, when the answer is whole. */
+/** Headers and trailers, once the answer is whole. */
 async function answerOf(request: ClientHttp2Stream): Promise<IncomingHttpHeaders> {
   let told: IncomingHttpHeaders = {}
   request.on('response', (headers) => (told = { ...told, ...headers }))

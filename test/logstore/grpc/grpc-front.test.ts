@@ -382,7 +382,7 @@ describe('the gRPC front', () => {
       session.destroy()
     })
 
-    /** As many as the tenant has places for are not answered until the test does it. */
+    /** As many requests as the tenant has slots: none is answered until the test does it. */
     function holdSixteen(): Submitted[] {
       const held: Submitted[] = []
       rig.ingest.answer = (batch) => held.push(batch)
@@ -488,7 +488,7 @@ function frameOf(message: Buffer, flag = 0): Buffer {
   return Buffer.concat([head, message])
 }
 
-/** Lets everything else happen until it is so. */
+/** Lets everything else run until `isSo` holds. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await turn()
 }

@@ -29,7 +29,7 @@ test('the metrics hear of each call once: answered, refused, or given up by its 
     authorization: `Bearer ${DEVELOPMENT_TOKEN}`,
   })
   request.on('error', () => {})
-  request.write(Buffer.alloc(1)) // of the head of a message
+  request.write(Buffer.alloc(1)) // a part of the head of a message
   await eventually(() => rig.ingest.places.taken === 1)
   session.destroy()
   await eventually(() => rig.ended.length === 4)

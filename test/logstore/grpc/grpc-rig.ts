@@ -33,7 +33,6 @@ export interface Submitted {
   readonly encoding: number
 }
 
-/** Takes places as Ingest does; what happens to a batch is `answer`. */
 export const acceptedBatch = (records: number): AcceptedOutcome => ({
   records,
   collapsed: 0,
@@ -42,6 +41,7 @@ export const acceptedBatch = (records: number): AcceptedOutcome => ({
   rejectedBecause: '',
 })
 
+/** Takes slots as Ingest does; `answer` decides what happens to a batch. */
 export class PlayedIngest {
   readonly arena = Arena.create(4 * 1024 * 1024)
   readonly places = new Places(64)
@@ -82,7 +82,7 @@ export class PlayedIngest {
   }
 }
 
-/** Knows what is still waiting for its time. */
+/** Counts the tasks that still wait for their time. */
 class CountingClock extends TestClock {
   waiting = 0
 
@@ -101,10 +101,10 @@ class CountingClock extends TestClock {
 export interface Outcome {
   readonly code: status
   readonly message: string
-  /** Of grpc-status-details-bin; null when there is none. */
+  /** From grpc-status-details-bin; null when there is none. */
   readonly status: DecodedStatus | null
   readonly response: Buffer | null
-  /** Of the answer's metadata; '' when there is none. */
+  /** From the answer's metadata; '' when there is none. */
   readonly requestId: string
 }
 
@@ -141,7 +141,7 @@ export class GrpcRig {
     const rig = new GrpcRig()
     rig.#front = await GrpcFront.listen({ host: '127.0.0.1', port: 0, setting: 'TEST_BIND' }, rig.parts)
     rig.front.serve(rig.parts)
-    rig.clock.waiting = 0 // what the front itself waits for is no call
+    rig.clock.waiting = 0 // the front's own tasks are no call's
     return rig
   }
 
@@ -166,7 +166,7 @@ export class GrpcRig {
   }
 }
 
-/** Of messages, which tests write and read as bytes. */
+/** Serializer of messages, which tests write and read as bytes. */
 export const asIs = (bytes: Buffer): Buffer => bytes
 
 /** One export as every OTLP client makes it; resolves whatever the answer. */

@@ -187,7 +187,7 @@ async function query(dataset: string): Promise<Found> {
   return (await reply.json()) as Found // the service's documented reply
 }
 
-/** An ExportLogsServiceRequest of one resource with so many small log records. */
+/** An ExportLogsServiceRequest of one resource with this many small log records. */
 function batch(tenant: string, records: number): Buffer {
   const record = field(2, field(5, field(1, Buffer.from('hello'))))
   const attribute = field(

@@ -16,7 +16,7 @@ import { GrpcRig, goodMetadata, metadataOf } from './grpc-rig.ts'
 const resource = resourceFromAttributes({ 'service.name': 'checkout', tenant_id: 'local' })
 
 type TraceExporterConfig = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>
-// The enum it is of is not exported by the exporter's package; this is the value users write in the environment.
+// The exporter's package does not export the enum; this is the value that users write in the environment.
 const GZIP = 'gzip' as NonNullable<TraceExporterConfig['compression']>
 
 let rig: GrpcRig
@@ -119,7 +119,7 @@ const root = new protobuf.Root()
 root.resolvePath = (_origin, target) => fileURLToPath(new URL(`../../../proto/${target}`, import.meta.url))
 root.loadSync(['logs/v1/logs', 'trace/v1/trace'].map((name) => `opentelemetry/proto/collector/${name}_service.proto`))
 
-/** What a receiver of the published message types reads in the bytes. */
+/** The bytes as a receiver with the published message types reads them. */
 function decode(type: string, bytes: Buffer): object {
   return root.lookupType(`opentelemetry.proto.collector.${type}`).decode(bytes).toJSON()
 }

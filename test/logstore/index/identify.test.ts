@@ -9,7 +9,7 @@ import { BatchIdentifier } from '../../../src/logstore/index/identify.ts'
 
 const EMPTY = Buffer.alloc(0)
 
-/** As documented, one record at a time. */
+/** The id as documented, of one record at a time. */
 function idOf(dataset: string, record: Buffer, ordinal: number, batch: Buffer | null): string {
   const head = Buffer.alloc(64)
   groupPrefix('local', dataset, 1, EMPTY, EMPTY, EMPTY, EMPTY).copy(head)

@@ -72,7 +72,7 @@ describe('the index of a bundle', () => {
           const found = summaries.find(({ tenant, dataset }) => tenant === names.tenant && dataset === names.dataset)
           const times = own.map(({ time }) => time).sort((a, b) => (a < b ? -1 : 1))
           const bytes = own.reduce((sum, { id }) => sum + bytesOf(id), 0)
-          const signals = own.reduce((bits, { id }) => bits | signalOf(id), 0) // of signals 1 and 2 the bit is the number
+          const signals = own.reduce((bits, { id }) => bits | signalOf(id), 0) // for signals 1 and 2, the bit is the number
           assert.ok(found)
           assert.deepEqual(found.facts, { bytes, signals })
           assert.deepEqual(found.partition, index.findPartition(names.tenant, names.dataset))

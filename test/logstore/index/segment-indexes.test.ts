@@ -5,7 +5,7 @@ import { SegmentIndexes } from '../../../src/logstore/index/segment-indexes.ts'
 
 const never = (): boolean => false
 
-/** Bytes of this process that lie in memory. */
+/** Resident bytes of this process. */
 function residentBytes(): number {
   const pages = Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1])
   return pages * 4096

@@ -11,7 +11,7 @@ import { memorySource } from '../../support/memory-source.ts'
 
 export interface Entry {
   readonly id: readonly [number, number, number, number]
-  /** All zero: none. */
+  /** All zero: no trace. */
   readonly trace: readonly [number, number, number, number]
   readonly time: bigint
   readonly partition: number
@@ -48,7 +48,7 @@ export const partitionName = (number: number): { tenant: string; dataset: string
   dataset: `service-${number}`,
 })
 
-/** Of the record with this id, in the index. */
+/** Bytes of the record with this id, as the index has them. */
 export const bytesOf = (id: Entry['id']): number => 0xffff_ff00 + (id[3] & 0xff)
 export const signalOf = (id: Entry['id']): number => 1 + (id[3] % 5 === 0 ? 1 : 0)
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { FairQueue } from '../../../src/logstore/ingest/fair-queue.ts'
 
-/** Serves everything; what a request takes is `costMs` of its tenant. */
+/** Serves everything; a request costs its tenant `costMs`. */
 function serveAll(queue: FairQueue<string>, costMs: (request: string) => number): string[] {
   const served: string[] = []
   for (let request = queue.next(0); request !== null; request = queue.next(0)) {

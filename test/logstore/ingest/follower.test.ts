@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Follower } from '../../../src/logstore/ingest/follower.ts'
 import { turn } from '../../support/turn.ts'
 
-/** Lanes that the test plays, and what became of frames that were handed over. */
+/** Lanes that the test plays, and how handing over ended for each frame. */
 class Rig {
   readonly given: number[] = []
   readonly lane = { follow: ({ number }: { number: number }) => void this.given.push(number) }

@@ -1,4 +1,4 @@
-/** What a decode lane does with the frames of a leader, on two logs in a simulated world: theirs and its own. */
+/** What a decode lane does with the frames of a leader, on two logs in a simulated world: the leader's and its own. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { OtlpBatch } from '../../../native-free-codecs/otlp-batch.ts'
@@ -33,7 +33,7 @@ const payloads = Array.from({ length: BATCHES }, (_, n) => {
   return payloadOf('acme', body, SIGNAL_LOG, FORMAT_JSON, [DATASET])
 })
 
-/** What the leader has written, as the cluster gives it. */
+/** The log of a leader, and its frames as the cluster gives them. */
 async function leaderOf(): Promise<{ log: Log; files: World['files']; frames: readonly Buffer[] }> {
   const world = new World({ seed: 1 })
   const log = await world.open({ segmentBytes: SEGMENT_BYTES })
@@ -54,7 +54,7 @@ async function leaderOf(): Promise<{ log: Log; files: World['files']; frames: re
   return { log, files: world.files, frames }
 }
 
-/** The lane's side of one node that follows. */
+/** The decode lane of a node that follows. */
 class Follower {
   readonly told: DecodeLaneMessage[] = []
   /** Segments that main hears of, with their indexes. */
@@ -91,7 +91,7 @@ class Follower {
     })
   }
 
-  /** Takes these frames, and what main hears of it. */
+  /** Takes these frames, and collects what main hears of them. */
   follow(number: number, frames: readonly Uint8Array[]): void {
     this.copies.add({ number, bytes: new Uint8Array(Buffer.concat(frames)) })
     this.copies.run()
@@ -120,7 +120,7 @@ class Follower {
 
 const idsOf = (index: ActiveIndex): readonly number[] => [...index.idWords.subarray(0, 4 * index.count)]
 
-/** As a start makes it. */
+/** The index of a segment as a start makes it. */
 function rebuilt(leader: Log, files: World['files'], base: number): readonly number[] {
   const index = ActiveIndex.create(CAPACITY)
   const indexer = new FrameIndexer()

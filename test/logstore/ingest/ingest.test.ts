@@ -58,7 +58,7 @@ class Rig {
     return caller
   }
 
-  /** @param meanwhile between the headers and the end of the body */
+  /** @param meanwhile runs between the headers and the end of the body */
   submit(name: string, meanwhile: () => void = () => {}): void {
     const caller = this.caller()
     assert.equal(this.ingest.takePlace(caller), null)
@@ -168,7 +168,7 @@ describe('ingest', () => {
     const rig = new Rig()
     for (const name of ['stored', 'accepted', 'unread']) rig.submit(name)
     rig.stored = 8
-    rig.laneAccepts(8) // out of what the dead lane left: nobody is woken for it
+    rig.laneAccepts(8) // an outcome that the dead lane left behind: nothing wakes its client any more
     rig.laneAccepts(16)
     rig.ingest.onLaneDeath()
     assert.deepEqual(rig.answers, ['unread wal_unavailable', 'stored stored'])

@@ -108,7 +108,7 @@ describe('the records seen before', () => {
 describe('the batches seen before', () => {
   const wordsOf = (ids: readonly number[]): Uint32Array => Uint32Array.from(ids.flatMap((id) => [id, 0, 0, 0]))
 
-  /** An index of these frames, each of a batch's ids. */
+  /** An index of these frames; each is given by the ids of its batch. */
   function indexOfFrames(frames: readonly (readonly number[])[]): ActiveIndex {
     const index = ActiveIndex.create(64)
     for (const [frame, ids] of frames.entries()) {

@@ -62,7 +62,7 @@ describe('damage that a query comes upon', () => {
       damage(store, 'records.log', second! + 200)
       for (const order of ['asc', 'desc']) {
         for (const search of ['b', 'a', '-nothing', { text: 'c' }]) {
-          // Whatever is looked for, it may have stood in the damaged frame.
+          // Whatever a search looks for may have stood in the damaged frame.
           const answer = store.ask('acme', { dataset: 'orders', filter: { search }, order })
           assert.equal(answer.kind, 'bundle_read_failed')
           assert.deepEqual('incident' in answer && answer.incident, { kind: 'frame', base: 0, position: second })

@@ -6,7 +6,7 @@ import { TRACES, TestStore, textsOf, withStore } from '../../support/stored-segm
 import type { TestRecord } from '../../support/batch-payloads.ts'
 import type { QueriedRecord, QueryResponseBody } from '../../support/stored-segments.ts'
 
-/** A stored record and the place that orders it among records of one time. */
+/** A stored record, and the position that orders it among records of one time. */
 interface ModelRecord extends TestRecord {
   readonly tenant: string
   readonly position: number
@@ -46,7 +46,7 @@ interface ModelFilter {
   readonly trace: string | null
   readonly from: bigint | null
   readonly to: bigint | null
-  /** What the text begins with, looked for by a search. */
+  /** Beginning of the texts, which a search looks for; null: no search. */
   readonly begins: string | null
   readonly order: 'asc' | 'desc'
 }

@@ -9,7 +9,7 @@ import { TestStore, textsOf, withStore } from '../../support/stored-segments.ts'
 const batchOf = (text: string, mayHaveEscapes = false): RecordBatch =>
   ({ body: Buffer.from(text), mayHaveEscapes }) as Partial<RecordBatch> as RecordBatch
 
-/** Notes of frames, and searches that go by them. */
+/** Notes of frames, and searches that use them. */
 function notes(bytes: number) {
   const handle = createFrameGrams(bytes)
   const noter = new FrameNoter(handle)
@@ -22,7 +22,7 @@ function notes(bytes: number) {
   }
 }
 
-/** Of a note that is as small as can be. */
+/** Bytes of the smallest note. */
 const NOTE_BYTES = 32
 
 describe('what is remembered of frames', () => {

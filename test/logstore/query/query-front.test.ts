@@ -20,7 +20,7 @@ const UNREADABLE: QueryAnswer = {
 }
 const BODY = new Uint8Array(1)
 
-/** A query thread that gives one answer after the other; retention drops a segment before the first when told so. */
+/** Asks a query thread that gives these answers one after the other. If `isDropped`, retention drops a segment before the first. */
 async function ask(answers: (QueryAnswer | StoreError)[], isDropped: boolean) {
   assert(!('kind' in request))
   const seen = {

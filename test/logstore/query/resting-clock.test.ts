@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RestingClock } from '../../../src/logstore/query/resting-clock.ts'
 
-/** A rest takes an eighth of a millisecond. Looks at the clock after each eighth of work, in tasks of some milliseconds, and returns how often the thread rested. */
+/** How often a thread rests in `workMs` of work. It looks at the clock after each eighth of a millisecond; tasks take `taskMs`, and a rest an eighth. */
 function restsOf(workMs: number, othersSend: (nowMs: number) => boolean, taskMs = workMs): number {
   let eighths = 0
   let rests = 0

@@ -160,7 +160,7 @@ describe('a search text', () => {
   })
 })
 
-/** Two negations in a row are none. */
+/** The same search, without two negations in a row. */
 function flat(search: Search): Search {
   if (search.kind === 'and' || search.kind === 'or') return { kind: search.kind, of: search.of.map(flat) }
   if (search.kind !== 'not') return search

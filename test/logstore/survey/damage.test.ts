@@ -1,4 +1,4 @@
-/** What surveys say of damage: the specified refusal with the place, or what is left and how many are lost. Never another count. */
+/** How surveys treat damage: they refuse with the place, as specified, or count what is left and how many records are lost. They never count wrong. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -10,7 +10,7 @@ import { questionOf, survey } from './support.ts'
 import type { Asked, DatasetsAnswer, HistogramAnswer } from './support.ts'
 
 const DATASET = { dataset: 'orders' }
-/** Those that read records. */
+/** Surveys that read records. */
 const READING: readonly Asked[] = [
   { histogram: { ...DATASET, split_by: 'severity' } },
   { histogram: { ...DATASET, filter: { search: 'b' } } },
@@ -18,7 +18,7 @@ const READING: readonly Asked[] = [
   { fields: DATASET },
   { fields: { ...DATASET, filter: { search: 'a' } } },
 ]
-/** Those that read indexes only. */
+/** Surveys that read indexes only. */
 const INDEXED: readonly Asked[] = [{ datasets: '', allowed: null }, { histogram: { ...DATASET, interval_nano: 1 } }]
 
 function filled(store: TestStore): number[] {
@@ -59,7 +59,7 @@ describe('damage that a survey comes upon', () => {
       }
       assert.deepEqual(
         INDEXED.map((asked) => answerOf(store, asked)),
-        whole, // of what was acknowledged, as nobody knows of the damage yet
+        whole, // counts what was acknowledged, as the damage is not known yet
       )
 
       store.quarantined = [{ from: second!, to: second! + 8 }]

@@ -85,7 +85,7 @@ describe('the fields of records', () => {
           assert(answer.sampled_records <= bound)
           assert.equal(answer.sampled, answer.sampled_records < whole.length)
           assert.equal(answer.sampled_records === 0, whole.length === 0)
-          if (whole.length > 0) assert.equal(answer.fields[0]!.records, answer.sampled_records) // all have it
+          if (whole.length > 0) assert.equal(answer.fields[0]!.records, answer.sampled_records) // all records have the first field
         }),
       ),
       { numRuns: 60 },

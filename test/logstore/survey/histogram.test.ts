@@ -76,7 +76,7 @@ describe('a histogram', () => {
             }
             const told = JSON.parse(Buffer.from(answer.body).toString()) as HistogramAnswer
             const { whole } = model.of('acme', matches(filter))
-            const { lost } = model.of('acme', matches({ ...filter, begins: null })) // what they said nobody knows
+            const { lost } = model.of('acme', matches({ ...filter, begins: null })) // the texts of lost records are unknown
             assert.deepEqual([told.matched_records, told.quarantined_records ?? 0], [whole.length, lost])
             assertBuckets(told, whole, filter, width)
             if (splitBy !== null) assertSeries(told, whole, SPLITS[splitBy]!, top)

@@ -18,7 +18,7 @@ const picker =
   <Item>(items: readonly Item[]): Item =>
     items[Math.floor(random() * items.length)]!
 
-// Protobuf as it stands on the wire, so that it may be what no library writes.
+// Protobuf is encoded by hand, so that it may be what no library writes.
 const varint = (value: bigint): Buffer => {
   const bytes: number[] = []
   let left = BigInt.asUintN(64, value)
@@ -87,7 +87,7 @@ function valueOf(random: Random): Buffer {
   ])()
 }
 
-/** A name and a value, mostly. */
+/** A key and a value, mostly. */
 function pairOf(random: Random): Buffer {
   const pick = picker(random)
   const key = text(1, pick(KEYS))
@@ -255,7 +255,7 @@ describe('a histogram of compacted bundles, and of one that several were merged 
           const answer = store.askSurvey('acme', question, seen)
           if (answer.kind !== 'ok') return answer
           const body = JSON.parse(Buffer.from(answer.body).toString()) as Answer
-          return { ...body, scanned_bundles: 0 } // merged ones are fewer
+          return { ...body, scanned_bundles: 0 } // merged bundles are fewer
         })
         for (const answer of answers.slice(1)) assert.deepEqual(answer, answers[0])
         values += answers[0] !== undefined && 'series' in answers[0] ? answers[0].series.length : 0

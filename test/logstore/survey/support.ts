@@ -1,4 +1,4 @@
-/** Random stores, and the plain list of what is in them: what every answer about them must be. */
+/** Random stores, and the plain list of their records: each answer about a store must be as the list says. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { QuerySnapshot } from '../../../src/logstore/query/task.ts'
@@ -23,7 +23,7 @@ type Step =
   | { readonly kind: 'restart' }
   | { readonly kind: 'damage'; readonly pick: number }
 
-/** Most of them close to each other, some at the ends of what there is. */
+/** Most times are close to each other, some are at the limits. */
 export const time = fc.oneof(
   { arbitrary: fc.bigInt({ min: 5n, max: 60n }), weight: 8 },
   { arbitrary: fc.constantFrom(0xffff_ffffn, 1n << 32n, (1n << 63n) + 3n, (1n << 64n) - 1n), weight: 1 },
@@ -95,7 +95,7 @@ export class Model {
     }
   }
 
-  /** Those that can be read, and how many cannot. */
+  /** The records that can be read, and the number of those that cannot. */
   of(
     tenant: string,
     isWanted: (record: Stored) => boolean,

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { WaitedClient } from '../../../src/http/slow-clients.ts'
 import { Places } from '../../../src/logstore/tenants/places.ts'
 
-/** Holds a place while its body arrives, at a rate that the test says. */
+/** A client that holds a slot while its body arrives, at a rate that the test says. */
 class Sender implements WaitedClient {
   rate: number | null = null
   isGivenUp = false

@@ -25,7 +25,7 @@ interface Tree {
   readonly logs: Node['logs']
 }
 
-/** `number` is the record's place in time. */
+/** @param number the record's place in time */
 const recordOf = (number: number, spanId: string | null, parentSpanId: string | null, isLog = false): TraceRecord => ({
   json: `{"number":${number}}`,
   isLog,

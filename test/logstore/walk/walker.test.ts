@@ -185,7 +185,7 @@ describe('a tail', () => {
                   seen.push(saysOf(data.slice('data: '.length)))
                   const { logId, ...place } = parseEventId(id.slice('id: '.length))!
                   assert.equal(logId, LOG_ID)
-                  // Whoever comes back with the last id goes on where the step ended, or before what does not match.
+                  // A client that comes back with the last id goes on where the step ended, or before what does not match.
                   assert.ok(place.position <= body.next.position)
                 }
               }

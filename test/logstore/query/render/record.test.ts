@@ -52,7 +52,7 @@ function renderFirst(body: Buffer, signal: number, format: number): string {
 }
 
 const render = (text: string): Rendered => JSON.parse(text) as Rendered
-/** For expectations that went through JSON.stringify, which loses the sign of -0. */
+/** The value without the sign of -0, which JSON.stringify loses. */
 const withoutNegativeZero = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 const log = (record: LogRecord): Rendered =>
   render(renderFirst(encodeLogs(logsRequest([record])), SIGNAL_LOG, FORMAT_PROTOBUF))
