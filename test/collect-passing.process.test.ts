@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 
 const CACHE = new URL('../src/objectstore/engine/object-cache.ts', import.meta.url).href
 
-/** Which compiled code V8 takes, in a process of its own: at its start, with a new cache, and when that keeps an object. */
+/** Prints the version of compiled code that V8 takes: at the start of the process, with a new cache, and once the cache keeps an object. */
 const PROGRAM = `
   import { cachedDataVersionTag } from 'node:v8'
   const tags = [cachedDataVersionTag()]

@@ -1,10 +1,10 @@
-/** What a process serves after SIGTERM while TRILOG_DRAIN_SECONDS last, and that nothing of it is lost. */
+/** After SIGTERM, a process goes on serving for TRILOG_DRAIN_SECONDS, and loses nothing. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from './support/broker.ts'
 import { eventually } from './support/waiting.ts'
 
-/** No test waits for it: SIGINT ends the drain. */
+/** A drain that no test waits for: SIGINT ends it. */
 const LONG = { TRILOG_DRAIN_SECONDS: '3600' }
 
 const readiness = async (server: BrokerServer): Promise<readonly [number, string]> => {
@@ -34,7 +34,7 @@ describe('a drain', { concurrency: true }, () => {
     await eventually(() => published > before + 100)
     assert.equal((await server.request('GET', '/livez')).status, 200)
     assert.equal((await server.request('GET', '/health')).status, 200)
-    server.signal('SIGTERM') // changes nothing: npm hands on what its whole process group got
+    server.signal('SIGTERM') // changes nothing: npm passes on a signal that the process group got already
     const again = published
     await eventually(() => published > again + 100)
     load.isOver = true

@@ -1,4 +1,4 @@
-/** A file can be read in one sitting. */
+/** Files are short enough to be read in one go. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -13,7 +13,7 @@ describe('memory that is freed by hand', () => {
   it('is never that of the pool, which others have a part of', () => {
     const bytes = Buffer.from('freed')
     const other = Buffer.from('kept')
-    freeMemory(bytes) // Buffer.from takes it from the pool
+    freeMemory(bytes) // Buffer.from takes the memory from the pool
     assert.equal(other.toString(), 'kept')
   })
 })

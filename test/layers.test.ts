@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-// What is allowed where. A new entry is a decision: say why beside it.
+// What is allowed where. Each new entry is a decision: give its reason beside it.
 
-/** Folders under src that hold one service each; more are added with the services. */
+/** Folders under src with one service each. A new service adds its folder. */
 const SERVICES = ['src/logstore', 'src/objectstore', 'src/broker']
-/** Folders of each service, the lowest first; those in one string do not know each other. */
+/** Folders of each service, the lowest first. Folders in one string do not import each other. */
 const STOREYS = [
   ['src/broker', 'wire frames', 'records', 'state', 'engine', 'operations', 'connection', 'api'],
   ['src/objectstore', 'index bodies', 'engine', 's3'],
@@ -18,11 +18,11 @@ const STOREYS = [
 ] as const
 const inService = (service: string, storey: string): string[] =>
   storey.split(' ').map((folder) => `${service}/${folder}`)
-/** What every layer above the log may use. */
+/** Files that every layer above the log may import. */
 const SHARED = [
   'src/errors.ts',
-  'src/require-package.ts', // how packages are loaded
-  'src/tree.ts', // where the files are that code reads, of whatever part
+  'src/require-package.ts', // loads packages
+  'src/tree.ts', // finds the files that code of any part reads
   'src/addresses.ts', // settings and requests name hosts and addresses alike
   'src/linked-list.ts',
   'src/queue.ts',
@@ -30,14 +30,14 @@ const SHARED = [
   'src/free-memory.ts', // answers lie in memory that threads handed over: the HTTP front frees it
   'src/tls-files.ts', // types only: settings name what listeners take
   'src/schema.ts', // shapes of settings, requests and answers
-  'src/schema-check.ts', // what is checked against them
+  'src/schema-check.ts', // checks values against them
   'src/validation.ts',
-  'src/say-failure.ts', // of processes and commands
+  'src/say-failure.ts', // for failures of processes and commands
   'src/url-secrets.ts', // settings and lines of the log show URLs without them
   'src/steps.ts', // recovery is told in steps, from the log up to the probes that ask for it
-  'native-free-codecs/json-reader.ts', // computes only: bodies, policies and payloads are read by it
+  'native-free-codecs/json-reader.ts', // computes only: reads bodies, policies and payloads
 ]
-/** Built-in modules that compute and touch nothing outside the process. */
+/** Built-in modules that only compute, and touch nothing outside the process. */
 const PURE_BUILTINS = new Set(['node:assert/strict', 'node:buffer', 'node:crypto', 'node:util', 'node:zlib'])
 const MAY_TOUCH_FILES = [
   'src/log/node-files.ts', // the seam itself
@@ -45,22 +45,22 @@ const MAY_TOUCH_FILES = [
   'src/log/direct-file.ts', // likewise
   'src/log/direct-reads.ts', // for reader threads, asynchronously, beside the seam
   'src/log/prepare-file.ts', // writes ahead for the journal, asynchronously, beside the seam
-  'src/log/lock.ts', // a lock is about processes, which a simulated file system has none of
+  'src/log/lock.ts', // a lock is about processes, and a simulated file system has none
   'src/http/receive-buffer.ts', // finds the listening socket among the open files
   'src/http/listening-socket.ts', // likewise
   'src/http/uws-listener.ts', // likewise
   'src/config/', // files that settings name
   'src/console/page-files.ts', // reads the files of the page
   'src/cli/output-file.ts', // writes where the command line says
-  'src/cli/local-data.ts', // looks whether there is a directory at all
-  'src/cli/place-problems.ts', // looks whether directories could be used
+  'src/cli/local-data.ts', // checks whether there is a directory at all
+  'src/cli/place-problems.ts', // checks whether directories could be used
   'src/observability/process-metrics.ts', // counts open files
   'src/pipeline/niceness.ts', // finds the threads of the process
-  'src/objectstore/platform.ts', // tries what the disk can do, at start
+  'src/objectstore/platform.ts', // tests at the start what the disk can do
   'workers/',
 ]
 const MAY_READ_CLOCKS = [
-  'src/observability/system-clock.ts', // where main takes time from, to hand it on
+  'src/observability/system-clock.ts', // the main thread takes the time here, and hands it on
   'src/log/node-environment.ts', // likewise, for a log
   'src/pipeline/jobs.ts', // ends a thread that takes too long
   'src/log/prepare-file.ts', // paces itself by how long the disk takes
@@ -72,17 +72,17 @@ const MAY_READ_CLOCKS = [
   'src/console/page/', // runs in the browser
 ]
 const MAY_DEFER = [
-  'src/client/http/timers.ts', // gathers what a client asks in one turn of the event loop
+  'src/client/http/timers.ts', // gathers the calls of a client in one turn of the event loop
   'src/http/turns.ts', // gives the event loop a turn between slices of a long body
   'src/http/server.ts', // closes outside the library's callbacks
-  'src/logstore/grpc/export-call.ts', // looks again when the event at hand is over
-  'src/objectstore/service.ts', // hands it to the reads, which gather those of one turn of the event loop
-  'src/broker/headless.ts', // hands it to the reads, which gather those of one turn of the event loop
+  'src/logstore/grpc/export-call.ts', // looks again after the present event
+  'src/objectstore/service.ts', // hands it to the reads, which gather the requests of one turn of the event loop
+  'src/broker/headless.ts', // hands it to the reads, which gather the requests of one turn of the event loop
 ]
 
 interface Import {
   readonly from: string
-  /** A repository path, or a package or built-in name. */
+  /** Path in the repository, or name of a package or a built-in module. */
   readonly to: string
   readonly typeOnly: boolean
 }
@@ -128,14 +128,14 @@ function violations(folders: readonly string[], allowed: (each: Import) => boole
     .map((each) => `${each.from} imports ${each.to}`)
 }
 
-/** Files, outside those allowed, whose code has the pattern. */
+/** Files whose code has the pattern, except the allowed ones. */
 function filesWith(pattern: RegExp, allowed: readonly string[]): string[] {
   return [...sources.values()]
     .filter(({ path, code }) => !under(path, allowed) && pattern.test(code))
     .map(({ path }) => path)
 }
 
-/** Everything a file loads at run time, with itself: types are erased. */
+/** Everything that a file loads at run time, including itself. Imports of types are erased. */
 function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(path)) return loaded
   loaded.add(path)
@@ -143,7 +143,7 @@ function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
   return loaded
 }
 
-/** Likewise, without what is loaded when it is asked for. */
+/** Everything that a file loads at once, without files that `await import` loads later. */
 function loadedStatically(path: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(path)) return loaded
   loaded.add(path)
@@ -154,7 +154,7 @@ function loadedStatically(path: string, loaded = new Set<string>()): Set<string>
   return loaded
 }
 
-/** What workers load of what they must not, as lines for the failure message. */
+/** The forbidden files that workers load, as lines for the failure message. */
 function loadedByWorkers(isForbidden: (path: string) => boolean): string[] {
   return [...sources.keys()]
     .filter((path) => under(path, ['workers']))
@@ -249,7 +249,7 @@ test('the HTTP front knows no service, no log and no pipeline', () => {
 })
 
 test('configuration and observability know no service', () => {
-  // the bounds of formats and of the log are bounds of settings too; what threads put into histograms stands in the metrics
+  // Bounds of formats and of the log are bounds of settings too. Metrics show the histograms of threads.
   const folders = [
     'src/config',
     'src/observability',
@@ -391,11 +391,11 @@ test('workers load codecs, the log, the pipeline and services, but no route and 
 })
 
 test('what takes long to load is loaded in the shortest way', () => {
-  // 374 modules instead of src/schema.ts
+  // Import src/schema.ts instead: this package loads 374 modules.
   assert.deepEqual(filesWith(/^import (?!type).* from 'typebox'$/m, []), [])
-  // 235 modules, only where a value is checked: src/schema-check.ts
+  // It loads 235 modules, so src/schema-check.ts loads it only where a value is checked.
   assert.deepEqual(filesWith(/^import (?!type).* from 'typebox\/schema'$/m, []), [])
-  // their texts would be searched for names that they export: src/require-package.ts
+  // Use src/require-package.ts: an import would search the text of these packages for the names that they export.
   assert.deepEqual(
     filesWith(/^import (?!type).* from '(koffi|pino|piscina|fast-json-stringify|protobufjs|saxes)'$/m, []),
     [],

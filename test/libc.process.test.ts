@@ -15,7 +15,7 @@ function isGivenBack({ during, after }: MemoryTaken): void {
 describe('memory of the C library', () => {
   const { ofLargePieces, whenAsked, kept } = JSON.parse(
     execFileSync(process.execPath, [PROGRAM], { encoding: 'utf8' }),
-  ) as GivenBack // as the program prints it
+  ) as GivenBack // the program prints one
 
   it('is the system’s again when a large piece of it is freed, whatever was freed before', () =>
     isGivenBack(ofLargePieces))

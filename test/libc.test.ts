@@ -30,7 +30,7 @@ describe('zstd into memory of the caller', () => {
 })
 
 describe('the slice of time of a thread', () => {
-  /** In nanoseconds; null: this kernel does not show it, or has one for all threads. */
+  /** Time slice of this thread in nanoseconds; null: the kernel does not show it, or has one slice for all threads. */
   function shownSlice(): number | null {
     const [major, minor] = release().split('.').map(Number)
     const hasOwn = major! > 6 || (major === 6 && minor! >= 12)

@@ -1,4 +1,4 @@
-/** Every service answers on its port while it still reads what is stored; a test lets the reading go on. */
+/** Every service answers on its port while it still reads what is stored. The tests hold the reading. */
 import assert from 'node:assert/strict'
 import { createHash, randomFillSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ interface Opened {
 }
 type Opener = (services: Config['services'], world: World) => Promise<Opened>
 
-/** A start that takes no turn of its recovery until the test lets it. */
+/** A start whose recovery waits until the test lets it go on. */
 class HeldStart {
   http = ''
   grpc = ''
@@ -83,12 +83,12 @@ interface Case {
   readonly service: 'logstore' | 'objectstore' | 'broker'
   readonly environment: (directory: string) => Record<string, string>
   readonly open: Opener
-  /** A request that is refused until the service is open, and how. */
+  /** A request that is refused until the service is open. */
   readonly request: readonly [method: string, path: string]
   readonly refusal: RegExp
-  /** Settings with which credentials are asked for. */
+  /** Settings with which requests need credentials. */
   readonly asking: () => Record<string, string>
-  /** Headers with credentials of theirs, for GET of a path. */
+  /** Headers with credentials of these settings, for GET of a path. */
   readonly known: (path: string, host: string) => Record<string, string>
 }
 
@@ -180,7 +180,7 @@ describe('gRPC of the log store while it reads what is stored', () => {
       new Promise((resolve) => {
         const path = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
         const asIs = (bytes: Buffer): Buffer => bytes
-        client.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => resolve(error!)) // it has no credentials
+        client.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => resolve(error!)) // always an error: the call has no credentials
       })
     const refused = await call()
     assert.equal(refused.code, status.UNAVAILABLE)

@@ -1,4 +1,4 @@
-/** What the log of a process says of requests (the access log), and of who deleted or changed access to what (the audit log). */
+/** What the log of a process says about requests (access log), and about deletes and changes of access (audit log). */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -11,7 +11,7 @@ import { eventually } from './support/waiting.ts'
 const ALL = { TRILOG_ACCESS_LOG: 'all' }
 type Line = Readonly<Record<string, unknown>>
 
-/** Lines of the log with this message, once there are as many. */
+/** Lines of the log with this message, once there are `count` of them. */
 async function linesOf(server: RunningService, message: string, count: number): Promise<Line[]> {
   const found = (): Line[] =>
     server.stderr
@@ -22,7 +22,7 @@ async function linesOf(server: RunningService, message: string, count: number): 
   return found()
 }
 
-/** Without what each request has of its own. */
+/** A line without the members that differ with each request. */
 function shown({ ms, time, client, request_id: id, ...line }: Line): Line {
   assert.ok(typeof ms === 'number' && ms >= 0)
   assert.equal(typeof time, 'string')

@@ -1,11 +1,11 @@
-/** Schemas are those that TypeBox itself makes, hidden members included: its checks and its types go by them. */
+/** Schemas are equal to those of TypeBox, including hidden members, as its checks and types depend on them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Type as TypeBox } from 'typebox'
 import { Check } from 'typebox/schema'
 import { Type } from '../src/schema.ts'
 
-/** Uses every maker. */
+/** Schemas by every function of `Type`. */
 function schemasOf(type: typeof Type) {
   const isShort = (text: string): boolean => text.length < 3
   const told = (): string => 'must be short'
@@ -37,7 +37,7 @@ function schemasOf(type: typeof Type) {
   }
 }
 
-/** With what is hidden, and whether it is; functions by their names. */
+/** All members, also hidden ones, each with whether it is enumerable. Functions are shown by name. */
 function described(value: unknown): unknown {
   if (typeof value === 'function') return value.name
   if (typeof value !== 'object' || value === null) return value

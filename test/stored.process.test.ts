@@ -1,6 +1,6 @@
 /**
- * What releases stored is opened by this one, and says what it said then, beside what answers have had since. A fixture that fails here is an upgrade that loses data: the code has
- * to learn to read it, never the fixture to be written anew.
+ * This release opens the data of older ones, and gives the answers that they gave, except for members that answers have got since. If a fixture
+ * fails here, an upgrade would lose data: change the code to read it, and never write the fixture anew.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, statSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { FIXTURES, STORED_SERVICES, readFixture, see, startStored, unpackDirecto
 import type { StoredService } from './support/stored-fixture.ts'
 
 const BYTES_MAX = 60_000
-/** Members that answers have had since. */
+/** Members that answers have got since the fixtures were made. */
 const ADDED_SINCE = [/"stream_created_at_ms":\d+,/]
 const NAMES = readdirSync(FIXTURES).map((file) => file.replace(/\.json$/, ''))
 const serviceOf = (name: string): StoredService => STORED_SERVICES.find((service) => name.startsWith(`${service}-`))!
@@ -33,7 +33,7 @@ function unpacked(name: string): string {
   return directory
 }
 
-/** Types of the frames of all segments. */
+/** Types of the frames in all segments. */
 function frameTypesIn(directory: string): number[] {
   const logId = readFormat(nodeFiles, directory, 'segments')!
   const types = new Set<number>()

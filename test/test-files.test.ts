@@ -1,4 +1,4 @@
-/** Where test files stand, what they are called, what they may import, and that each of them runs exactly once. */
+/** Rules for test files: their places, names and imports. Each of them runs exactly once. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,16 +6,16 @@ import { test } from 'node:test'
 import { GROUPS, allTestFiles, inGroup } from '../scripts/tests/files.ts'
 import type { Group } from '../scripts/tests/files.ts'
 
-/** Folders of `test` that no folder of the code is like: about documents, packages, and what several folders use. */
+/** Folders of `test` that mirror no folder of the code: tests of documents, packages and lives, and files that several folders use. */
 const OF_THEIR_OWN = new Set(['test', 'test/docs', 'test/package', 'test/simulation', 'test/support'])
-/** Moves the services through their lives: imports the histories, wherever they stand. */
+/** Runs the services through random lives: may import their histories from any folder. */
 const SIMULATION = 'test/simulation/'
-/** A whole service, route by route, with parts that fail, and killed. */
+/** Tests of a whole service: route by route, with faults, and killed. */
 const OF_A_SERVICE = /^test\/(logstore|objectstore|broker)\/(conformance|conformance\/suites|faults|crash)$/
-/** What the tests beside it load: workers that they start, tests that fail on purpose. */
+/** Files that the tests beside the folder load: workers that they start, tests that fail on purpose. */
 const BELOW_TESTS = /\/(workers|fixtures)$/
 
-/** What the runner itself adds to tests, or is tried on. */
+/** Files that the runner itself adds to tests, or is tested with. */
 const OF_THE_RUNNER = /^(scripts\/tests|test\/scripts\/tests\/fixtures)\//
 
 interface Import {
@@ -40,7 +40,7 @@ function read(path: string): { readonly code: string; readonly imports: readonly
   return { code, imports }
 }
 
-/** The file, and all of `test`, `scripts` and `bench` that it loads, and the packages that these load: types are erased. */
+/** The file, all files of `test`, `scripts` and `bench` that it loads, and the packages that these load. Imports of types are erased. */
 function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(path)) return loaded
   loaded.add(path)
@@ -48,7 +48,7 @@ function loadedBy(path: string, loaded = new Set<string>()): Set<string> {
   return loaded
 }
 
-/** How often `npm test` runs each of the files, where that is not once. */
+/** The files that do not run exactly once, with how often they run. */
 function notRunOnce(paths: readonly string[], run: readonly string[]): string[] {
   return paths
     .map((path) => [path, run.filter((each) => each === path).length] as const)
@@ -56,9 +56,9 @@ function notRunOnce(paths: readonly string[], run: readonly string[]): string[] 
     .map(([path, times]) => `${path}: ${times}`)
 }
 
-/** What runs, were these all the files. */
+/** The files that `npm test` would run if these were all. */
 const runOf = (paths: readonly string[]): string[] =>
-  (Object.keys(GROUPS) as Group[]).flatMap((group) => inGroup(paths, group)) // the keys of what is above
+  (Object.keys(GROUPS) as Group[]).flatMap((group) => inGroup(paths, group)) // Object.keys loses the type of the keys
 
 test('every file that has tests runs exactly once', () => {
   const sources = globSync('{src,workers,native-free-codecs,proto}/**/*.ts')

@@ -1,4 +1,4 @@
-/** `test/support/waiting.ts` says how tests deal with time, and has the only timers. */
+/** `test/support/waiting.ts` says how tests deal with time. It has the only timers, with few exceptions. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ const MAY_HAVE_TIMERS = [
   'test/support/waiting.ts', // waits with one bound for all tests
   'test/support/process.ts', // likewise, for the end of a process
   'test/support/http.ts', // likewise, for an answer
-  'test/support/objectstore.ts', // likewise
+  'test/support/objectstore.ts', // likewise, for an answer
   'test/scripts/tests/fixtures/', // tests that fail on purpose
   'test/logstore/conformance/slow-senders.process.test.ts', // clients that send a byte now and then
   'test/http/slow-network.test.ts', // waits for a timer inside the library

@@ -1,4 +1,4 @@
-/** Every listener over TLS, in one process: real requests, clients of an authority, and certificates that SIGHUP renews. */
+/** Every listener over TLS, in one process: real requests, clients with certificates of an authority, and certificates that SIGHUP renews. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
@@ -41,7 +41,7 @@ const environment = Object.entries(BINDS).flatMap(([prefix, binds]) => [
   [`${prefix}_TLS_CLIENT_CA_FILE`, files.clientCa],
 ])
 
-/** All three services, and the console. */
+/** All three services and the console in one process. */
 class Trilog extends RunningService {
   static async start(): Promise<Trilog> {
     const command: Command = { entry: 'src/start.js', args: [], env: Object.fromEntries(environment) }
@@ -61,7 +61,7 @@ after(() => trilog.kill())
 const ofService = (service: string): ReadyLine => trilog.ready.find((each) => each.service === service)!
 
 interface Answer {
-  /** Of this end: the same one is the same connection. */
+  /** Local port of the connection: answers with the same port came over the same connection. */
   readonly port: number | undefined
   readonly status: number
   readonly text: string
@@ -119,7 +119,7 @@ const OPEN_POLICY = JSON.stringify({
   ],
 })
 
-/** One request that changes something, and one that finds it. */
+/** Requests to each service that change something and, except for the log store, read it. */
 const ROUNDS: Readonly<Record<string, (agent: Agent) => Promise<readonly Answer[]>>> = {
   logstore: async (agent) => [
     await ask('logstore', '/v1/otlp/logs', {
@@ -151,7 +151,7 @@ const ROUNDS: Readonly<Record<string, (agent: Agent) => Promise<readonly Answer[
   ],
 }
 
-/** The code of an export call over gRPC. */
+/** The status code of an export call over gRPC. */
 function exportOver(certificate: Certified | null): Promise<number> {
   const pem = (text: string): Buffer => Buffer.from(text)
   const channel = credentials.createSsl(
@@ -174,7 +174,7 @@ function exportOver(certificate: Certified | null): Promise<number> {
   })
 }
 
-/** The certificate that an address shows now. */
+/** The certificate that the listener at an address shows now. */
 function shownAt(address: string): Promise<string> {
   const [host, port] = address.split(':')
   return new Promise((resolve, reject) => {

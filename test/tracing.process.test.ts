@@ -1,4 +1,4 @@
-/** A process that exports traces of itself, to a log store. */
+/** A process that exports traces of itself to a log store. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { BrokerServer } from './support/broker.ts'
@@ -31,7 +31,7 @@ describe('traces of a process', { concurrency: true }, () => {
   })
   after(() => collector.stop())
 
-  /** Those of the trace that the collector has, once there are as many. */
+  /** Spans of a trace at the collector, once there are `count` of them. */
   async function spansOf(number: number, count: number): Promise<StoredSpan[]> {
     let spans: StoredSpan[] = []
     await eventually(async () => {
@@ -45,7 +45,7 @@ describe('traces of a process', { concurrency: true }, () => {
     return spans
   }
 
-  /** The request in the caller's trace, and what it waited for. */
+  /** Asserts that the spans are the request, in the caller's trace, and everything that it waited for. */
   function assertTrace(spans: readonly StoredSpan[], request: string, ...below: readonly string[]): void {
     const server = spans.find(({ kind }) => kind === 2)!
     assert.deepEqual([server.name, server.parentSpanId], [request, PARENT])
@@ -86,7 +86,7 @@ describe('traces of a process', { concurrency: true }, () => {
   })
 
   it('are sent to the end, and have none of their own where they arrive', async () => {
-    const between = await LogStoreServer.start({ env }) // traces itself to the collector
+    const between = await LogStoreServer.start({ env }) // exports its own traces to the collector
     const toIt = { ...env, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${between.url}/v1/otlp/traces` }
     const broker = await BrokerServer.start({ env: toIt })
     await broker.request('GET', '/v1/streams', null, { traceparent: traceparent(5) })
@@ -95,7 +95,7 @@ describe('traces of a process', { concurrency: true }, () => {
     const headers = { traceparent: traceparent(6) }
     const found = (await between.request('/v1/query', query, { headers })).ok() as { matched_records: number }
     assert.equal(found.matched_records, 1)
-    await spansOf(6, 2) // came after whatever the arrival of the others made
+    await spansOf(6, 2) // these spans come after any that the arrival of the others could make
     const exports = { dataset: 'trilog', filter: { search: { span_name: 'POST /v1/otlp/traces' } } }
     const seen = (await collector.request('/v1/query', exports)).ok() as { matched_records: number }
     assert.equal(seen.matched_records, 0)

@@ -1,4 +1,4 @@
-/** A broker with its threads and files, at a time of the test's. */
+/** A broker with its threads and files, whose time the test sets. */
 import assert from 'node:assert/strict'
 import { randomFillSync } from 'node:crypto'
 import { it } from 'node:test'
@@ -16,7 +16,7 @@ import { eventually } from '../support/waiting.ts'
 const DAY_MS = 86_400_000
 const RETENTION_EVERY_MS = 5000
 
-/** One that looks for old data when the test says so. */
+/** A broker that looks for old data when the test calls `look`. */
 class Node {
   static async open(
     context: TestContext,

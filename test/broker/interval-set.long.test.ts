@@ -88,7 +88,7 @@ const changes = fc.array(
   { maxLength: 40, size: 'max' },
 )
 
-/** The ranges a change touches, one after the other. */
+/** The ranges of a change, one after the other. */
 function* rangesOf(
   change: { range: { from: number; to: number } } | { stripes: { range: { from: number; to: number }; step: number } },
 ) {

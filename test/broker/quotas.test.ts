@@ -8,7 +8,7 @@ import { parseQuotas } from '../../src/config/quotas.ts'
 const quotasOf = (limits: object, nowMs: () => number): TenantQuotas =>
   new TenantQuotas(parseQuotas(JSON.stringify({ tenants: [{ tenant: 'acme', ...limits }] })), nowMs)
 
-/** 0: it was let through. */
+/** Seconds until the retry; 0: let through. */
 const retryAfterOf = (refused: BrokerError | null): number => refused?.retryAfterSeconds ?? 0
 
 const letThrough = (refused: BrokerError | null): void => assert.equal(refused, null)
@@ -42,7 +42,7 @@ describe('tenant quotas', () => {
     letThrough(quotas.takePublish('acme', 5, 100))
     for (let i = 0; i < 20; i += 1) refuses(quotas.takePublish('acme', 1, 10))
     nowMs = 100
-    letThrough(quotas.takePublish('acme', 1, 10)) // the records were not taken meanwhile
+    letThrough(quotas.takePublish('acme', 1, 10)) // the refused publishes used up no records
     nowMs = 1000
     letThrough(quotas.takePublish('acme', 10, 90))
   })

@@ -8,8 +8,8 @@ import { allSettings, flagOf } from '../../src/config/all-settings.ts'
 const hasBash = spawnSync('bash', ['--version']).error === undefined
 
 /**
- * What bash offers at the end of each line, whose words stand as bash splits them. The function is the one that the script registered, and the shell
- * is as strict as a user may have made it.
+ * What bash offers at the end of each line, given as the words into which bash splits it. Runs the function that the script registers, in a
+ * shell that fails on unset variables, as users may have set it.
  */
 function offeredAt(...lines: readonly (readonly string[])[]): readonly (readonly string[])[] {
   const answer = trilogCommand(['completion', 'bash'], {}, { version: '1.2.3', node: '22.18.0' })

@@ -15,7 +15,7 @@ import { assertRefusedRow, mq, mqAlone, mqJson } from './support.ts'
 const KEY = 'key-of-"anna\\-0123456789'
 const PAYLOAD = 'a-payload-that-nobody-may-see'
 const PAYLOAD_HEX = Buffer.from(PAYLOAD).toString('hex')
-/** Of the specification. */
+/** The sections of the specification. */
 const SECTIONS = [
   'configuration',
   'topology',

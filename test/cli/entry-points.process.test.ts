@@ -1,4 +1,4 @@
-/** `mq`, `trilog` and `npm start` as users run them. What ends by itself and needs no process of its own runs in a shared one. */
+/** `mq`, `trilog` and `npm start` as users run them. Commands that end by themselves share a process, unless they need their own. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -25,11 +25,11 @@ import type { Ending, Environment } from '../support/process.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { version: string }
-/** In a clone the sources run. */
+/** Entry points of a clone, which run the sources. */
 const MQ = `${root}/src/cli/mq.js`
 const TRILOG = `${root}/src/cli/trilog.js`
 const START = `${root}/src/start.js`
-/** For what sources and built programs have in common. */
+/** Entry points for tests of what sources and built programs have in common. */
 const TESTED_MQ = entryFile('src/cli/mq.js')
 const TESTED_START = entryFile('src/start.js')
 
@@ -58,7 +58,7 @@ const trilog = (args: readonly string[], env: Environment = {}): Promise<Ending>
 
 const npmStart = (...args: readonly string[]): Promise<Ending> => runCommand({ entry: 'src/start.js', args, env: {} })
 
-/** What its ready lines say. */
+/** The content of its ready lines. */
 async function ready(child: ReturnType<typeof start>, services: number): Promise<Record<string, unknown>[]> {
   const shown: Record<string, unknown>[] = []
   for await (const line of createInterface(child.stdout)) {
@@ -216,7 +216,7 @@ describe('output that cannot be written', () => {
   const full = openSync('/dev/full', 'w')
   after(() => closeSync(full))
   const logstore = ['--services', 'logstore']
-  const env = environmentOf({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // which says when the decode lane is ready
+  const env = environmentOf({ ...FREE_PORTS, TRILOG_LOG_LEVEL: 'debug' }) // logs when the decode lane is ready
 
   it('is lost and ends nothing: a log line on a full disk', async () => {
     const node = killAtEnd(
@@ -251,7 +251,7 @@ describe('a Node that is told to do without what is needed', { concurrency: 2 },
     const settings = { ...FREE_PORTS, NODE_OPTIONS: option, ...env }
     const { code, stdout, stderr } = await run(process.execPath, [TESTED_MQ], { env: settings })
     assert.deepEqual([code, stdout], [2, ''], stderr)
-    return stderr.replace(/^Warning: .*\n/, '') // V8's own, of options that go ill together
+    return stderr.replace(/^Warning: .*\n/, '') // V8 warns of options that do not fit together
   }
 
   it('is refused in one line that says why the start failed', async () => {

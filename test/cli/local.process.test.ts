@@ -332,7 +332,7 @@ describe('mq cli on a data directory', () => {
   })
 })
 
-/** Without what the command line adds: payload and key as text. */
+/** The records of a page without the members that the command line adds: payload and key as text. */
 const wireRecords = (page: Readonly<Record<string, unknown>>): readonly ReplayedRecord[] =>
   (page['records'] as (ReplayedRecord & { payload?: string; key?: string })[]).map(({ payload, key, ...record }) => {
     assert.equal(payload, Buffer.from(record.payload_hex, 'hex').toString())
@@ -384,7 +384,7 @@ describe('mq cli on the directory of a node', () => {
     await server.kill()
     const files = globSync(`${server.dataDirectory}/segments/*/records.log`).sort()
     assert.ok(files.length > 1, 'several segments')
-    appendFileSync(files.at(-1)!, Buffer.alloc(100, 0xff)) // a torn end
+    appendFileSync(files.at(-1)!, Buffer.alloc(100, 0xff)) // a torn frame at the end
     const before = snapshot(server.dataDirectory)
     const page = await mqJson(['cli', '--data-dir', server.dataDirectory, 'replay', stream.name, '--limit', '5000'])
     assert.deepEqual(wireRecords(page), expected)

@@ -1,4 +1,4 @@
-/** `trilog logs` as people and scripts run it, against a log store that runs. */
+/** `trilog logs` as people and scripts run it, against a running log store. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -25,7 +25,7 @@ const TRILOG = entryFile('src/cli/trilog.js')
 const TOKEN = 'token-of-acme-0123456789'
 const TIME = 1_763_721_600_000_000_000n
 
-/** An address that stays when the store behind it gets another port. */
+/** A proxy whose address stays the same when the store behind it gets another port. */
 class Way {
   readonly #sockets = new Set<Socket>()
   readonly #server: Server
@@ -39,7 +39,7 @@ class Way {
         [store, client],
       ] as const) {
         this.#sockets.add(socket)
-        socket.on('error', () => {}) // its end follows
+        socket.on('error', () => {}) // 'close' follows
         socket.on('close', () => other.destroy())
         socket.pipe(other)
       }
@@ -49,7 +49,7 @@ class Way {
   async url(): Promise<string> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // a TCP server has no other
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // a TCP server has no other kind
   }
 
   close(): void {
@@ -84,14 +84,14 @@ const access = (): readonly string[] => ['--target', server.url, '--tenant', 'ac
 const logs = (...args: readonly string[]): Promise<Ending> =>
   runCommand({ entry: 'src/cli/trilog.js', args: ['logs', ...args, ...access()], env: {} })
 
-/** A command that succeeds, and says nothing but its answer. */
+/** The output of a command that succeeds and prints nothing on stderr. */
 async function answered(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await logs(...args)
   assert.deepEqual([code, stderr], [0, ''], stdout)
   return stdout
 }
 const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined
-/** What a command shows on a terminal. */
+/** The output of a command on a terminal. */
 async function onTerminal(program: string, command: string): Promise<string> {
   const child = spawn(program, ['--quiet', '--return', '--command', command, '/dev/null'], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -100,9 +100,9 @@ async function onTerminal(program: string, command: string): Promise<string> {
   return (await text(child.stdout)).replaceAll('\r\n', '\n')
 }
 const json = async (...args: readonly string[]): Promise<Record<string, unknown>> =>
-  JSON.parse(await answered(...args, '--output', 'json')) as Record<string, unknown> // what the tests look into
+  JSON.parse(await answered(...args, '--output', 'json')) as Record<string, unknown> // the tests check the members
 
-/** A command that goes on until it is told to stop. */
+/** A command that runs until it is stopped. */
 class Following {
   readonly #child: ChildProcess
   stdout = ''
@@ -118,7 +118,7 @@ class Following {
     return this.stdout.split('\n').slice(0, -1)
   }
 
-  /** As after Ctrl-C. */
+  /** Stops the command as Ctrl-C does. @returns its exit code */
   async stopped(): Promise<number | null> {
     if (this.#child.exitCode === null) {
       this.#child.kill('SIGINT')

@@ -1,4 +1,4 @@
-/** Specification "Startup flags of mq" and contract "Broker": what a command line asks for. */
+/** Specification "Startup flags of mq" and contract "Broker": the configuration that a command line gives. */
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
@@ -34,7 +34,7 @@ const mistakesOf = (args: readonly string[], env: Environment = {}): readonly st
 
 const reportOf = (args: readonly string[], env: Environment = {}): { report: SettingsReport; exitCode: number } => {
   const { text, exitCode } = said(['--validate-config', '--output', 'json', ...args], env)
-  return { report: JSON.parse(text) as SettingsReport, exitCode } // what the tests below look into
+  return { report: JSON.parse(text) as SettingsReport, exitCode } // the tests check the members
 }
 
 describe('mq', () => {

@@ -1,4 +1,4 @@
-/** Specification "Command-line tool mq", rows "Remote" and "Diagnostics", over TLS: real processes that ask nodes in the modes api-key and mtls. */
+/** Specification "Command-line tool mq", rows "Remote" and "Diagnostics", over TLS: real processes that call nodes in the modes api-key and mtls. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

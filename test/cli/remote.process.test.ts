@@ -1,4 +1,4 @@
-/** Specification "Command-line tool mq", row "Remote", and the commands that are ours: commands that ask a real node. */
+/** Specification "Command-line tool mq", row "Remote", and our own commands that call a real node. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Contract "Commands": what a command line of `trilog backup`, `restore` and `inspect` asks for, and what people see of the answers. */
+/** Contract "Commands": the command lines of `trilog backup`, `restore` and `inspect`, and how their results are shown. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { inspectText } from '../../src/cli/store-text.ts'

@@ -9,21 +9,21 @@ import type { Ending, Environment } from '../support/process.ts'
 export const mq = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
   runCommand({ entry: 'src/cli/mq.js', args, env })
 
-/** With nothing of another command around it. */
+/** Runs in a process of its own, without leftovers of other commands. */
 export const mqAlone = (args: readonly string[], env: Environment = {}): Promise<Ending> =>
   runToEnd({ entry: 'src/cli/mq.js', args, env })
 
-/** A command that succeeds; its answer by `--output json`. */
+/** The result of a command that succeeds, by `--output json`. */
 export async function mqJson(args: readonly string[], env: Environment = {}): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await mq([...args, '--output', 'json'], env)
   assert.deepEqual([code, stderr], [0, ''], stdout)
   assert.match(stdout, /^[^\n]*\n$/)
-  return JSON.parse(stdout) as Record<string, unknown> // what the tests look into
+  return JSON.parse(stdout) as Record<string, unknown> // the tests check the members
 }
 
-/** A row of a table of command lines that are refused. */
+/** A command line that is refused. */
 export interface RefusedRow {
-  /** Of the specification or the contract. */
+  /** The row of the specification or the contract. */
   readonly row: string
   readonly args: readonly string[]
   readonly code: 1 | 2
@@ -36,7 +36,7 @@ export async function assertRefusedRow({ args, code, says }: RefusedRow): Promis
   assert.match(ended.stderr, says)
 }
 
-/** Names, contents and times of everything in a directory; null: there is none. */
+/** Names, contents and times of everything in a directory; null: it does not exist. */
 export function snapshot(directory: string): readonly string[] | null {
   if (!existsSync(directory)) return null
   return globSync(`${directory}/**/*`, { withFileTypes: false })

@@ -1,4 +1,4 @@
-/** What a person sees: help, completion, and a terminal. */
+/** What a person sees: help, completion, and output on a terminal. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -21,7 +21,7 @@ describe('a time on a command line', () => {
     ] as const) {
       assert.equal(timeFrom(text), expected, text)
     }
-    assert.equal(timeFrom('2026-01-31T12:00'), new Date('2026-01-31T12:00').toISOString()) // of this place
+    assert.equal(timeFrom('2026-01-31T12:00'), new Date('2026-01-31T12:00').toISOString()) // local time
   })
 
   it('is refused when there is no such day or time, or more stands behind it', () => {

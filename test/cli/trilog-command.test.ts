@@ -1,4 +1,4 @@
-/** Contract "Commands": what a command line of `trilog` asks for. */
+/** Contract "Commands": what the command lines of `trilog` do. */
 import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
@@ -26,14 +26,14 @@ function started(args: readonly string[], env: Environment = {}): Config {
   return answer.config
 }
 
-/** `check` included, as far as it goes. */
+/** What the command prints, including `check`. */
 function said(args: readonly string[], env: Environment = {}): Said {
   const answer = answerTo(args, env)
   assert(answer.kind === 'check' || answer.kind === 'say')
   return answer.kind === 'check' ? answer.answer(placeProblems(answer.settings)) : answer
 }
 
-/** What a service leaves that has stored something. */
+/** Makes the directory of a service that has stored something. */
 function makeLog(directory: string, segmentsName: string): void {
   writeFormat(nodeFiles, directory, 7)
   mkdirSync(`${directory}/${segmentsName}`)
@@ -43,7 +43,7 @@ function makeLog(directory: string, segmentsName: string): void {
 const mistakesOf = (args: readonly string[], env: Environment = {}): readonly string[] =>
   problemsOf(() => answerTo(args, env))
 
-/** A file of settings. */
+/** Writes a file of settings. @returns its path */
 function fileOf(text: string): string {
   const path = `${temporaryDirectory()}/settings`
   writeFileSync(path, text)
@@ -58,7 +58,7 @@ interface Reported {
 }
 
 const reportOf = (args: readonly string[], env: Environment = {}): Reported =>
-  JSON.parse(said(['config', '--output', 'json', ...args], env).text) as Reported // what the tests below look into
+  JSON.parse(said(['config', '--output', 'json', ...args], env).text) as Reported // the tests check the members
 
 describe('trilog start', () => {
   it('starts all services, or those of --services', () => {
@@ -179,10 +179,10 @@ describe('trilog check', () => {
       MQ_REPLICA_DIRS: file,
     }
     const { text, exitCode } = said(['check', '--output', 'json'], env)
-    const { valid, problems } = JSON.parse(text) as Reported // as above
+    const { valid, problems } = JSON.parse(text) as Reported // the tests check the members
     assert.deepEqual([valid, exitCode], [false, 2])
     const names = problems.map((problem) => problem.split(' ')[0])
-    // root may write where nobody may
+    // root may write in every directory
     const closedToUs = process.getuid?.() === 0 ? [] : ['MQ_DATA_DIR']
     assert.deepEqual(names, [
       'LOGSTORE_DATA_DIR',
@@ -221,7 +221,7 @@ describe('trilog check', () => {
 
   it('names a directory whose parent cannot be entered', () => {
     const directory = temporaryDirectory()
-    const loop = `${directory}/loop` // nobody can follow it, root neither
+    const loop = `${directory}/loop` // not even root can follow it
     symlinkSync(loop, loop)
     const closed = `${directory}/closed`
     mkdirSync(`${closed}/inside`, { recursive: true })
@@ -271,7 +271,7 @@ describe('trilog check', () => {
       TRILOG_CLUSTER_BIND: '10.0.0.1:2',
     }
     const { text, exitCode } = said(['check', '--nope', '--mq-segment-bytes=1', '--output', 'json'], env)
-    const { problems } = JSON.parse(text) as Reported // as above
+    const { problems } = JSON.parse(text) as Reported // the tests check the members
     assert.equal(exitCode, 2)
     assert.doesNotMatch(text, /hush/)
     assert.deepEqual(

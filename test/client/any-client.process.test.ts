@@ -1,4 +1,4 @@
-/** What every client does, wherever the broker is and whatever carries the calls. */
+/** What every client does, wherever the broker is and over any transport. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { runInNewContext } from 'node:vm'

@@ -1,4 +1,4 @@
-/** What every subscription does, wherever the broker is and whatever carries the calls. */
+/** What every subscription does, wherever the broker is and over any transport. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { BrokerClient } from '../../src/client/index.ts'
@@ -7,7 +7,7 @@ import { KINDS, openSource } from './sources.ts'
 import type { ClientSource } from './sources.ts'
 import { newStream, refusalOf, take } from './support.ts'
 
-/** Deletes the stream, and makes one of its name that has records. */
+/** Deletes the stream, and creates another of its name with records. */
 async function replace(client: BrokerClient, stream: string): Promise<void> {
   const before = await client.describeStream(stream)
   for (let createdAtMs = before.created_at_ms; createdAtMs === before.created_at_ms;) {

@@ -1,4 +1,4 @@
-/** A client with credentials, against a node that asks for them. */
+/** A client with credentials, against a node that needs them. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

@@ -17,7 +17,7 @@ const GET: HttpCall = { method: 'GET', path: '/x', body: null, isRepeatable: tru
 const POST: HttpCall = { method: 'POST', path: '/x', body: '{}', isRepeatable: false }
 const WAITING: HttpCall = { ...GET, waitMs: 10_000 }
 
-/** Answers as the test says, and notes who was asked. */
+/** A network that answers as the test says, and records the origin of each request. */
 class Network {
   readonly asked: string[] = []
   /** Requests that the test answers itself. */
@@ -25,7 +25,7 @@ class Network {
   readonly connection: HttpConnection
   nowMs = 0
   #timers: { readonly atMs: number; readonly run: () => void }[] = []
-  /** By origin: what goes wrong there, each time. Null: the test answers. */
+  /** Outcome of every request to an origin; null: the test answers; absent: OK. */
   readonly faults = new Map<string, Error | HttpAnswer | null>()
 
   constructor(origins: readonly string[] = [A], settings: Partial<HttpNativeClientSettings> = {}) {

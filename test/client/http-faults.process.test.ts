@@ -1,4 +1,4 @@
-/** What a client over HTTP makes of brokers that die, connections that are cut, and readers that take their time. */
+/** How a client over HTTP handles brokers that die, connections that are cut, and slow readers. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { HttpNativeClient as FetchClient } from '../../src/client/browser.ts'
@@ -11,7 +11,7 @@ import { newStream, refusalOf } from './support.ts'
 
 const PATIENT = { attemptsMax: 10_000, delayMs: 5, delayMsMax: 50 }
 const SETTINGS = { producerId: 'tester' }
-/** There is never a broker: the port is privileged and unused. */
+/** No broker is ever at this address: the port is privileged and unused. */
 const NOWHERE = 'http://127.0.0.1:1'
 
 for (const [kind, library] of [
@@ -26,7 +26,7 @@ for (const [kind, library] of [
       addresses: string | readonly string[],
       settings: Partial<HttpNativeClientSettings> = {},
     ): Promise<HttpNativeClient> => {
-      const client = await library.connect(addresses, { ...SETTINGS, ...settings } as never) // neither has settings of TLS
+      const client = await library.connect(addresses, { ...SETTINGS, ...settings } as never) // the settings of both clients without TLS are the same
       clients.push(client)
       return client
     }
@@ -197,7 +197,7 @@ for (const [kind, library] of [
         Array.from({ length: 60 }, (_, i) => client.publish(stream, { message_id: `${i}`, payload: '' })),
       )
       for (let i = 0; i < 20; i += 1) await client.describeStream(stream)
-      const most = library === HttpNativeClient ? 3 : 20 // fetch opens one more now and then, before it knows that one is free
+      const most = library === HttpNativeClient ? 3 : 20 // fetch sometimes opens a connection before it knows that one is free
       assert.ok(counting.connections <= most, String(counting.connections))
     })
 

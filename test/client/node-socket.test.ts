@@ -1,4 +1,4 @@
-/** The client's own WebSocket, against a server that a test writes byte by byte: RFC 6455 as it is meant, and broken. */
+/** The client's own WebSocket, against a server whose bytes the test writes: RFC 6455 followed, and broken. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const CLOSE = 8
 const PING = 9
 const PONG = 10
 
-/** A frame as a server sends it. @param first bits of the first byte besides the opcode */
+/** A frame as a server sends it. @param first the other bits of the byte with the opcode */
 function frame(opcode: number, payload: Uint8Array, first = 0x80): Buffer {
   const { byteLength } = payload
   const head = Buffer.alloc(byteLength < 126 ? 2 : byteLength <= 0xffff ? 4 : 10)
@@ -28,7 +28,7 @@ function frame(opcode: number, payload: Uint8Array, first = 0x80): Buffer {
   return Buffer.concat([head, payload])
 }
 
-/** Whole frames of a client, with their masks taken off. */
+/** Whole frames of a client, unmasked. */
 function framesIn(
   bytes: Buffer,
 ): readonly { readonly opcode: number; readonly mask: string; readonly payload: Buffer }[] {
@@ -41,7 +41,7 @@ function framesIn(
     const length =
       short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
     const maskAt = at + 2 + lengthBytes
-    if (maskAt + 4 + length > bytes.byteLength) break // the rest is on its way
+    if (maskAt + 4 + length > bytes.byteLength) break // the rest of the frame is on its way
     const mask = bytes.subarray(maskAt, maskAt + 4)
     const masked = bytes.subarray(maskAt + 4, maskAt + 4 + length)
     const payload = Buffer.from(masked.map((byte, i) => byte ^ mask[i & 3]!))
@@ -51,7 +51,7 @@ function framesIn(
   return found
 }
 
-/** One connection, both ends of it. */
+/** Both ends of one connection. */
 class Ends {
   readonly messages: Buffer[] = []
   opened = 0
@@ -69,7 +69,7 @@ class Ends {
     })
   }
 
-  /** The upgrade, as it came. */
+  /** Waits for the connection and the head of its upgrade request. */
   async asked(server: Server): Promise<void> {
     const [peer] = (await once(server, 'connection')) as [Socket]
     this.peer = peer

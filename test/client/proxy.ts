@@ -1,22 +1,22 @@
-/** Between a client and a broker: one address for all lives of the broker, and connections that fail as the test says. */
+/** A proxy between client and broker: its address stays when the broker restarts, and its connections fail as the test says. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 
 export class Proxy {
-  /** Bytes of answers that went by. */
+  /** Bytes of answers so far. */
   answeredBytes = 0
-  /** Connections of clients there have been. */
+  /** Connections that clients have opened. */
   connections = 0
-  /** What of the next answers' first bytes comes through: called with them, true lets them pass, false cuts the connection. */
+  /** Called with each chunk from the broker: true lets it pass, false cuts the connection. */
   passes: (answer: Buffer) => boolean = () => true
-  /** So many bytes of answers go by, from the first; the connection that brings the next one is cut right behind them. */
+  /** After this many bytes of answers in all, the connection with the next byte is cut, once. */
   cutAfterBytes = Infinity
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #targetOf: () => string
 
-  /** @param targetOf host:port of the broker that lives now */
+  /** @param targetOf host:port of the present broker process */
   static async open(targetOf: () => string): Promise<Proxy> {
     const server = createServer()
     const proxy = new Proxy(server, targetOf)
@@ -32,15 +32,15 @@ export class Proxy {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // it listens on a port
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // a TCP server has no other kind
   }
 
-  /** All connections that are there. Not with resets: Node 22 then never ends, as it waits for handles that it has closed. */
+  /** Cuts all connections. Not by resets: Node 22 would then never exit, as it waits for handles that it has closed. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  /** Nobody is there any more; once or more often. */
+  /** Refuses connections from now on. May be called more than once. */
   close(): void {
     this.#server.close()
     this.cut()

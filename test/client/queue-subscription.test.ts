@@ -14,7 +14,7 @@ import { turn } from '../support/turn.ts'
 
 const LEASE_MS = 8000
 
-/** A broker whose time the test moves: it hands out claims of so many deliveries each, then says stop. */
+/** A broker whose time the test moves. Its claims have these numbers of deliveries; the claim after them stops the subscription. */
 class Queue {
   nowMs = 0
   claimed = 0
@@ -28,9 +28,9 @@ class Queue {
   readonly closing = new AbortController()
   readonly #sizes: number[]
   #timers: { readonly atMs: number; readonly run: () => void }[] = []
-  /** What a renewal is refused with, by offset. */
+  /** Codes that refuse renewals, by offset. */
   readonly refusals = new Map<number, string>()
-  /** Acknowledgements fail with these first. */
+  /** Errors of the next acknowledgements. */
   readonly ackFailures: SdkError[] = []
 
   constructor(...sizes: readonly number[]) {
@@ -46,7 +46,7 @@ class Queue {
       const count = Math.min(size ?? 0, body.max_messages ?? 1)
       const deliveries = Array.from({ length: count }, () => {
         const offset = this.claimed++
-        return { offset, delivery_id: `dlv-${offset}`, lease_remaining_millis: LEASE_MS } as Delivery // no more is looked at
+        return { offset, delivery_id: `dlv-${offset}`, lease_remaining_millis: LEASE_MS } as Delivery // the subscription reads nothing else
       })
       return { deliveries } as unknown as ClaimedDeliveries
     },
@@ -69,7 +69,7 @@ class Queue {
     nack: (delivery: Delivery) => this.leases.settling([delivery], async () => void this.nacked.push(delivery.offset)),
     retryDelivery: (delivery: Delivery) =>
       this.leases.settling([delivery], async () => void this.givenBack.push(delivery.offset)),
-  } as unknown as QueueClient // what is left out of the answers is looked at by nobody
+  } as unknown as QueueClient // the subscription does not read what the answers leave out
 
   subscribe(options: QueueSubscriptionOptions = {}): QueueSubscription {
     return new ClaimingSubscription(() => ({
@@ -150,7 +150,7 @@ describe('a queue subscription', () => {
     assert.equal(queue.claimed, 4)
     await deliveries.next()
     await turn()
-    assert.equal(queue.claimed, 6) // half was gone
+    assert.equal(queue.claimed, 6) // half of the prefetched deliveries were taken
     await deliveries.return()
     assert.deepEqual(queue.givenBack, [2, 3, 4, 5])
   })

@@ -1,4 +1,4 @@
-/** The same mistakes, made by the clients of both kinds and by hand over HTTP: it must not matter where the broker is. */
+/** The same mistakes by both kinds of clients and by raw HTTP requests: the refusal must not depend on where the broker is. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { inspect } from 'node:util'
@@ -19,7 +19,7 @@ interface Mistake {
 const DELIVERY = { stream: 'orders', subscription_id: 'sub-x', delivery_id: 'dlv-x' }
 const DELIVERY_PATH = '/v1/streams/orders/subscriptions/sub-x/deliveries/dlv-x'
 const GROUP = '/v1/streams/orders/consumer-groups/g'
-const bad = (value: unknown): never => value as never // what TypeScript would not let through
+const bad = (value: unknown): never => value as never // TypeScript would refuse the value
 
 const publishing = (what: string, record: unknown): Mistake => ({
   what,
@@ -212,7 +212,7 @@ interface Misuse {
   readonly message: string
 }
 
-/** In place of an object. */
+/** Values that are no objects. */
 const NO_OBJECTS: readonly unknown[] = [null, 5, 'x', []]
 const RECORD = { message_id: 'm', payload: 'p' }
 class Tags {

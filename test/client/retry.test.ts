@@ -9,7 +9,7 @@ const NEVER = new AbortController().signal
 const refused = ({ retryable = true, retryAfterSeconds = null as number | null } = {}): HttpBrokerError =>
   new HttpBrokerError({ status: 503, code: 'c', message: 'm', action: 'a', retryable, retryAfterSeconds })
 
-/** Fails as it is told to, then succeeds; notes the waits. */
+/** Fails with the given errors, then succeeds; records the pauses. */
 class Attempts {
   readonly pausesMs: number[] = []
   made = 0

@@ -1,4 +1,4 @@
-/** Clients of every kind: of a broker in the process, and of one behind HTTP by all that carries calls. */
+/** Clients of every kind: of a broker in the process, and over every transport to one behind HTTP. */
 import { HttpNativeClient as BrowserClient } from '../../src/client/browser.ts'
 import { HttpNativeClient } from '../../src/client/index.ts'
 import type { BrokerClient, ClientSettings } from '../../src/client/index.ts'
@@ -16,7 +16,7 @@ export const KINDS = [
   'over one connection with TLS',
 ] as const
 
-/** Signs for brokers over TLS. */
+/** Signs the certificates of brokers over TLS. */
 const authority = new Authority('brokers')
 
 function tlsFlags(): readonly string[] {
@@ -25,10 +25,10 @@ function tlsFlags(): readonly string[] {
   return ['--tls-cert', files.cert, '--tls-key', files.key]
 }
 
-/** A broker, and clients of it of one kind. */
+/** A broker, and clients of one kind for it. */
 export interface ClientSource {
   client(settings: ClientSettings): Promise<BrokerClient>
-  /** The broker has noticed that nobody waits for a claim any more. */
+  /** Resolves when the broker knows that no client waits for a claim. */
   noClaimWaits(): Promise<void>
   close(): Promise<void>
 }

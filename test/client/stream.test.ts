@@ -1,4 +1,4 @@
-/** The client's side of the streaming connection, with sockets and time that the test moves. */
+/** The client's side of the streaming connection, with sockets and time that the test controls. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ANSWER, FrameReader, FrameWriter, REFUSED } from '../../src/broker/wire/connection-frames.ts'

@@ -1,4 +1,4 @@
-/** The streaming client over a connection that is cut at every byte of what the broker says: nothing is lost, nothing is done twice. */
+/** The streaming client over a connection that is cut at every byte that the broker sends: nothing is lost or done twice. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { HttpNativeClient } from '../../src/client/index.ts'
@@ -7,7 +7,7 @@ import { refusalOf } from './support.ts'
 import { BrokerServer } from '../support/broker.ts'
 import { eventually } from '../support/waiting.ts'
 
-/** Cuts that are tried side by side. */
+/** Cuts that are tried at the same time. */
 const LANES = 12
 const GROUP = 'workers'
 
@@ -18,7 +18,7 @@ describe('a connection that is cut', () => {
   })
   after(() => server.stop())
 
-  /** A client whose connection is cut so many bytes after its beginning. @returns bytes that the broker said, to all its connections */
+  /** Uses a client whose connection is cut after `cutAt` bytes of answers. @returns bytes that the broker sent on all its connections */
   async function behind<T>(cutAt: number, use: (client: HttpNativeClient) => Promise<T>): Promise<number> {
     const proxy = await Proxy.open(() => server.readyLine.http)
     proxy.cutAfterBytes = cutAt

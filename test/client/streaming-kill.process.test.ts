@@ -1,4 +1,4 @@
-/** The streaming client of a broker that is killed with kill -9: a ledger of what it was told, and what is there afterwards. */
+/** The streaming client of a broker that is killed with kill -9: a ledger of its acknowledged records is compared with what is there afterwards. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { HttpNativeClient } from '../../src/client/index.ts'
@@ -40,7 +40,7 @@ it('nothing that was acknowledged is lost, and publishers and a subscription go 
         const { offset } = await publishing.publish(STREAM, { message_id, payload: message_id })
         ledger.set(message_id, offset)
       } catch {
-        lost += 1 // by the connection: it may be there or not
+        lost += 1 // the connection failed: the record may be stored or not
         await publishing.publishWithRetry(
           STREAM,
           { message_id: `${message_id}-again`, payload: '' },

@@ -20,13 +20,13 @@ interface Growth {
   readonly end: number
   readonly growth: readonly number[]
   readonly pageMax: number
-  /** Whether the broker does, as it is asked to. */
+  /** Whether the broker waits when `wait_millis` asks it to. */
   readonly waits?: boolean
 }
 
 /**
- * Asked for pages of a stream that grows while nobody looks: by so many records with each wait, of the broker or, where the broker does not
- * wait, of the subscription.
+ * A stream that grows by the next number of records with each wait: a wait of the broker or, if the broker does not wait, of the
+ * subscription.
  */
 class GrowingStream {
   readonly asked: FetchOptions[] = []
@@ -53,7 +53,7 @@ class GrowingStream {
     const start = isByTime ? this.end : (options.start_offset ?? 0)
     const next = Math.max(start, Math.min(start + this.#pageMax, this.end))
     const records = Array.from({ length: next - start }, (_, i) => recordAt(start + i))
-    return { stream: STREAM, records, next_offset: next, end_of_stream: next >= this.end } as unknown as ReplayPage // no more is looked at
+    return { stream: STREAM, records, next_offset: next, end_of_stream: next >= this.end } as unknown as ReplayPage // the subscription reads nothing else
   }
 
   get parts(): SubscriptionParts {

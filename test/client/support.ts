@@ -1,4 +1,4 @@
-/** A broker in the test's own process, on a directory of its own; what tests do with any client. */
+/** A broker in the test's own process, on a directory of its own; helpers for tests of any client. */
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
@@ -26,7 +26,7 @@ export async function openClient(): Promise<NativeClient> {
 
 let streams = 0
 
-/** A new stream under a name of its own: tests share a broker, not their streams. */
+/** A new stream with a name of its own: tests share a broker, but no streams. */
 export async function newStream(client: BrokerClient, ...payloads: readonly string[]): Promise<string> {
   const stream = `stream-${streams++}`
   await client.createStream(stream)
@@ -34,7 +34,7 @@ export async function newStream(client: BrokerClient, ...payloads: readonly stri
   return stream
 }
 
-/** What a call was refused with. */
+/** The error of a refused call. */
 export async function refusalOf(call: Promise<unknown>): Promise<SdkError> {
   try {
     await call
@@ -45,7 +45,7 @@ export async function refusalOf(call: Promise<unknown>): Promise<SdkError> {
   return assert.fail('it was not refused')
 }
 
-/** The first so many; then the loop is left. */
+/** The first `count` items; then leaves the loop. */
 export async function take<T>(from: AsyncIterable<T>, count: number): Promise<T[]> {
   const taken: T[] = []
   for await (const each of from) if (taken.push(each) === count) break

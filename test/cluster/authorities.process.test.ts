@@ -1,4 +1,4 @@
-/** The file of authorities is read again on SIGHUP, as certificates are: connections from then on go by it. */
+/** SIGHUP makes a node read its file of authorities again, like certificates. New connections use the new authorities. */
 import { after, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
 import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'

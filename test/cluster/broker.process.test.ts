@@ -1,4 +1,4 @@
-/** Brokers on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
+/** Brokers on real NATS servers, while leaders and servers are killed and stopped. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'

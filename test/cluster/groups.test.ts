@@ -12,7 +12,7 @@ import { seedOf } from '../support/seed.ts'
 
 const LOG = { logId: 77, epoch: 3 }
 
-/** Frames that follow each other, with payloads of these sizes; negative: the frame opens a segment. */
+/** Consecutive frames with payloads of these sizes; negative: the frame opens a segment. */
 function logOf(sizes: readonly number[]): readonly WholeFrame[] {
   let place = LOG_BEGIN
   return sizes.map((size, i) => {

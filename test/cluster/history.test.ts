@@ -30,7 +30,7 @@ test('what another leader had on its way when an epoch began is void, and so is 
   const { history, kinds } = taken(
     epoch(1, 'a/1'),
     epoch(2, 'b/1'),
-    message(1, 'a/1', 1, { kind: 'frames', end: at(8), body: 'late' }), // expected the sequence that the epoch message took
+    message(1, 'a/1', 1, { kind: 'frames', end: at(8), body: 'late' }), // it expected the sequence that the epoch message has taken
     message(2, 'b/1', 2, { kind: 'frames', begin: at(16), end: at(24), body: 'the first is missing' }),
     message(2, 'b/1', 1, { kind: 'frames', end: at(16), body: 'y' }),
     message(2, 'b/1', 2, { kind: 'frames', begin: at(16), end: at(24), body: 'z' }),

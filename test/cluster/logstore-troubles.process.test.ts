@@ -1,4 +1,4 @@
-/** Log stores in a cluster, with an outside ledger of everything that was acknowledged, while decode lanes die and disks fail. */
+/** Log stores in a cluster, while decode lanes die and disks fail. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { TestCluster, clusterOf, hasAllOnEach } from '../support/cluster.ts'
@@ -10,7 +10,7 @@ import { eventually } from '../support/waiting.ts'
 
 const SENDERS = 2
 const SEGMENT_BYTES = 1 << 20
-/** While it publishes a frame, the lane dies before it says that it publishes, before the frame is the last one, before it is in the journal's ring, and after. */
+/** Where the lane dies in a publish: before it marks the publish, before the frame is the last one, before it is in the journal's ring, and after. */
 const OPERATIONS = [1, 2, 3, 4]
 
 const { name, skip } = natsOrSkip('log stores in a cluster where something goes wrong')
@@ -36,9 +36,9 @@ describe(name, { skip }, () => {
     const { node: leader } = await nodes.leading()
     const { node, place } = await nodes.following()
     for (const operation of OPERATIONS) {
-      // A lane that ends with a restart of the log may take the trigger with it: then the next one is to die.
+      // If a restart of the log ends the lane first, the trigger may go with it. Then the next lane has to die.
       await eventually(place.faults.hits('exit-decode', `${operation} publishAll`, () => diedIn(node)))
-      await isStoredAgain() // so that what is waited for comes after the log's restart
+      await isStoredAgain() // so that `end` is taken after the log's restart
       const end = await endOf(leader)
       await eventually(async () => (await positionOf(node, place.id)) >= end)
     }
@@ -58,7 +58,7 @@ describe(name, { skip }, () => {
 
 const diedIn = ({ stderr }: LogStoreServer): number => stderr.split('"msg":"the decode lane died').length - 1
 
-/** Where its log ends, as far as that is confirmed and on its disk. */
+/** Position up to which the node's log is confirmed and on its disk. */
 async function positionOf(node: LogStoreServer, id: string): Promise<number> {
   const { nodes } = await clusterOf(node, LEDGER_HEADERS)
   return nodes.find((each) => each.node === id)?.position ?? 0

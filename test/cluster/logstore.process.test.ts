@@ -1,4 +1,4 @@
-/** Log stores on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
+/** Log stores on real NATS servers, while leaders and servers are killed and stopped. A ledger outside of them has everything acknowledged. */
 import { before, describe, it } from 'node:test'
 import {
   TestCluster,
@@ -13,7 +13,7 @@ import { natsOrSkip } from '../support/nats-server.ts'
 import { eventually } from '../support/waiting.ts'
 
 const SENDERS = 4
-/** Small, so that segments are sealed, indexed and compacted meanwhile. */
+/** Small, so that segments are sealed, indexed and compacted during the test. */
 const SEGMENT_BYTES = 1 << 20
 
 const { name, skip } = natsOrSkip('log stores in a cluster on real NATS servers')

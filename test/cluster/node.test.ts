@@ -27,7 +27,7 @@ function begin(anchor: Anchor = STREAM_BEGIN) {
   })
   const kinds = (): string[] =>
     acts.splice(0).map((act) => (act.kind === 'publish' ? `publish ${act.message.kind}` : act.kind))
-  /** The attempt or look-up that was asked last. */
+  /** Number of the last action, if that is an attempt or a look-up; else -1. */
   const asked = (): number => {
     const last = acts.at(-1)
     return last?.kind === 'publish' ? last.attempt : last?.kind === 'look up' ? last.look : -1
@@ -35,7 +35,7 @@ function begin(anchor: Anchor = STREAM_BEGIN) {
   return { node, acts, kinds, asked }
 }
 
-/** Leads since 3010, by the epoch message that it sent at 3000. */
+/** A node that leads since 3010, by the epoch message that it sent at 3000. */
 function beginLeading() {
   const begun = begin()
   begun.node.tick(3000)
@@ -66,7 +66,7 @@ test('the lease counts from when a message was sent', () => {
   assert.ok(node.mayAnswer(4999))
   assert.ok(!node.mayAnswer(5000))
   node.tick(3500)
-  assert.ok(asked() > 0) // a beat
+  assert.ok(asked() > 0) // it sent a beat
   node.acknowledged(asked(), 2, 4000)
   assert.ok(node.mayAnswer(5499))
   assert.ok(!node.mayAnswer(5500))
@@ -81,7 +81,7 @@ test('a leader without acknowledgements steps down to what is confirmed, and fol
     { kind: 'step down', end: LOG_BEGIN, reason: 'the stream has confirmed nothing for the time of a lease' },
     { kind: 'follow', from: 2 },
   ])
-  node.delivered(2, frames(1, 'a/1', 1), 5020) // it was stored all the same
+  node.delivered(2, frames(1, 'a/1', 1), 5020) // the message was stored after all
   assert.deepEqual(acts.at(-1), { kind: 'apply', bodies: ['x'], begin: LOG_BEGIN, end: END })
 })
 
@@ -113,7 +113,7 @@ test('frames are applied by those who follow, and put off when they stand', () =
   node.delivered(2, frames(1, 'b/1', 1), 2500)
   assert.deepEqual(kinds(), ['apply'])
   assert.equal(node.dueMs, 5500)
-  node.delivered(3, message(1, 'c/1', 1, {}), 5000) // is void, and says nothing of the leader
+  node.delivered(3, message(1, 'c/1', 1, {}), 5000) // void: no sign of life of the leader
   assert.equal(node.dueMs, 5500)
   node.delivered(5, message(1, 'b/1', 2, { begin: END, end: END }), 5100)
   assert.deepEqual(kinds(), ['follow'])
@@ -124,7 +124,7 @@ test('who stands gives way to what comes before it', () => {
   node.tick(3000)
   node.delivered(1, message(1, 'b/1', 0, { kind: 'epoch' }), 3001)
   assert.deepEqual([node.role, node.leader, node.dueMs], ['following', 'b/1', 6001])
-  node.acknowledged(asked(), 1, 3002) // of what is over
+  node.acknowledged(asked(), 1, 3002) // of an attempt that is over
   assert.deepEqual([node.role, kinds()], ['following', ['publish epoch']])
 })
 

@@ -1,4 +1,4 @@
-/** Object stores on real NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
+/** Object stores on real NATS servers, while leaders and servers are killed and stopped. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
@@ -9,7 +9,7 @@ import { ObjectStoreServer } from '../support/objectstore.ts'
 import { eventually } from '../support/waiting.ts'
 
 const WRITERS = 4
-/** Small, so that segments are sealed, checkpoints are written and the log is cleaned meanwhile. */
+/** Small, so that segments are sealed, checkpoints are written and the log is cleaned during the test. */
 const SEGMENT_BYTES = 4 << 20
 
 const { name, skip } = natsOrSkip('object stores in a cluster on real NATS servers')

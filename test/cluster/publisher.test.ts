@@ -23,7 +23,7 @@ function begin(lastSequence = 10) {
     measures: measured,
     settled: (each) => settled.push(each),
   })
-  /** What was to be done since the last call: `attempt>sequence` of what is published, `?sequence` of what is looked up. */
+  /** Actions since the last call: `ordinal>sequence` for a publish, `?sequence` for a look-up. */
   const done = (): string[] =>
     acts
       .splice(0)
@@ -38,7 +38,7 @@ test('several messages are on their way, each for a sequence of its own', () => 
   assert.deepEqual(done(), ['1>11', '2>12', '3>13'])
   assert.equal(publisher.inFlightBytes, 300)
   publisher.acknowledged(2, 12, 1)
-  assert.deepEqual(confirmed(), []) // what stands at 11 is not known
+  assert.deepEqual(confirmed(), []) // it is not known yet which message is at 11
   publisher.acknowledged(1, 11, 1)
   assert.deepEqual(confirmed(), ['confirmed 11', 'confirmed 12'])
   assert.equal(publisher.inFlight, 1)
@@ -55,7 +55,7 @@ test('an acknowledgement that does not come is looked up', () => {
   publisher.tick(100)
   assert.deepEqual(done(), ['?11'])
   publisher.tick(150)
-  assert.deepEqual(done(), ['?11']) // nor did the answer to that
+  assert.deepEqual(done(), ['?11']) // the answer to the look-up does not come either
   publisher.lookedUp(4, message(1), 151)
   assert.deepEqual(confirmed(), ['confirmed 11'])
   assert.deepEqual(done(), ['?12'])
@@ -76,7 +76,7 @@ test('a message that was found came into the stream after it was sent first', ()
   })
   publisher.publish(message(1), 1, 5)
   publisher.tick(105)
-  publisher.lookedUp(2, null, 106) // sent again
+  publisher.lookedUp(2, null, 106) // not found: sent again
   publisher.tick(300)
   publisher.lookedUp(4, message(1), 301)
   assert.deepEqual(settled, [{ kind: 'confirmed', sequence: 1, message: message(1), sentMs: 5 }])
@@ -88,14 +88,14 @@ test('what is not there is published again for the same sequence, with what foll
   done()
   publisher.refused(2, 1) // the first one was lost on its way
   assert.deepEqual(done(), ['?11'])
-  publisher.publish(message(3), 1, 2) // not now
+  publisher.publish(message(3), 1, 2) // sent later
   assert.deepEqual(done(), [])
   publisher.lookedUp(lastId(), null, 3)
   assert.deepEqual(done(), ['1>11', '2>12', '3>13'])
   publisher.refused(2, 4) // of an attempt that is over
   assert.deepEqual(done(), [])
   publisher.refused(lastId(), 5)
-  assert.deepEqual(done(), []) // a pause, so that servers that are behind are not asked all the time
+  assert.deepEqual(done(), []) // a pause, so that servers that lag are not asked all the time
   publisher.tick(13)
   assert.deepEqual(done(), ['?11'])
 })
@@ -108,7 +108,7 @@ test('what became of each message is measured from when it was published first',
   assert.deepEqual([measured.publishSeconds.sum, measured.confirmedAtMs], [0.004, 1004])
   publisher.tick(1100)
   assert.deepEqual([measured.lostAcknowledgements, measured.lookUps], [1, 1])
-  publisher.tick(1150) // nor did the answer to that
+  publisher.tick(1150) // the answer to the look-up does not come either
   assert.deepEqual([measured.lostAcknowledgements, measured.lookUps], [1, 2])
   publisher.lookedUp(lastId(), null, 1151)
   publisher.refused(lastId(), 1170)
@@ -121,17 +121,17 @@ test('behind a message that does not count, all move up', () => {
   const { publisher, done, confirmed, lastId } = begin()
   for (const ordinal of [1, 2]) publisher.publish(message(ordinal), 1, 0)
   done()
-  publisher.acknowledged(2, 12, 1) // behind one of another leader, as it turns out
+  publisher.acknowledged(2, 12, 1) // stored behind a message of another leader, as the look-up shows
   publisher.refused(1, 1)
   publisher.lookedUp(lastId(), message(7, 1, 'b/1'), 2)
   assert.deepEqual(confirmed(), ['foreign 11'])
   assert.deepEqual(done(), ['?11', '?12'])
-  publisher.lookedUp(lastId(), message(2), 3) // its own, but out of order: readers do not take it
+  publisher.lookedUp(lastId(), message(2), 3) // its own message, but out of order: readers ignore it
   assert.deepEqual(confirmed(), ['foreign 12'])
   assert.deepEqual(done(), ['?13'])
   publisher.lookedUp(lastId(), null, 4)
   assert.deepEqual(done(), ['1>13', '2>14'])
-  publisher.acknowledged(2, 12, 5) // of before
+  publisher.acknowledged(2, 12, 5) // of the earlier attempt
   assert.deepEqual(confirmed(), [])
 })
 
@@ -144,7 +144,7 @@ test('nothing goes out after it is closed', () => {
     newId: () => (ids += 1),
     act: (action) => acts.push(action),
     measures: null,
-    settled: () => publisher.close(), // fenced
+    settled: () => publisher.close(), // a newer leader has fenced it
   })
   publisher.publish(message(1), 1, 0)
   publisher.refused(1, 1)

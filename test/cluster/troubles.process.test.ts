@@ -1,4 +1,4 @@
-/** Brokers in a cluster, with an outside ledger of everything that was acknowledged, while links, disks and clocks of nodes go wrong. */
+/** Brokers in a cluster, while links, disks and clocks of nodes fail. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerLedger } from '../support/broker-ledger.ts'
@@ -9,10 +9,10 @@ import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, TroubledNodes } 
 import { eventually } from '../support/waiting.ts'
 
 const PUBLISHERS = 2
-/** Segments fill soon, so that a disk without room is felt. */
+/** Small: segments fill soon, so that a full disk has an effect. */
 const SEGMENT_BYTES = 1 << 20
 const PAYLOAD_BYTES = 8000
-/** Less than clocks jump. */
+/** Clocks jump by more than this. */
 const HOUR_MS = 3_600_000
 
 const { name, skip } = natsOrSkip('brokers in a cluster where something goes wrong')
@@ -20,7 +20,7 @@ const { name, skip } = natsOrSkip('brokers in a cluster where something goes wro
 describe(name, { skip }, () => {
   const cluster: TestCluster<BrokerServer> = new TestCluster({ servers: 1, end: () => ledger.end() })
   const ledger = new BrokerLedger(() => cluster.nodes, 'orders', { payloadBytes: PAYLOAD_BYTES })
-  /** More than can be on its way: reads are answered for the time of a lease. */
+  /** Waits for more answers than may have been on their way: only a leader that stores gives so many. */
   const isStoredAgain = async (): Promise<void> => {
     const { size } = ledger.acknowledged
     await eventually(() => ledger.acknowledged.size >= size + 20)

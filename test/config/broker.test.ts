@@ -214,7 +214,7 @@ describe('the broker’s settings', () => {
     ]
     assert.deepEqual(replicated('/a,/x/../a', '2'), distinct)
     assert.deepEqual(replicated('/a,/data/', '2'), distinct)
-    assert.deepEqual(replicated('/a,/data/', '4'), distinct) // the quorum is judged by directories that are right
+    assert.deepEqual(replicated('/a,/data/', '4'), distinct) // the quorum is checked only with valid directories
     assert.deepEqual(replicated('/a,/data/copy', '2'), distinct)
     assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8', '1'), ['MQ_REPLICA_DIRS must name at most 7 directories'])
     assert.deepEqual(replicated('/a,/b', '4'), [

@@ -31,7 +31,7 @@ const problemOf = (env: Record<string, string | undefined>): string => {
   }
 }
 
-/** A credentials file as the tools of NATS write it; the keys are none. */
+/** A credentials file as the tools of NATS write it. Its keys are not real. */
 const CREDS = `-----BEGIN NATS USER JWT-----
 eyJ0eXAi
 ------END NATS USER JWT------

@@ -9,7 +9,7 @@ import { SettingProblems } from '../../src/config/settings.ts'
 import type { Environment } from '../../src/config/settings.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
-/** What a text sets, and what is wrong with it. */
+/** The settings of a text, and its problems. */
 function parsed(text: string): { readonly set: Environment; readonly problems: readonly string[] } {
   const problems = new SettingProblems()
   const set = parseConfigFile(text, problems)

@@ -150,7 +150,7 @@ describe('the log store’s settings', () => {
     assert.deepEqual(replicated('/', '2'), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.deepEqual(replicated('/database,/data.copy', '2'), [])
     assert.deepEqual(replicated('', '1'), ['LOGSTORE_WAL_REPLICA_PATHS'])
-    // the quorum is judged by paths that are right
+    // The quorum is checked only with valid paths.
     assert.deepEqual(replicated('', ''), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.deepEqual(replicated('/a,/data/', '4'), ['LOGSTORE_WAL_REPLICA_PATHS'])
     assert.deepEqual(replicated('/1,/2,/3,/4,/5,/6,/7,/8,/9', '1'), ['LOGSTORE_WAL_REPLICA_PATHS'])

@@ -1,4 +1,4 @@
-/** Certificates as settings of each service: what is wrong with them is told at the start, in one line that names the setting. */
+/** Settings of certificates for each service: the start reports a wrong one in one line that names the setting. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
@@ -25,7 +25,7 @@ const LOADERS = {
   LOGSTORE: loadLogStoreConfig,
   OBJSTORE: loadObjectStoreConfig,
   MQ: loadBrokerConfig,
-  TRILOG_CONSOLE: (env: Record<string, string>) => loadConsoleConfig(env, noService)!, // it is not off
+  TRILOG_CONSOLE: (env: Record<string, string>) => loadConsoleConfig(env, noService)!, // not null: the console is on
 }
 
 for (const [prefix, load] of Object.entries(LOADERS)) {

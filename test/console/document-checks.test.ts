@@ -1,4 +1,4 @@
-/** Issue "The console", 4: what is said of a document before it is sent is what the object store would say. */
+/** Issue "The console", 4: the page checks a document before it is sent, and finds what the object store would find. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { corsRulesProblem, policyProblem } from '../../src/console/page/objects/document-checks.ts'
@@ -6,7 +6,7 @@ import type { CorsRule } from '../../src/console/page/objects/document-checks.ts
 import { checkStorableRules, readCorsConfiguration } from '../../src/objectstore/s3/buckets/cors-document.ts'
 import { BucketPolicy } from '../../src/objectstore/s3/policy/bucket-policy.ts'
 
-/** True when the object store takes it. */
+/** True when the object store takes the document. */
 function takes(store: () => void): boolean {
   try {
     store()

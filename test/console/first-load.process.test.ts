@@ -1,4 +1,4 @@
-/** Issue "The console", 6: how a page begins in a browser that has never seen it. */
+/** Issue "The console", 6: the first load of a page in a browser that has never seen it. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { ConsoleServer, Visitor, startBrowser } from '../support/console.ts'
@@ -11,7 +11,7 @@ after(async () => {
   await server.kill()
 })
 
-/** By the address, something that can be used there. */
+/** By address: the link in the navigation that is marked as current there. */
 const PAGES = {
   '/': 'Overview',
   '/logs': 'Logs',
@@ -28,8 +28,8 @@ describe('a browser that sees the console for the first time', () => {
     it(`works less than half a second until ${path} can be used, and waits for no module that another one names`, async () => {
       const newcomer = await Visitor.open(browser, server.at('console'))
       const { page } = newcomer
-      await page.goto('about:blank') // the browser's own start is none of the page's work
-      await page.addInitScript('globalThis.requestIdleCallback = () => {}') // no other page is loaded
+      await page.goto('about:blank') // the start of the browser does not count as the page's work
+      await page.addInitScript('globalThis.requestIdleCallback = () => {}') // the page loads no other pages in advance
       const before = await newcomer.cpuMs()
       const index = await (await page.goto(path))!.text()
       await page.getByRole('link', { name: title, exact: true }).and(page.locator('[aria-current=page]')).waitFor()
@@ -67,7 +67,7 @@ describe('a browser that sees the console for the first time', () => {
   it('may be of a locale that Intl does not know', async () => {
     const newcomer = await Visitor.open(browser, server.at('console'))
     const { page } = newcomer
-    const posix = "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })" // Chromium's, where LANG is C
+    const posix = "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })" // Chromium's language, if LANG is C
     await page.addInitScript(posix)
     for (const [path, title] of Object.entries(PAGES)) {
       await page.goto(path)

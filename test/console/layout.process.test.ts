@@ -1,4 +1,4 @@
-/** Issue "The console", 6: how pages look: nothing stands outside of the window, and nothing is said twice. */
+/** Issue "The console", 6: the layout of pages: nothing is outside of the window, and nothing is shown twice. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { Scene } from '../../scripts/screenshots/scene.ts'
@@ -14,14 +14,14 @@ after(async () => {
   await server.kill()
 })
 
-/** A large laptop, a small one, half of a screen. */
+/** Widths of a large laptop, a small one, and half of a screen. */
 const WIDTHS = [1366, 1024, 480]
 
-/** How far the page reaches beyond the window, in pixels, when charts have got its size. */
+/** Pixels of the page beyond the window, once charts have taken their size. */
 const OVERHANG = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() =>
   resolve(document.documentElement.scrollWidth - innerWidth))))`
 
-/** Beginnings of buttons that open a dialog, by their page. */
+/** By page: the first words of buttons that open a dialog. */
 const DIALOGS = [
   ['/streams', ['Keyboard shortcuts', 'Create stream']],
   ['/streams/orders', ['Publish']],
@@ -34,7 +34,7 @@ const DIALOGS = [
   ['/objects/invoices?prefix=2026%2F&key=2026%2F11.json', ['Link', 'Tags', 'Delete']],
 ] as const
 
-/** Texts of charts are in no element. */
+/** Keeps the texts of charts: these draw them, so no element has them. */
 const KEEP_TEXTS = `globalThis.drawn = []
   const { fillText } = CanvasRenderingContext2D.prototype
   CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
@@ -54,7 +54,7 @@ async function fits(paths: readonly string[]): Promise<void> {
   }
 }
 
-/** Controls that nobody has reached since the page was loaded, in words. */
+/** The HTML of controls that had no focus since the page was loaded. */
 const UNREACHED = `(() => {
   if (globalThis.reached === undefined) {
     globalThis.reached = new Set()
@@ -67,7 +67,7 @@ const UNREACHED = `(() => {
     .map((each) => each.outerHTML.slice(0, 120))
 })()`
 
-/** Some controls of browsers have several stops. */
+/** Most presses of Tab. Some controls of browsers have several stops. */
 const TABS_MAX = 300
 const TABS_AT_ONCE = 15
 
@@ -132,7 +132,7 @@ describe('pages of the console', () => {
     await eventually(async () => (await page.evaluate(focused)) === '41')
     await page.keyboard.press('ArrowUp')
     await eventually(async () => (await page.evaluate(focused)) === '40')
-    await page.keyboard.press('End') // the row is out of sight now
+    await page.keyboard.press('End') // the focused row is out of sight now
     await page.keyboard.press('Enter')
     await page.waitForURL(/record=\d+/)
   })
@@ -165,7 +165,7 @@ describe('pages of the console', () => {
     await page
       .getByRole('alert')
       .getByText(/^req-[0-9a-f]{24}$/)
-      .waitFor() // which the log of the store has as well
+      .waitFor() // the log of the store has this id too
   })
 
   it('show the time below a chart that has just begun', async () => {

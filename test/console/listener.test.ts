@@ -1,4 +1,4 @@
-/** Issue "The console", 1: whom the listener serves, and what it hands on. Services are servers of the test's own. */
+/** Issue "The console", 1: the clients that the listener serves, and the requests that it hands on. The services are servers of the test. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
@@ -29,7 +29,7 @@ interface World {
 
 const addressOf = (server: Server): string => `127.0.0.1:${(server.address() as AddressInfo).port}`
 
-/** A console before one service, which is its broker, and without any other. */
+/** Runs a console whose only service is a broker. */
 async function withConsole(
   serve: RequestListener,
   run: (world: World) => Promise<void>,
@@ -74,7 +74,7 @@ interface Answer {
   readonly text: string
 }
 
-/** As a browser does it: what a page cannot set is set here. */
+/** A request as a browser sends it: also sets headers that a page cannot set. */
 async function ask(
   address: string,
   path: string,
@@ -252,7 +252,7 @@ describe('the listener of the console', () => {
 
   const mebibytes = 64
   const piece = Buffer.alloc(1024 * 1024, 'x')
-  /** Nothing moves any more: whatever holds it back is full. */
+  /** Waits until the count no longer grows: all buffers are full. */
   const standsStill = async (count: () => number): Promise<void> =>
     eventually(async () => {
       const before = count()
@@ -272,7 +272,7 @@ describe('the listener of the console', () => {
       },
       async ({ console }) => {
         const [host, port] = console.split(':')
-        const socket = connect(Number(port), host) // which nobody reads
+        const socket = connect(Number(port), host) // not read yet
         socket.write(`GET /broker/x HTTP/1.1\r\nhost: ${console}\r\nconnection: close\r\n\r\n`)
         await standsStill(() => sent)
         assert.ok(sent < mebibytes / 2, `${sent} MiB were taken although nobody read them`)
@@ -284,7 +284,7 @@ describe('the listener of the console', () => {
   it('brings a refusal before the service has read the body', async () => {
     await withConsole(
       (asked, answer) => {
-        if (asked.headers.connection === 'close') return // as services do: the answer would be lost when they close it
+        if (asked.headers.connection === 'close') return // like the services, which would lose the answer by closing the connection
         answer.writeHead(413)
         answer.end('too large')
         asked.pause()

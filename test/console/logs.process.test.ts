@@ -1,4 +1,4 @@
-/** Issue "The console", 3: finding log records and spans in a browser, by search, by time, as they come and in their trace. */
+/** Issue "The console", 3: finding log records and spans in a browser: by search, by time, live, and in their trace. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
@@ -10,7 +10,7 @@ import { eventually } from '../support/waiting.ts'
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 const TOKEN = 'a-token-of-the-log-store'
-/** Goes down, page by page, until this text is there. */
+/** Scrolls down, page by page, until the list has this text. */
 const toTheEnd = (text: string): string => `new Promise((resolve) => {
   const list = document.querySelector('.list')
   const turn = () => {
@@ -67,7 +67,7 @@ const lineAt = (ms: number, text: string, more: object = {}): object => ({
   ...more,
 })
 
-/** An hour of the shop, with one payment that is refused near its end. */
+/** An hour of the shop. Near its end, one payment is refused. */
 const nowMs = Date.now()
 const shop = new Shop(1, 'acme')
 for (let visit = 0; visit < 60; visit++)
@@ -197,12 +197,12 @@ describe('logs in the console', () => {
     for (const service of ['web', 'checkout', 'inventory', 'payments']) {
       await page.getByRole('link', { name: service, exact: true }).waitFor()
     }
-    await detail.getByText('Duration').waitFor() // of the span that wrote the record
+    await detail.getByText('Duration').waitFor() // the duration of the span that wrote the record
     await spans.getByRole('button', { name: 'payments POST api.cards.example' }).click()
     await detail.getByText('the issuer refused the card').waitFor()
     await spans.getByRole('button', { name: /spans below PlaceOrder/ }).click()
     await eventually(async () => (await spans.getByRole('listitem').count()) === 2)
-    await page.reload() // the address has what is folded
+    await page.reload() // the address keeps which spans are folded
     await detail.getByText('the issuer refused the card').waitFor()
     assert.equal(await spans.getByRole('listitem').count(), 2)
 
@@ -269,7 +269,7 @@ describe('logs in the console', () => {
     await sendLines('web', [lineAt(Date.now(), 'the one before')])
     await page.getByRole('button', { name: 'Live' }).click()
     await live.getByText('the one before').waitFor()
-    await page.getByRole('status').getByText('Live', { exact: true }).waitFor() // the tail begins where its connection does
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor() // the tail begins with its connection
     assert.match(page.url(), /live=1/)
     await page.mouse.move(10, 10)
     await sendLines('web', [lineAt(Date.now(), 'the first one')])
@@ -312,7 +312,7 @@ describe('logs in the console', () => {
 
   it('scroll through a hundred thousand rows, of which only those in sight exist', async () => {
     const startMs = Date.now() - 200_000
-    /** What the browser computes when all of so many rows are loaded, and the wheel turns from the last one up. */
+    /** Processor time of the browser, in ms, when the wheel scrolls up from the last of `count` loaded rows. */
     const scrolled = async (dataset: string, count: number): Promise<number> => {
       for (let at = 0; at < count; at += ROWS_AT_ONCE) {
         const lines = Array.from({ length: ROWS_AT_ONCE }, (_, more) =>
@@ -333,7 +333,7 @@ describe('logs in the console', () => {
     }
     const few = await scrolled('few', ROWS_AT_ONCE)
     const many = await scrolled('many', 20 * ROWS_AT_ONCE)
-    assert.ok(many < 2 * few, `${many} and ${few} ms`) // the same, but for noise
+    assert.ok(many < 2 * few, `${many} and ${few} ms`) // equal, except for noise
   })
 })
 
@@ -369,7 +369,7 @@ it('all pages about logs can be reloaded, and axe finds nothing wrong with them 
 
 it('the page begins without much work: its modules, the overview and the first answers take less than a second', async () => {
   const newcomer = await Visitor.open(browser, server.at('console'))
-  await newcomer.page.goto('/') // a process of its own begins here
+  await newcomer.page.goto('/') // starts the process of the tab
   const before = await newcomer.cpuMs()
   await newcomer.page.reload()
   await newcomer.page.getByLabel('Tenant').waitFor()

@@ -102,7 +102,7 @@ describe('signing in', () => {
 
     await page.goto('/')
     const broker = page.getByRole('region', { name: 'Broker' })
-    await broker.getByText('Published', { exact: true }).waitFor() // its streams tell, as its metrics are off
+    await broker.getByText('Published', { exact: true }).waitFor() // from its streams, as its metrics are off
     await broker.getByText('MQ_METRICS_EXPOSURE=http').waitFor()
     const card = page.getByRole('region', { name: 'Log store' })
     await card.getByLabel('Tenant').fill('acme')
@@ -138,7 +138,7 @@ describe('objects in the console', () => {
 
   it('of 20 MiB are sent in parts, with a pause, and come back byte by byte', async () => {
     const bytes = randomBytes(20 * 1024 * 1024)
-    await page.route(/film\.bin\?partNumber=3/, () => {}) // the last part does not go on
+    await page.route(/film\.bin\?partNumber=3/, () => {}) // the last part is never sent on
     await page.getByLabel('Files to upload').setInputFiles({ name: 'film.bin', mimeType: 'video/mp4', buffer: bytes })
     await page.getByText('16 MiB of 20 MiB').waitFor()
     const progress = page.getByRole('progressbar', { name: 'Upload of film.bin' })
@@ -180,7 +180,7 @@ describe('objects in the console', () => {
       page.getByLabel('Files to upload').setInputFiles({ name, mimeType: '', buffer })
     const shown = (name: string): Locator => page.getByRole('listitem').filter({ hasText: name })
 
-    // The store has made the upload, and the page does not know it yet.
+    // Cancelled after the store has created the upload, but before the page knows it.
     const begun = Promise.withResolvers<void>()
     await page.route(/begun\.bin\?uploads=$/, async (route) => {
       const response = await route.fetch()
@@ -194,7 +194,7 @@ describe('objects in the console', () => {
     begun.resolve()
     await eventually(async () => !(await open()).includes('begun.bin'))
 
-    // A part is under way.
+    // Cancelled while a part is under way.
     const sent = Promise.withResolvers<void>()
     await page.route(/under-way\.bin\?partNumber/, () => sent.resolve())
     await upload('under-way.bin')
@@ -203,7 +203,7 @@ describe('objects in the console', () => {
     await shown('under-way.bin').getByRole('button', { name: 'Cancel' }).click()
     await eventually(async () => !(await open()).includes('under-way.bin'))
 
-    // A part is refused, and so is the first try to give up.
+    // A part is refused, and the first try to abort the upload fails.
     let tries = 0
     await page.route(/failed\.bin\?partNumber/, (route) => route.fulfill({ status: 403, body: 'not you' }))
     await page.route(/failed\.bin\?uploadId/, (route) => (++tries === 1 ? route.abort() : route.continue()))
@@ -233,7 +233,7 @@ describe('objects in the console', () => {
     await tab.evaluate(`Object.assign(sessionStorage, ${stored})`)
     await tab.goto('/objects/photos')
     await tab.getByRole('button', { name: 'film.bin', exact: true }).waitFor()
-    await tab.evaluate('XMLHttpRequest.prototype.send = () => (globalThis.isSending = true)') // parts never arrive
+    await tab.evaluate('XMLHttpRequest.prototype.send = () => (globalThis.isSending = true)') // the parts never arrive
     const buffer = Buffer.alloc(9 * 1024 * 1024)
     await tab.getByLabel('Files to upload').setInputFiles({ name: 'left.bin', mimeType: '', buffer })
     await eventually(() => tab.evaluate<boolean>('globalThis.isSending === true'))
@@ -256,7 +256,7 @@ describe('objects in the console', () => {
     await page.goto(`/objects/photos?prefix=${encodeURIComponent('a/')}`)
     await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
     const buffer = Buffer.from(`<script>alert(3)</script>${HOSTILE}`)
-    // Browsers give files no such names: it comes with the folder of a link.
+    // Browsers do not allow such names of files, so the hostile name is that of a folder in a link.
     await page.goto(`/objects/photos?prefix=${encodeURIComponent(HOSTILE)}`)
     await page.getByRole('heading', { name: 'Nothing begins like this' }).waitFor()
     await page.getByLabel('Files to upload').setInputFiles({ name: 'x.html', mimeType: 'text/html', buffer })
@@ -392,7 +392,7 @@ describe('objects in the console', () => {
     const rule = '<AllowedOrigin>*</AllowedOrigin><AllowedMethod>PATCH</AllowedMethod>'
     await cors.getByLabel('CORS of photos').fill(`<CORSConfiguration><CORSRule>${rule}</CORSRule></CORSConfiguration>`)
     await cors.getByText('Rule 1 has AllowedMethod PATCH, which must be one of').waitFor()
-    // The browser writes a page of its own about broken XML, whose style it then refuses itself.
+    // The browser makes a page about the broken XML, and then refuses the style of that page.
     assert.ok(visitor.complaints.splice(0).every((complaint) => complaint.startsWith('Applying inline style')))
     await cors.getByLabel('CORS of photos').fill('')
     await cors.getByRole('button', { name: 'Begin with an example' }).click()
@@ -474,7 +474,7 @@ describe('objects in the console', () => {
 
 describe('an object store somewhere else', () => {
   it('that goes away is said to be away, and the page goes on when it is back', async () => {
-    const door = await Door.open('127.0.0.1:1') // where nobody is
+    const door = await Door.open('127.0.0.1:1') // no service is there
     const elsewhere = await ConsoleServer.start({ TRILOG_CONSOLE_OBJECTSTORE_URL: door.url }, ['objectstore'])
     after(() => elsewhere.kill())
     door.behind = new URL(elsewhere.at('objectstore')).host

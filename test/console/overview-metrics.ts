@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 
 const PROCESS = [['Memory', 'process_resident_memory_bytes']] as const
-/** What the overview shows of each service, by the metric that says it, and a refusal that there has been. */
+/** For each service: what the overview shows and the metric of it, and the code of a refusal that the service has made. */
 export const OVERVIEW = [
   [
     'Log store',
@@ -64,14 +64,14 @@ export const OVERVIEW = [
   ],
 ] as const
 
-/** Sum over all series of a metric, which has to be there. */
+/** Sum over all series of a metric, of which there must be one. */
 export function valueOf(text: string, metric: string): number {
   const lines = text.split('\n').filter((line) => line.startsWith(`${metric} `) || line.startsWith(`${metric}{`))
   assert.ok(lines.length > 0, metric)
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
 
-/** The same metrics later, when everything that counts has counted on. */
+/** The same metrics later: every counter has grown by `by`. */
 export const grown = (text: string, by: number): string =>
   text.replaceAll(
     /^(\w+(?:_total|_count)(?:\{.*\})?) (\S+)$/gm,

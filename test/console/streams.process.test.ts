@@ -1,4 +1,4 @@
-/** Issue "The console", 2 and 5: what a visitor sees of the services, and does with streams, in a browser. */
+/** Issue "The console", 2 and 5: what a visitor sees of the services in a browser, and does with streams. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { StreamReply } from '../../src/broker/wire/record-answers.ts'
@@ -24,9 +24,9 @@ after(async () => {
 const post = async (path: string, body: object): Promise<unknown> => (await broker.request('POST', path, body)).json()
 
 const stream = async (name: string): Promise<StreamReply> =>
-  (await broker.request('GET', `/v1/streams/${name}`)).json() as StreamReply // as the route answers
+  (await broker.request('GET', `/v1/streams/${name}`)).json() as StreamReply // the answer of this route
 
-/** The broker is elsewhere, so the page asks. */
+/** The broker is in another process, so the page asks for credentials. */
 await page.goto('/streams')
 await page.getByRole('button', { name: 'Go on without credentials' }).click()
 
@@ -102,7 +102,7 @@ describe('streams in the console', () => {
     await dialog.getByRole('button', { name: 'Dead-letter' }).click()
     await page.getByText('No record is leased now.').waitFor()
     await page.goto('/streams/orders?tab=groups')
-    assert.equal(await waits.textContent(), '–') // the group is done with everything
+    assert.equal(await waits.textContent(), '–') // the group has finished every record
 
     await page.goto('/streams/orders.dead?record=0')
     await page.getByText('no such customer').first().waitFor()
@@ -116,7 +116,7 @@ describe('streams in the console', () => {
     await dialog.getByLabel('Reason').fill('twice')
     await dialog.getByRole('button', { name: 'Publish again' }).click()
     await dialog.getByRole('alert').getByText('not_redriven').waitFor()
-    assert.match((await dialog.getByRole('alert').textContent())!, /request req-/) // the answer itself was 200
+    assert.match((await dialog.getByRole('alert').textContent())!, /request req-/) // the answer was 200, but has a refusal in it
   })
 
   it('seek a group, and commit, rewind and delete cursors, and leave a trace of it', async () => {
@@ -146,12 +146,12 @@ describe('streams in the console', () => {
     }
     const figures = page.locator('.figures')
     await page.getByRole('button', { name: 'Seek' }).click()
-    assert.equal(await dialog.getByLabel('Offset').inputValue(), '1') // what it has not finished
+    assert.equal(await dialog.getByLabel('Offset').inputValue(), '1') // the first offset that the group has not finished
     await dialog.getByLabel('Seek to').selectOption('time')
     const filled = await dialog.getByLabel('Time').inputValue()
     const { records } = (await (await broker.request('GET', '/v1/streams/orders/records?start_offset=1')).json()) as {
       records: readonly { ingest_time_ms: number }[]
-    } // as the route answers
+    } // the answer of this route
     assert.equal(await page.evaluate(`Date.parse(${JSON.stringify(filled)})`), records[0]!.ingest_time_ms)
     await seek('latest')
     assert.deepEqual(await progress(), { ...((await progress()) as object), progress_offset: 1, lag_messages: 1 })
@@ -193,7 +193,7 @@ describe('streams in the console', () => {
       .getByText(/does not answer/)
       .waitFor()
     door.behind = behind
-    await page.getByText('record 0', { exact: true }).waitFor() // though nobody scrolled again
+    await page.getByText('record 0', { exact: true }).waitFor() // without scrolling again
     await records.getByRole('alert').waitFor({ state: 'detached' })
     assert.ok((await page.getByRole('listitem').count()) < 200)
     await page.getByLabel('From offset').fill('50000')
@@ -207,7 +207,7 @@ describe('streams in the console', () => {
     await page.goto('/streams/moving')
     await page.getByText('the oldest', { exact: true }).waitFor()
     const { behind } = door
-    door.behind = null // the page learns of both at once
+    door.behind = null // so that the page learns of both at once
     await post('/v1/streams/moving/records', { message_id: 'new', payload: 'the newest' })
     await post('/v1/streams/moving/purge', { offset: 1 })
     door.behind = behind
@@ -251,7 +251,7 @@ describe('streams in the console', () => {
     const { retention, failure_policy: policy, default_durability: durability } = await stream('many')
     assert.deepEqual([retention.max_age_millis, durability], [88_200_000, 'memory'])
     assert.deepEqual([policy?.max_attempts, policy?.apply_on_expiry], [5, true])
-    await page.reload() // what is there is what one sees, and saving it changes nothing
+    await page.reload() // the form shows what is stored, and saving it changes nothing
     await configuration.getByRole('button', { name: 'Save' }).click()
     await configuration.getByText('Changed.').waitFor()
     assert.deepEqual(
@@ -303,7 +303,7 @@ describe('streams in the console', () => {
       .getByRole('alert')
       .getByText(/does not answer/)
       .waitFor()
-    await page.getByRole('link', { name: 'orders', exact: true }).waitFor() // what was known stays
+    await page.getByRole('link', { name: 'orders', exact: true }).waitFor() // what the page knew is still shown
     await page.goto('/')
     await page.getByRole('region', { name: 'Broker' }).getByText('Away').waitFor()
     await page.getByText(/Broker does not tell how it is/).waitFor()
@@ -335,10 +335,10 @@ describe('streams in the console', () => {
           : digits === expected
         assert.ok(isRight, `${name}, ${title}: ${digits} and not ${expected}`)
       }
-      await card.getByText('1 s', { exact: true }).waitFor() // of a sync: seconds and syncs grow alike
+      await card.getByText('1 s', { exact: true }).waitFor() // time of a sync: seconds and syncs grow alike
       await card.getByTitle('1 s', { exact: true }).waitFor()
       await card.getByTitle(/^since \d/).waitFor()
-      await card.getByText(/^\d+\.\d+\.\d+$/).waitFor() // its version
+      await card.getByText(/^\d+\.\d+\.\d+$/).waitFor() // the version
       await card
         .getByText(/^[1-9][\d.,]*K?\/s$/)
         .first()

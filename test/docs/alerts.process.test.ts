@@ -1,4 +1,4 @@
-/** What promtool says of `deploy/alerts.yml`, and of the cases beside it. */
+/** promtool checks `deploy/alerts.yml`, and runs the cases beside it. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { root } from './markdown.ts'

@@ -1,4 +1,4 @@
-/** What docs/backup.md tells its readers to do, done as they would, against real processes. */
+/** The steps of docs/backup.md, run like a reader would, against real processes. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,14 +39,14 @@ class Trilog extends RunningService {
 
   get objectStore(): string {
     const line = /^ready (\{"service":"objectstore".*\})$/m.exec(this.stdout)![1]!
-    return (JSON.parse(line) as ReadyLine).http // as the contract says
+    return (JSON.parse(line) as ReadyLine).http // the contract says so
   }
 }
 
-/** Columns are as wide as what stands in them. */
+/** Text without padding, as the width of columns depends on their content. */
 const withoutPadding = (shown: string): string => shown.trim().replaceAll(/ +/g, ' ')
 
-/** An … is for anything within a line. */
+/** A pattern in which … matches anything within a line. */
 const patternOf = (shown: string): RegExp => new RegExp(`^${shown.split('…').map(escaped).join('[^\\n]*')}$`)
 
 const escaped = (part: string): string => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -58,7 +58,7 @@ it('the tour runs block by block, and shows what it says', async () => {
   const steps = blocks.filter(({ language }) => language === 'sh')
   const preamble = `npx() { shift; '${process.execPath}' '${entryFile('src/cli/trilog.js')}' "$@"; }\n`
   const script = preamble + steps.map((step) => step.text).join(`\necho '${BLOCK_END}'\n`)
-  const env = { ...process.env, TMPDIR: directory } // where mktemp makes the place of the backup
+  const env = { ...process.env, TMPDIR: directory } // here mktemp makes the directory of the backup
   const child = spawn('sh', ['-e'], { cwd: directory, env, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(script)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])

@@ -1,4 +1,4 @@
-/** docs/notes/broker-rows.md: the tests that it names are there, and it leaves nothing out of what the code knows of the specification. */
+/** docs/notes/broker-rows.md: the tests that it names exist, and it has everything of the specification that the code has. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { brokerRoutes } from '../../src/broker/api/routes.ts'
@@ -8,7 +8,7 @@ import { codeOf, document, tableOf } from './markdown.ts'
 import { itNamesTests } from './rows.ts'
 
 const NOTE = document('docs/notes/broker-rows.md')
-/** Routes and refusals of our own: README says so. */
+/** Routes and refusals that the specification does not have: docs/broker.md marks them with †. */
 const OWN_ROUTES =
   /batch|\/livez$|\/readyz$|\/purge$|\/redrive$|\/seek$|^DELETE |^PATCH |^GET \/v1\/streams\/\{\}\/consumer-groups$/
 const OWN_REFUSALS: ReadonlySet<string> = new Set([
@@ -22,9 +22,9 @@ const OWN_REFUSALS: ReadonlySet<string> = new Set([
   'replica_apply_invalid',
 ])
 
-const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the route table alone: no endpoint is called
 
-/** A route without the names of its parameters, and with what the table leaves out as `…`. */
+/** A route without the names of its parameters. */
 const plain = (route: string): string => route.replaceAll(/\{\w+\}|:\w+/g, '{}')
 
 describe('the rows of the broker’s specification', () => {

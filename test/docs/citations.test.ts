@@ -4,16 +4,16 @@ import { basename } from 'node:path'
 import { describe, it } from 'node:test'
 import { document, root } from './markdown.ts'
 
-/** These look like labels and are names: the store of Amazon, and the engine of Node. */
+/** Names that look like labels: Amazon's store, and the engine of Node. */
 const NAMES = new Set(['S3', 'V8'])
 
 const PATHS = globSync('{src,workers,native-free-codecs}/**/*.ts', { cwd: root }).sort()
-/** What heads of files define: ` * J1  what always holds`. */
+/** By file: the labels that its head defines, as in ` * J1  what always holds`. */
 const LABELS = new Map(PATHS.map((path) => [path, new Set(document(path).match(/(?<=^ \* +)[A-Z]\d+(?= +\S)/gm))]))
 const NAMED = Map.groupBy(PATHS, (path) => basename(path, '.ts'))
 
 const LABEL = /(?<![\w./-])[A-Z]\d{1,2}(?![\w-])/g
-/** `/** …` over any number of lines, and `// …`. */
+/** A comment: `/** …` over any number of lines, or `// …`. */
 const COMMENT = /\/\*\*[^]*?\*\/|(?<=^|\s)\/\/ .*/g
 /** Files that a comment names: `journal.ts` anywhere, and `journal` or `History` right before a label. */
 const FILE = /[\w-]+(?=\.ts\b)|[\w-]+(?= \(?[A-Z]\d)/g

@@ -1,4 +1,4 @@
-/** What the documents say of the client library, against the code. */
+/** What the documents say about the client library, compared with the code. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { blocksOf, handbook, root, tableOf } from './markdown.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 const pages = handbook()
-/** As the page has it run in a checkout. */
+/** The flags that the page gives for a checkout. */
 const FLAGS = ['--conditions=trilog-sources', '--input-type=module']
 
 test('the example of an embedded broker runs as it is, and prints what it says', async () => {
@@ -51,7 +51,7 @@ test("the table of a client's methods names all of them, with their arguments", 
       .filter(([name]) => name !== 'constructor' && name !== 'close')
       .map(callOf)
   const callOf = ([name, { value }]: [string, PropertyDescriptor]): string => {
-    const [, parameters] = /\(([^)]*)\)/.exec(String(value))! // the code as it runs: without types
+    const [, parameters] = /\(([^)]*)\)/.exec(String(value))! // the running code has no types
     const shownParameters = parameters!.split(',').flatMap((parameter) => {
       const [, argument, isOptional] = /^\s*(\w+)\s*(=)?/.exec(parameter) ?? []
       return argument === undefined ? [] : [isOptional ? `${argument}?` : argument]

@@ -1,4 +1,4 @@
-/** What docs/cluster.md tells its readers to do, done as they would: three NATS servers, three brokers, and a kill of the leader. */
+/** The steps of docs/cluster.md, run like a reader would: three NATS servers, three brokers, and a kill of the leader. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -33,7 +33,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
   return ports
 }
 
-/** With ports that are free here, those included that the page leaves at their defaults, or makes of a number. */
+/** The script with free ports, also where the page leaves a port at its default or makes it from a number. */
 async function onFreePorts(script: string): Promise<string> {
   const free = await freePorts(PORTS.length)
   const portOf = (port: string): string => String(free[PORTS.indexOf(port)])
@@ -57,11 +57,11 @@ it(name, { skip }, async () => {
   }
   program('npx', `shift; exec '${process.execPath}' '${entryFile('src/cli/trilog.js')}' "$@"`)
   const found = findNatsServer()!
-  if (found.includes('/')) program('nats-server', `exec '${found}' "$@"`) // or else it is on the PATH
+  if (found.includes('/')) program('nats-server', `exec '${found}' "$@"`) // otherwise it is on the PATH
   const blocks = blocksOf(page, 'tour')
   const steps = blocks.filter(({ language }) => language === 'sh')
   const script = steps.map((step) => step.text).join(`\necho '${BLOCK_END}'\n`)
-  const end = 'jobs -p > jobs; while read -r pid; do kill -9 $pid || true; done < jobs 2> /dev/null' // $(jobs -p) has none
+  const end = 'jobs -p > jobs; while read -r pid; do kill -9 $pid || true; done < jobs 2> /dev/null' // $(jobs -p) would be empty
   const whole = `PATH='${bin}':"$PATH"\ntrap '${end}' EXIT\n${await onFreePorts(script)}\n`
   const outputs = (await shell(whole, directory)).split(`${BLOCK_END}\n`)
   assert.equal(outputs.length, steps.length)
@@ -78,7 +78,7 @@ it(name, { skip }, async () => {
 
 const escaped = (part: string): string => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-/** Columns are as wide as what stands in them; ports are those of this run. */
+/** Text without what differs between runs: padding and ports. */
 const plain = (shown: string): string =>
   shown
     .trim()

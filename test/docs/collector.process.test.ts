@@ -1,4 +1,4 @@
-/** docs/collector.md: its configurations, tried with a real Collector where one is installed; its policy, always. */
+/** docs/collector.md: its configurations, tested with a real Collector if one is installed; its policy, tested always. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
@@ -16,14 +16,14 @@ import { eventually } from '../support/waiting.ts'
 const page = readFileSync(new URL('../../docs/collector.md', import.meta.url), 'utf8')
 const RECORDS = 3000
 
-/** The block of the page with this head, such as `yaml claims`. */
+/** The block of the page with this first line, such as `yaml claims`. */
 function blockOf(head: string): string {
   const block = new RegExp(`^\`\`\`${head}\\n([^]*?)^\`\`\`$`, 'm').exec(page)?.[1]
   assert(block !== undefined, `docs/collector.md has no block ${head}`)
   return block
 }
 
-const POLICY = JSON.parse(blockOf('json policy')) as { tenants: PolicyTenant[] } // parsed by the store in the first test
+const POLICY = JSON.parse(blockOf('json policy')) as { tenants: PolicyTenant[] } // the store parses it in the first test
 
 function findCollector(): string | null {
   const paths = (process.env['PATH'] ?? '').split(':')
@@ -31,7 +31,7 @@ function findCollector(): string | null {
   return paths.flatMap((path) => names.map((name) => `${path}/${name}`)).find((file) => existsSync(file)) ?? null
 }
 
-/** Sends one batch to the Collector, as an SDK does. */
+/** Sends one batch to the Collector, like an SDK. */
 async function send(port: number, body: Buffer): Promise<void> {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure())
   const asIs = (bytes: Buffer): Buffer => bytes
@@ -67,7 +67,7 @@ async function assertDelivered(context: TestContext, collector: string, kind: 'p
   context.after(() => child.kill('SIGKILL'))
   const records = Array.from({ length: RECORDS }, (_, i) => ({ timeUnixNano: String(i + 1) }))
   const { http } = server.readyLine
-  await server.kill() // the Collector has the records on disk before the store is there again
+  await server.kill() // the Collector has the records on disk before the store runs again
   await send(port, encodeLogs(logsRequest(records, [text('service.name', 'collected')])))
   await server.startAgain({ LOGSTORE_BIND_ADDRESS: http })
   await eventually(async () => {

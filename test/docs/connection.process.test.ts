@@ -1,4 +1,4 @@
-/** What docs/connection.md says, against a node. */
+/** The examples of docs/connection.md, against a node. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { CLOSE } from '../../src/broker/connection/session.ts'

@@ -1,14 +1,14 @@
-/** What `deploy/` holds, compared with the services, the image and the tarball that it is for. */
+/** The files in `deploy/`, compared with the services, the image and the tarball. */
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { codeOf, document, handbook, root, tableOf } from './markdown.ts'
 
 const TABLES = ['log store', 'object store', 'broker', 'process', 'cluster', 'queries from a bucket']
-/** What Prometheus adds to every series of a target. */
+/** Labels that Prometheus adds to every series of a target. */
 const OF_TARGETS = ['instance', 'job']
 
-/** Labels by metric, as the tables of documents have them, which a test compares with the services. */
+/** Labels by metric, from the tables of the documents, which another test compares with the services. */
 const labels = new Map(
   TABLES.flatMap((what) => {
     const of = /^[lobpc]/.test(what) && what !== 'queries from a bucket' ? `the ${what}` : what
@@ -17,14 +17,14 @@ const labels = new Map(
 )
 labels.set('up', [])
 
-/** Null: it is no metric of these. */
+/** Labels of a series; null: none of the tables has its metric. */
 function labelsOf(series: string): readonly string[] | null {
   const isBucket = series.endsWith('_bucket')
   const known = labels.get(series) ?? labels.get(series.replace(/_(bucket|count|sum)$/, ''))
   return known === undefined ? null : [...known, ...OF_TARGETS, ...(isBucket ? ['le'] : [])]
 }
 
-/** Labels of an expression that no metric in it has. */
+/** Labels in an expression that none of its metrics has. */
 function unknownLabels(expression: string): readonly string[] {
   const series = (expression.match(/[a-z_]\w*/g) ?? []).filter((word) => labelsOf(word) !== null)
   assert.ok(series.length > 0, expression)
@@ -40,7 +40,7 @@ function unknownLabels(expression: string): readonly string[] {
   return [...selected.flat(), ...grouped.flat().filter((label) => !all.has(label))]
 }
 
-/** Labels of what is shown of an expression: those that it is grouped by, or else those of its metrics. */
+/** Labels of the result of an expression: those that it is grouped by, or else those of its metrics. */
 function shownLabels(expression: string): ReadonlySet<string> {
   const grouped = Array.from(expression.matchAll(/\bby\s*\(([^)]*)\)/g), ([, given]) => given!.split(', ')).flat()
   const series = (expression.match(/[a-z_]\w*/g) ?? []).flatMap((word) => labelsOf(word) ?? [])

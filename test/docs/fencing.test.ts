@@ -19,7 +19,7 @@ it('a worker that lost its lease changes no row, whoever writes first', async (c
     return deliveries[0]!
   }
   const late = await claimFor(1)
-  const next = await claimFor(60_000) // answered when the first lease is over
+  const next = await claimFor(60_000) // answered when the first lease has expired
   assert.deepEqual([late.offset, next.offset], [0, 0])
 
   const [statement] = blocksOf(document('docs/broker.md'), 'fencing')

@@ -1,4 +1,4 @@
-/** The examples of docs/cluster.md for HAProxy and nginx, before brokers in a cluster: clients reach the leader, and the next one when it is killed. */
+/** The examples of docs/cluster.md for HAProxy and nginx, before brokers in a cluster: clients reach the leader and, after a kill, the next one. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -15,9 +15,9 @@ const page = readFileSync('docs/cluster.md', 'utf8')
 
 interface Balancer {
   readonly name: string
-  /** How the example begins. */
+  /** First words of the example. */
   readonly begins: string
-  /** All of a configuration. @param directory what it writes goes there */
+  /** A whole configuration with the example. @param directory for the files that the balancer writes */
   readonly around: (example: string, port: number, directory: string) => string
   readonly command: (file: string) => readonly string[]
 }

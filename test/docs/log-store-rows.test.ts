@@ -1,4 +1,4 @@
-/** docs/notes/log-store-rows.md: the tests that it names are there, and it leaves nothing out of what the code knows of the specification. */
+/** docs/notes/log-store-rows.md: the tests that it names exist, and it has everything of the specification that the code has. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { logStoreSettings } from '../../src/config/logstore.ts'
@@ -7,7 +7,7 @@ import { codeOf, document, handbook, tableOf } from './markdown.ts'
 import { itNamesTests } from './rows.ts'
 
 const NOTE = document('docs/notes/log-store-rows.md')
-/** Of our own: docs/log-store.md says so. */
+/** Routes and refusals that the specification does not have. */
 const OWN_ROUTES =
   /^GET \/(livez|readyz|metrics|openapi\.json|v1\/(tail|datasets|traces\/)|jaeger\/)|^POST \/v1\/(export|query\/)/
 const OWN_REFUSALS: ReadonlySet<string> = new Set([
@@ -19,7 +19,7 @@ const OWN_REFUSALS: ReadonlySet<string> = new Set([
   'method_not_allowed',
   'internal_error',
 ])
-/** The first of those of the specification, with what they are beside it. */
+/** Settings that the specification does not have. */
 const OWN_SETTINGS =
   /_TLS_|_TENANT_POLICY_|_REPLICA_PATHS$|_WRITE_QUORUM$|_SEGMENT_BYTES$|_MAX_BODY_|_GATEWAY_|_CONCURRENT_|_RETENTION_|_COMPACTION$|_MERGING$|_DECODE_LANES$|_S3_(ENDPOINT|FORCE|REFRESH|CACHE)/
 

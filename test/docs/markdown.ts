@@ -1,4 +1,4 @@
-/** The documents as data: what tests compare with the code. */
+/** The documents as data that tests compare with the code. */
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -12,7 +12,7 @@ export const PAGES: readonly string[] = ['README.md', ...globSync('docs/*.md', {
 /** What developers look up. */
 export const NOTES: readonly string[] = globSync('docs/notes/*.md', { cwd: root }).sort()
 
-/** All pages, one behind the other: a table is found by its heading wherever it stands. */
+/** All pages in one text, so that a table is found by its heading on any page. */
 export const handbook = (): string => PAGES.map(document).join('\n')
 
 /** A fenced block: ```` ```<language> <mark> ````. */

@@ -1,4 +1,4 @@
-/** The tables of metrics are what services show once they have something to show. */
+/** The tables of metrics list what services show after some traffic. */
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { describe, it } from 'node:test'

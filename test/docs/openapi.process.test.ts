@@ -1,6 +1,6 @@
 /**
- * The OpenAPI documents are such that generators make something of them. `test/package/typed-clients.process.test.ts` asks other people's tools;
- * here are the rules of theirs that matter.
+ * The OpenAPI documents follow the rules that generators need. `test/package/typed-clients.process.test.ts` runs such tools; these tests check
+ * their most important rules.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -61,7 +61,7 @@ for (const [name, { start, path, operations: expected, schemas }] of Object.entr
     let document: Document
     before(async () => {
       server = await start()
-      document = (await (await fetch(`${server.url}${path}`)).json()) as Document // looked at below
+      document = (await (await fetch(`${server.url}${path}`)).json()) as Document // checked below
     })
     after(() => server.stop())
 
@@ -69,7 +69,7 @@ for (const [name, { start, path, operations: expected, schemas }] of Object.entr
     const referred = (): string[] =>
       [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, each]) => each!)
 
-    /** With the components in the place of their names. */
+    /** The value with each `$ref` replaced by its component. */
     const resolved = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(resolved)
       if (typeof value !== 'object' || value === null) return value

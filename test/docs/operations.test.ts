@@ -15,7 +15,7 @@ const PATHS: Readonly<Record<OperationTarget, readonly string[]>> = {
   object: ['/{bucket}/{key}'],
   'bucket or object': ['/{bucket}', '/{bucket}/{key}'],
 }
-/** Of parameters that have one of the client's choice. */
+/** Values of the parameters whose value the client chooses. */
 const VALUES: Readonly<Record<string, string>> = { partNumber: 'N', uploadId: 'ID' }
 
 function requestOf({ method, target, selectors, header, extension }: Operation): string {

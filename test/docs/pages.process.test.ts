@@ -1,4 +1,4 @@
-/** What the pages tell their readers to do, done as they would, against a real process. */
+/** The steps of the pages, run like a reader would, against a real process. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { describe, it, test } from 'node:test'
@@ -18,7 +18,7 @@ import { runTour, shell } from './tour.ts'
 
 const DEFAULT_ADDRESSES = { logstore: '127.0.0.1:4318', objectstore: '127.0.0.1:9000', broker: '127.0.0.1:7400' }
 type Service = keyof typeof DEFAULT_ADDRESSES
-/** What the step about health, metrics and OpenAPI prints, which the page does not show. */
+/** Output of the step about health, metrics and OpenAPI, which the page does not show. */
 const ABOUT: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/start-log-store.md': [
     /^"Healthy"/,
@@ -28,7 +28,7 @@ const ABOUT: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/start-object-store.md': [/^"Healthy"/, /^objstore_buckets 1$/m],
 }
 
-/** As `npm start` does: all services in one process. */
+/** All services in one process, like `npm start`. */
 class Trilog extends RunningService {
   static async start(): Promise<Trilog> {
     const directory = temporaryDirectory()
@@ -51,7 +51,7 @@ class Trilog extends RunningService {
 
   get readyLines(): readonly ReadyLine[] {
     const lines = this.stdout.matchAll(/^ready (\{.*\})\n/gm)
-    return Array.from(lines, ([, line]) => JSON.parse(line!) as ReadyLine) // as the contract says
+    return Array.from(lines, ([, line]) => JSON.parse(line!) as ReadyLine) // the contract says so
   }
 
   /** The text with the addresses of this process instead of the default ones. */
@@ -65,7 +65,7 @@ class Trilog extends RunningService {
 
 const isService = (name: string): name is Service => name in DEFAULT_ADDRESSES
 
-/** Their tours need other processes than `npm start`, or something that listens beside them: a test of their own runs them. */
+/** Pages whose tours need other processes than `npm start`, or a listener beside it. Each has a test of its own. */
 const WITH_OWN_TEST = new Set(['docs/backup.md', 'docs/cluster.md', 'docs/traces.md'])
 
 describe('tours', () => {

@@ -9,9 +9,9 @@ import { noConnections } from '../support/connections.ts'
 import { OPEN, WELL } from '../support/health.ts'
 import { standingRoutes } from '../../src/http/standing-endpoints.ts'
 
-/** No request is made. */
+/** Parts for routes that get no request. */
 const parts: BrokerHttpParts = {
-  operations: {} as BrokerOperations, // only called by requests
+  operations: {} as BrokerOperations, // only requests call them
   connections: noConnections(),
   node: { nodeId: '', version: '', httpBind: () => '', authMode: '', metricsExposure: 'disabled' },
   storage: () => ({ status: 'ok' }),

@@ -1,10 +1,10 @@
-/** Tables that name for each row of a specification the test that holds it. */
+/** Tables that name, for each row of a specification, the test that checks it. */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { codeOf, root, tableOf } from './markdown.ts'
 
-/** @param note of which every section has one table: row, test file, its name */
+/** @param note each of its sections has one table: row, test file, name of the test */
 export function itNamesTests(note: string): void {
   const sections = Array.from(note.matchAll(/^## (.+)$/gm), ([, name]) => name!)
   for (const section of sections) {

@@ -65,7 +65,7 @@ test('the documents name no setting that there is not', () => {
       ...consoleSettings,
       ...clusterSettings,
     }),
-    // of the command lines, not of a service
+    // settings of command lines, not of a service
     'MQ_API_KEY',
     'TRILOG_LOGS_TARGET',
     'TRILOG_LOGS_TENANT',

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { NOTES, PAGES, document } from './markdown.ts'
 
-/** More is a paragraph, which is read better below the table. */
+/** Longer text is easier to read as a paragraph below the table. */
 const WORDS_MAX = 25
-/** It is an overview: what is longer has a page of its own. */
+/** The README is an overview: longer texts have pages of their own. */
 const README_LINES_MAX = 200
 
 const wordsOf = (cell: string): number => cell.split(/\s+/).filter((word) => /\w/.test(word)).length

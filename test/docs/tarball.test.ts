@@ -1,4 +1,4 @@
-/** What the self-contained tarball holds besides the program. */
+/** The files of the self-contained tarball besides the program. */
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The tours of the documents: their blocks run as a reader would run them, and what they print is compared with what is shown. */
+/** Runs the blocks of a document's tour like a reader would, and compares their output with what the document shows. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { entryFile } from '../support/entry.ts'
 
 const BLOCK_END = '-- end of block --'
 
-/** For machines without curl: the options that the pages use. */
+/** Replaces curl on machines without it. Knows the options that the pages use. */
 const CURL_STAND_IN = `
 const { positionals, values } = require('node:util').parseArgs({ allowPositionals: true, options: {
   silent: { type: 'boolean', short: 's' }, 'show-error': { type: 'boolean', short: 'S' }, request: { type: 'string', short: 'X' },
@@ -34,7 +34,7 @@ command -v curl > /dev/null || curl() { '${process.execPath}' -e '${CURL_STAND_I
 npx() { command="$1"; shift; '${process.execPath}' "${dirname(entryFile('src/cli/mq.js'))}/$command.js" "$@"; }
 `
 
-/** Runs a script in a shell that stops at the first failure; what it printed. */
+/** Runs a script in a shell that stops at the first failure. @returns its output */
 export async function shell(script: string, directory: string): Promise<string> {
   const child = spawn('sh', ['-e'], { cwd: directory, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.end(script)
@@ -44,7 +44,7 @@ export async function shell(script: string, directory: string): Promise<string> 
   return stdout
 }
 
-/** What a step printed is what the block behind it shows. */
+/** Asserts that a step printed what the block behind it shows. */
 function assertPrinted(printed: string, shown: Block, where: string): void {
   switch (shown.language) {
     case 'json':
@@ -69,16 +69,16 @@ function assertPrinted(printed: string, shown: Block, where: string): void {
   }
 }
 
-/** Documents are shown on several lines. */
+/** XML on one line: pages show it on several lines. */
 const withoutIndents = (xml: string): string => xml.replaceAll(/>\s+</g, '><').trim()
 
-/** The text; an … is for anything without a quote, a tag or the end of a line. Names of headers come in any case. */
+/** Matches the text, where … stands for anything without a quote, a tag or the end of a line. Headers match in any case. */
 export const shownPattern = (text: string): RegExp =>
   new RegExp(`^${text.split('…').map(escaped).join('[^"<\\n]*')}$`, /^[\w-]+: /.test(text) ? 'i' : '')
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-/** Everything shown is in the value; a string that ends in … shows how it begins. */
+/** Asserts that the value has everything shown. A string that ends in … shows only the beginning. */
 function assertShown(value: unknown, shown: unknown, where: string): void {
   if (typeof shown === 'string' && shown.endsWith('…')) {
     assert.ok(typeof value === 'string' && value.startsWith(shown.slice(0, -1)), where)
@@ -94,9 +94,9 @@ function assertShown(value: unknown, shown: unknown, where: string): void {
 }
 
 /**
- * Runs the blocks of a tour one after the other, in one shell; a block of data behind a step shows what the step prints.
+ * Runs the blocks of a tour one after the other, in one shell. A block of data behind a step shows the output of that step.
  *
- * @returns the steps and what each of them printed
+ * @returns the steps and the output of each
  */
 export async function runTour(
   blocks: readonly Block[],

@@ -1,9 +1,9 @@
-/** Tours may be followed one after the other on one node: what one stores is not in the answers that another shows. */
+/** A reader may follow all tours on one node: what one tour stores does not change the answers that another shows. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { PAGES, blocksOf, document } from './markdown.ts'
 
-/** How tours name what they store. */
+/** Patterns of the names under which tours store. */
 const NAMES = {
   dataset: /"service\.name","value":\{"stringValue":"([a-z]\w*)"|\$\(of (\w+)\)|'service\.name': '(\w+)'/g,
   trace: /\b([0-9a-f]{32})\b/g,
@@ -13,8 +13,8 @@ const NAMES = {
 
 it('no two tours store into the same dataset, trace, bucket or stream', () => {
   const pagesOf = new Map<string, Set<string>>()
+  // docs/cluster.md has nodes of its own.
   for (const page of PAGES.filter((each) => each !== 'docs/cluster.md')) {
-    // has nodes of its own
     const text = blocksOf(document(page), 'tour')
       .filter(({ language }) => language === 'sh' || language === 'js')
       .map((block) => block.text)

@@ -1,4 +1,4 @@
-/** What docs/traces.md says, against a log store. */
+/** The tour of docs/traces.md, against a log store. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { LogStoreServer } from '../support/logstore.ts'
@@ -17,7 +17,7 @@ it('the tour runs block by block, and a tail shows what it says', async () => {
   const lines = shown!.text.trimEnd().split('\n')
   await tail.until(() => tail.text.split('\n').length > lines.length)
   for (const [at, line] of tail.text.split('\n').slice(0, lines.length).entries()) {
-    // Of a record more is left out than a name or a value.
+    // A line of a record that ends in `,…}` leaves out its last members.
     const pattern = lines[at]!.endsWith(',…}')
       ? shownPattern(lines[at]!.slice(0, -',…}'.length))
       : shownPattern(lines[at]!)

@@ -1,4 +1,4 @@
-/** The bounds that docs/what-is-there.md tells, beside those of the code. */
+/** The bounds in docs/what-is-there.md, compared with those of the code. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import {

@@ -1,4 +1,4 @@
-/** The object log on simulated files, with a journal that is stepped by hand. */
+/** The object log on simulated files, with a journal that the test steps. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
@@ -12,7 +12,7 @@ import { World } from '../support/log-harness.ts'
 import { turn } from '../support/turn.ts'
 
 const LIMITS = { activations: 4, bytes: 4000 }
-/** A compaction is due often; in the smaller ring it takes more than one group. */
+/** Limits that make compactions frequent. In the smaller ring, a compaction takes more than one group. */
 const TIGHT_LIMITS = { activations: 4, bytes: 2200 }
 const TIGHT_RINGS = [2048, 1 << 16]
 
@@ -33,7 +33,7 @@ class Rig {
 
   readonly #ringBytes: number
   readonly #limits: RecentLimits
-  /** What the journal told main and main has not heard yet, while the test keeps it back. */
+  /** Messages of the journal that the test holds back from the main thread; null: it holds back none. */
   #unheard: (() => void)[] | null = null
 
   static async start(options: RigOptions = {}): Promise<Rig> {
@@ -68,7 +68,7 @@ class Rig {
     await this.open()
   }
 
-  /** Steps the journal until the append is answered: null, or the code of what went wrong. */
+  /** Steps the journal until the append is answered: null, or the code of the failure. */
   async store(activationId: string, n: number): Promise<string | null> {
     const answer = answerOf(this.log.append(object(activationId, n)))
     while (answer.code === undefined) await this.step()
@@ -82,7 +82,7 @@ class Rig {
     await Promise.resolve()
   }
 
-  /** The journal works; main hears of it with the next step. */
+  /** Steps the journal. The main thread hears of it with the next step. */
   stepUnheard(): void {
     this.#unheard ??= []
     this.world.step()
@@ -113,7 +113,7 @@ class Rig {
 
 const object = (activationId: string, n: number): StoredObject => ({ activationId, object: JSON.stringify({ n }) })
 
-/** undefined: not answered yet. */
+/** Code of a failure; null: stored; undefined: not answered yet. */
 interface Answer {
   code: string | null | undefined
 }
@@ -227,7 +227,7 @@ describe('the log', () => {
   it('answers what was sent while it is compacted', async () => {
     const rig = await Rig.start()
     const answers = Array.from({ length: 300 }, (_, n) => answerOf(rig.log.append(object('a', n))))
-    await rig.step() // long enough for a compaction, which waits for its own frames now
+    await rig.step() // the log is long enough for a compaction, which now waits for its own frames
     const during = Array.from({ length: 5 }, (_, n) => answerOf(rig.log.append(object('b', n))))
     assert(answers.every(({ code }) => code === null))
     for (let i = 0; i < 10; i++) await rig.step()
@@ -321,10 +321,10 @@ const operations = fc.array<Operation>(
   { minLength: 20, maxLength: 100, size: 'max' },
 )
 
-/** The log beside the list of what was sent to it. */
+/** The log beside the list of appended objects. */
 class ModelRun {
   readonly rig: Rig
-  /** What is, or may be, in the log, in its order. */
+  /** Objects that are, or may be, in the log, in order. */
   #sent: { readonly stored: StoredObject; readonly answer: Answer }[] = []
   #count = 0
 
@@ -352,7 +352,7 @@ class ModelRun {
         this.#sent = this.#sent.filter(({ answer }) => answer.code === null || answer.code === undefined)
         break
       case 'crash while syncing':
-        // What a group wrote and did not sync: any part of it survives.
+        // The group is written but not synced: any part of it may survive the crash.
         this.rig.world.files.faults = { sync: () => 'EIO' }
         await this.rig.step()
         this.rig.world.files.faults = {}
@@ -366,9 +366,9 @@ class ModelRun {
   async #reopen(how: 'kill' | 'crash' | 'close'): Promise<void> {
     await this.rig.reopen(how)
     await settled()
-    this.#sent = this.#sent.filter(({ answer }) => answer.code !== 'concurrency_exceeded') // these were not written
+    this.#sent = this.#sent.filter(({ answer }) => answer.code !== 'concurrency_exceeded') // refused objects were not written
     this.#check()
-    for (const { answer } of this.#sent) answer.code = null // it is there now, so it has to stay
+    for (const { answer } of this.#sent) answer.code = null // it is in the log now, so it must stay there
   }
 
   #check(): void {
@@ -389,7 +389,7 @@ class ModelRun {
 const isSame = (state: RecentObjects, found: readonly StoredObject[]): boolean =>
   JSON.stringify([...state.all()]) === JSON.stringify(found)
 
-/** Everything that was begun has come to its end. */
+/** Waits until everything that was begun has ended. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 3; i++) await turn()
 }

@@ -17,7 +17,7 @@ const copy = (n: number): HelperFrame => recordFrame({ activationId: 'a', object
 const begin = markFrame(COPY_BEGIN)
 const end = markFrame(COPY_END)
 
-/** Objects, oldest first, and where the last whole copy begins; the n-th frame is at position 100 n + 100. */
+/** Objects, oldest first, and the position of the last whole copy. Frame n, from 0, is at position 100 n + 100. */
 function replayed(...frames: readonly HelperFrame[]): { objects: number[]; copyFrom: number } {
   const replay = new Replay(RECENT_LIMITS)
   for (const [n, frame] of frames.entries()) replay.visit({ ...frame, position: 100 * n + 100 })

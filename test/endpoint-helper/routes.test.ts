@@ -19,7 +19,7 @@ import { serve } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
 import { codePoint } from '../support/code-point.ts'
 
-/** Says in JSON which refusal or which error it was. */
+/** A service that answers with the reason of a refusal, or the code of an error, in JSON. */
 const service: EndpointService = {
   refuse: (exchange, { reason }) =>
     exchange.answer(
@@ -36,7 +36,7 @@ const service: EndpointService = {
   errorSchema: Type.Object({ reason: Type.String() }),
 }
 
-/** The real helper, except when the test says what becomes of an object. */
+/** The real helper. If a test sets `storing`, that stores instead. */
 let helper: EndpointHelper
 let storing: ((stored: StoredObject) => Promise<void>) | null = null
 const routes = endpointHelperRoutes({
@@ -108,7 +108,7 @@ describe('the endpoint helper over HTTP', () => {
       )
       assert(answers.every(([status]) => status === 200))
       for (const id of [0, 1, 2]) {
-        const [, found] = (await get(`c${id}/recent_100`)) as readonly [number, { latency: number }[]] // as they were posted
+        const [, found] = (await get(`c${id}/recent_100`)) as readonly [number, { latency: number }[]] // the form in which they were posted
         const expected = Array.from({ length: 20 }, (_, i) => 3 * i + id)
         assert.deepEqual(
           found.map(({ latency }) => latency).sort((a, b) => a - b),

@@ -1,4 +1,4 @@
-/** Stores 1, 2, 3, … for activation a in the directory that is its argument, and tells its parent of each that was answered. */
+/** Stores 1, 2, 3, … for activation `a` in the directory of its argument, and tells its parent each number that is acknowledged. */
 import assert from 'node:assert/strict'
 import { EndpointHelper } from '../../src/endpoint-helper/endpoint-helper.ts'
 

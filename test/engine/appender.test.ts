@@ -11,17 +11,17 @@ type AppendClass = Pick<FrameToAppend, 'durability' | 'purpose'>
 const SYNC: AppendClass = { durability: 'sync', purpose: 'admit' }
 const WRITE: AppendClass = { durability: 'append', purpose: 'admit' }
 
-/** An appender on a log that is stepped by hand, and everything that is heard of it, in order. */
+/** An appender on a log that the test steps, and everything that the appender reports, in order. */
 class Heard {
   readonly world = new World({ seed: 1 })
   readonly heard: string[] = []
   readonly deferred: (() => void)[] = []
-  /** By so much the clock moves between two looks at it. */
+  /** Milliseconds by which each look at the clock moves it. */
   lookMs = 0
   #nowMs = 0
   log!: Log
   appender!: Appender
-  /** Called with each piece of news. */
+  /** Called with each report. */
   onNews: (news: string) => void = () => {}
 
   async open(options: { ringBytes?: number; segmentBytes?: number; replicas?: string[] } = {}): Promise<this> {
@@ -39,7 +39,7 @@ class Heard {
     for (const run of this.deferred.splice(0)) run()
   }
 
-  /** @returns why the frame was not taken; null: it was */
+  /** @returns why the frame was not taken; null: taken */
   append(name: string, options = SYNC, payloadBytes = 8): NotTaken | null {
     const encode = (target: Buffer, at: number): void => void target.fill(name.charCodeAt(0), at, at + payloadBytes)
     const notTaken = this.appender.append(
@@ -206,13 +206,13 @@ describe('the appender', () => {
   it('says so before anybody hears of a frame when frames behind it are lost (A3)', async () => {
     const opened = await new Heard().open({ replicas: ['/replica'] })
     opened.append('a')
-    opened.world.lanes[0]!.journal.runGroup() // written, and in one of the two directories only
+    opened.world.lanes[0]!.journal.runGroup() // written in only one of the two directories
     opened.append('b')
     const settled = opened.settled('all')
     opened.onNews = (news) => {
       if (news === 'a stored') opened.append('c')
     }
-    opened.world.lanes[0]!.vanish() // its last word does not arrive
+    opened.world.lanes[0]!.vanish() // its last message does not arrive
     await opened.die()
     await settled
     assert.deepEqual(opened.heard.slice(1), ['lost', 'a stored', 'b rejected', 'all failed'])

@@ -7,7 +7,7 @@ import type { Turn } from '../../src/engine/engine.ts'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
 import { World, replay } from '../support/log-harness.ts'
 
-/** What is known: letters that frames brought. */
+/** The state: one letter from each frame. */
 interface Letters {
   readonly all: string[]
 }
@@ -17,7 +17,7 @@ const WORDS = (cause: unknown): Error => {
   return cause instanceof FrameLost ? new Error('lost') : new Error(String(cause))
 }
 
-/** An engine on a log that is stepped by hand, and what was heard of its operations, in order. */
+/** An engine on a log that the test steps, and the outcomes of its operations, in order. */
 class Rig {
   readonly world = new World({ seed: 1 })
   readonly heard: string[] = []
@@ -217,7 +217,7 @@ describe('the engine', () => {
     for (let steps = 0; steps < 5; steps += 1) await rig.step()
     const heard = rig.taken()
     assert.equal(heard[0], 'a refused: lost')
-    // The journal may not be there yet when it is decided.
+    // When the operation is decided again, the next journal may not run yet.
     assert.ok(heard[1] === 'second: added' || heard[1] === 'second refused: not taken: read-only', heard[1])
   })
 

@@ -7,13 +7,13 @@ import type { Waiting } from '../../src/engine/decision.ts'
 const PLACE = { number: 1, queue: 'g1' }
 const NEVER_ABANDONED = (): void => {}
 
-/** Numbers that are given out one by one, and operations that wait for them. */
+/** Gives out numbers one by one to operations that wait for them. */
 class Shop {
   readonly stock: number[] = []
   readonly asked: string[] = []
   readonly parked: Parked
   readonly deferred: (() => void)[] = []
-  /** By so much the clock moves between two looks at it. */
+  /** Milliseconds by which each look at the clock moves it. */
   lookMs = 0
   nowMs = 0
 
@@ -54,7 +54,7 @@ class Shop {
 }
 
 class Visitor {
-  /** What it got; null: nothing in time. */
+  /** The number that it got; null: none in time. */
   got: number | null | 'waits' = 'waits'
   readonly #shop: Shop
   readonly #name: string
@@ -180,7 +180,7 @@ describe('operations that wait', () => {
 
   it('may be woken by serving another', () => {
     const shop = new Shop()
-    const wakeAgain = (): void => shop.parked.wake(PLACE.number) // as a frame that is appended may
+    const wakeAgain = (): void => shop.parked.wake(PLACE.number) // an appended frame may do this
     const visitors = [shop.wait('first', { onServed: wakeAgain }), shop.wait('second')]
     shop.wake(1, 2)
     assert.deepEqual(gotOf(visitors), [1, 2])

@@ -6,7 +6,7 @@ import { World } from '../support/log-harness.ts'
 
 const RING_BYTES = 4096
 
-/** An appender whose frames are looked for where they were written. */
+/** An appender whose frames are looked up by position. */
 class Rig {
   readonly world = new World({ seed: 1 })
   appender!: Appender
@@ -24,7 +24,7 @@ class Rig {
     return this
   }
 
-  /** @returns its position */
+  /** @returns the position of the frame */
   append(text: string): number {
     const bytes = Buffer.from(text)
     const encode = (target: Buffer, at: number): void => void bytes.copy(target, at)
@@ -33,7 +33,7 @@ class Rig {
     return this.appender.position
   }
 
-  /** Null: it is not there any more. */
+  /** The payload; null: no longer in memory. */
   found(position: number): string | null {
     if (!this.recent.find(position, RING_BYTES)) return null
     assert.equal(this.recent.type, 7)

@@ -5,13 +5,13 @@ import { Room } from '../../src/engine/room.ts'
 
 const BYTES_MAX = 1000
 
-/** Frames that enter a room and leave it in their order. */
+/** Frames that enter a room and leave it in order. */
 class Ring {
   readonly room = new Room(BYTES_MAX)
   readonly entered: number[] = []
   readonly #inside: number[] = []
 
-  /** @param gives up instead of appending when it may at last */
+  /** @param givesUp the frame is not appended when it may enter at last */
   come(number: number, bytes: number, givesUp = false): void {
     const entrant = { decide: (): void => void (!givesUp && enter()) }
     const enter = (): void => {

@@ -20,7 +20,7 @@ class Rig implements Descriptors {
     { clock: this.clock, logger: { warn: (_details, message) => void this.warnings.push(message) } },
     this,
   )
-  /** Below which a descriptor was asked for. */
+  /** The descriptor below which the gate last asked for a free one. */
   mark = 0
 
   limit(): number {
@@ -36,7 +36,7 @@ class Rig implements Descriptors {
     return serve({ 'GET /': (_head, exchange) => exchange.answer(200, null, 'ok') }, { acceptGate: this.gate })
   }
 
-  /** A server of Node's own. */
+  /** A plain Node server behind the gate. */
   async listen(onConnection: (socket: Socket) => void): Promise<{ server: Server; port: number; close(): void }> {
     const server = createServer((socket) => {
       this.gate.opened()
@@ -53,7 +53,7 @@ class Rig implements Descriptors {
   }
 }
 
-/** Long enough for an event loop that listens to accept; what is to be seen is that it does not. */
+/** Waits long enough for an event loop to accept, for tests that it does not accept. */
 const turns = async (count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await turn()
 }

@@ -115,7 +115,7 @@ describe('a body', () => {
         'POST /refused': (_head, exchange) => exchange.answer(413, 'text/plain', 'too large'),
       },
       async ({ server }) => {
-        const piece = 'x'.repeat(DROPPED_BYTES_MAX + (1 << 20)) // the bound counts from the refusal
+        const piece = 'x'.repeat(DROPPED_BYTES_MAX + (1 << 20)) // the bound starts at the refusal
         for (const path of ['/limited', '/refused']) {
           for (const framing of ['Content-Length: 1000000000000', 'Transfer-Encoding: chunked']) {
             const client = await RawClient.connect(server)
@@ -229,7 +229,7 @@ describe('a slow body', () => {
       assert.equal((await patient.reply())!.body, '10 bytes')
       clock.advanceMs(16_000)
       assert.equal(server.inFlight, 1)
-      clock.advanceMs(8000) // 32 s, and those 40
+      clock.advanceMs(8000) // 32 s in all, besides the 40 s of the stop
       assert.equal((await stalled.reply())!.status, 408)
       patient.destroy()
     }))

@@ -1,4 +1,4 @@
-/** Requests whose end two readers could find in different places, spoken byte by byte. */
+/** Requests whose end two readers could find in different places. The test writes their bytes. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
@@ -10,12 +10,12 @@ const put = (lines: string, body = ''): string => `PUT /a HTTP/1.1\r\nHost: a\r\
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-/** What was stored, and what else was asked for. */
+/** The bodies that were stored, and the number of other requests. */
 class Seen {
   readonly stored: string[] = []
   readonly ends: string[] = []
   nexts = 0
-  /** Called when a body is whole; without it the answer is given at once. */
+  /** Called when a body is whole; null: the answer is given at once. */
   answerLater: ((answer: () => void) => void) | null = null
 
   readonly table = {
@@ -73,7 +73,7 @@ describe('a request that says twice, or unclearly, where its body ends', () => {
         assert.match(reply!.headers['x-request-id']!, /^req-/)
         await client.closed()
         const smuggler = await RawClient.connect(server)
-        await smuggler.send(request + NEXT) // which the library refuses to begin before the answer
+        await smuggler.send(request + NEXT) // the library does not begin the next request before the answer
         await smuggler.closed()
         await until(() => server.inFlight === 0)
         assert.deepEqual([seen.stored, seen.nexts, errors], [[], 0, []])
@@ -117,7 +117,7 @@ describe('a chunked request with trailers that were not announced', () => {
       const client = await RawClient.connect(server)
       await client.send(put(CHUNKED, body + trailers))
       const reply = await client.reply()
-      assert.equal(reply?.status ?? 0, 505) // the library's own
+      assert.equal(reply?.status ?? 0, 505) // the library's own answer
       await client.closed()
       await until(() => server.inFlight === 0)
       assert.deepEqual([seen.stored, seen.ends], [[], ['aborted']])
@@ -133,7 +133,7 @@ describe('a chunked request with trailers that were not announced', () => {
         await until(() => answers.length > 0 || seen.ends.length > cut)
         if (answers.length > 0) {
           await client.send(trailers.slice(cut))
-          await ping(server) // the server has had a turn in which it could have read them
+          await ping(server) // the server has had a turn to read them
           answers.shift()!()
           assert.equal((await client.reply())!.status, 200, `cut at ${cut}`)
         }
@@ -194,7 +194,7 @@ describe('a chunked request that is refused while its body arrives', () => {
 
   it('lets go of one whose client leaves before its body is handed over', () =>
     withSeen(async ({ server, clock, errors }, seen) => {
-      // A reset that overtakes the request hides it from the server: then another client tries.
+      // If a reset overtakes the request, the server never sees it. Then another client tries.
       for (let turns = 0; seen.ends.length === 0; turns = (turns + 1) % 5) {
         const client = await RawClient.connect(server)
         await client.send(put(CHUNKED, '0\r\nX'))

@@ -87,7 +87,7 @@ describe('a request id', () => {
     const idOf = async (id: string | Buffer): Promise<string> => {
       const [before, behind] = get('/a', 'X-Request-Id: @\r\n').split('@')
       await client.send(Buffer.concat([Buffer.from(before!), Buffer.from(id), Buffer.from(behind!)]))
-      return Buffer.from((await client.reply())!.headers['x-request-id']!, 'latin1').toString() // as it is on the wire
+      return Buffer.from((await client.reply())!.headers['x-request-id']!, 'latin1').toString() // the bytes on the wire
     }
     try {
       // The library cuts off bytes above 0x7f at the ends of a header.
@@ -211,7 +211,7 @@ describe('an answer', () => {
         const client = await RawClient.connect(server)
         client.socket.pause()
         await client.send(get('/large'))
-        await ask(server, get('/nowhere')) // the answer is stuck by now
+        await ask(server, get('/nowhere')) // the first answer is stuck by now
         assert.equal(ended, false)
         client.socket.resume()
         const reply = await client.reply()

@@ -11,7 +11,7 @@ const LARGE_BYTES = 24 << 20 // more than the buffers of a connection take
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
 
-/** In real time, as it is about a timer inside the library: it closes after 8 to 12 s without a sign of life. */
+/** In real time, as a timer inside the library closes a connection after 8 to 12 s without a sign of life. */
 describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () => {
   let server: HttpServer
 
@@ -107,7 +107,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
 
   it('for the answer to a body that was paused at its end gets it, and is served on', async () => {
     const client = await RawClient.connect(server)
-    const body = '4\r\nhalf\r\n0\r\n\r\n' // both chunks in one read, of which the first brings the pause
+    const body = '4\r\nhalf\r\n0\r\n\r\n' // both chunks come in one read, and the first one causes the pause
     await client.send(`POST /late HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}`)
     assert.equal((await client.reply())!.body, 'late')
     await client.send('POST /m HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nnext')

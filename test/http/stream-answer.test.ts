@@ -10,13 +10,13 @@ import { Letters, until, withServer } from '../support/http-server.ts'
 
 const PIECE_BYTES = 1 << 16
 
-/** The head of a reply, whose body is not read before it is asked for. */
+/** The head of a reply. Its body is read only when the test reads it. */
 async function open({ host, port }: HttpServer): Promise<IncomingMessage> {
   const [response] = (await once(get({ host, port, path: '/m', agent: false }), 'response')) as [IncomingMessage]
   return response
 }
 
-/** A count does not change for so many turns of the event loop that nothing is under way any more. */
+/** Waits until a count has not changed for 1000 turns of the event loop: then nothing is under way. */
 async function standsStill(count: () => number): Promise<void> {
   let before = -1
   let turns = 0
@@ -29,7 +29,7 @@ async function standsStill(count: () => number): Promise<void> {
 
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk as Buffer) // no encoding was set
+  for await (const chunk of response) chunks.push(chunk as Buffer) // a Buffer, as no encoding is set
   return Buffer.concat(chunks).toString()
 }
 
@@ -84,11 +84,11 @@ describe('an answer of unknown length', () => {
         countTurns()
         const response = await open(server)
         let received = 0
-        for await (const chunk of response) received += (chunk as Buffer).byteLength // no encoding was set
+        for await (const chunk of response) received += (chunk as Buffer).byteLength // a Buffer, as no encoding is set
         isOver = true
         assert.equal(received, source.bytes)
         const most = Math.max(...bytesOfTurns.values())
-        assert.ok(most <= 2 * ANSWER_BYTES_PER_TURN, `${most} bytes in one turn`) // the end of one share, and the next
+        assert.ok(most <= 2 * ANSWER_BYTES_PER_TURN, `${most} bytes in one turn`) // the end of one share, and all of the next
       },
     )
   })
@@ -96,7 +96,7 @@ describe('an answer of unknown length', () => {
   it('reaches its reader to the last byte while its source has nothing more yet', () => {
     let given = 0
     let isOver = false
-    const end = Promise.withResolvers<null>() // it may come before the source is asked again
+    const end = Promise.withResolvers<null>() // the end may come before the source is asked again
     const source: AnswerSource = {
       async next() {
         if (isOver) return end.promise

@@ -143,7 +143,7 @@ describe('a source that has all its pieces, to a reader that takes them at once,
   })
 })
 
-/** Its connection takes whatever is sent. */
+/** An exchange whose connection takes everything at once. */
 function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost<UwsExchange>>): {
   exchange: UwsExchange
   ended: Promise<string>
@@ -155,7 +155,7 @@ function exchangeOfGreedyReader(ownHost: Partial<ExchangeHost<UwsExchange>>): {
     nowMs: () => 0,
     ended() {},
     ...ownHost,
-  } as unknown as ExchangeHost<UwsExchange> // an answer asks for nothing else
+  } as unknown as ExchangeHost<UwsExchange> // an answer uses nothing else
   let sentBytes = 0
   const response = {
     onAborted() {},
@@ -190,7 +190,7 @@ describe('a reader that pauses', () => {
           clock.advanceMs(29_000)
           assert.equal(server.inFlight, 1)
           await until(() => {
-            clock.advanceMs(4000) // the connection may take a little more before it is full
+            clock.advanceMs(4000) // the connection may still take a little before it is full
             return server.inFlight === 0
           })
           client.socket.resume()
@@ -213,7 +213,7 @@ describe('a reader that pauses', () => {
           return client
         }
         const clients = [await ask(1), await ask(2), await ask(3)]
-        // Less than the 30 s in which a reader that takes nothing is given up anyway.
+        // Less than the 30 s after which any reader that takes nothing is cut off.
         for (let seconds = 0; seconds < 24; seconds += 4) {
           clock.advanceMs(4000)
           await turn()

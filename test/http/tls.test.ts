@@ -1,4 +1,4 @@
-/** Listeners that speak TLS: certificates are renewed under connections that go on, and no client is turned away meanwhile. */
+/** TLS listeners renew their certificates while connections go on, and refuse no client meanwhile. */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -45,8 +45,8 @@ async function ask(client: RawClient, request: string | Uint8Array = GET): Promi
   return reply === null ? 'closed' : `${reply.status} ${reply.body}`
 }
 
-/** Of the certificate that the server showed. */
-const shownTo = (client: RawClient): string => (client.socket as TLSSocket).getPeerX509Certificate()!.toString() // of open
+/** The certificate that the server showed. */
+const shownTo = (client: RawClient): string => (client.socket as TLSSocket).getPeerX509Certificate()!.toString() // `open` makes TLS sockets
 
 describe('a listener of TLS', () => {
   it('answers whoever trusts its certificate, and closes on plain HTTP', () =>
@@ -92,7 +92,7 @@ describe('a listener of TLS', () => {
     }))
 })
 
-/** The library reads the files itself. */
+/** Unused material: the library reads the files itself. */
 const NO_MATERIAL = { cert: '', key: '', clientCa: null, validTo: '' }
 
 describe('certificates of clients', () => {
@@ -191,7 +191,7 @@ describe('renewal', () => {
       async (world) => {
         await renewedOf(world)
         hasRoom = false
-        const last = await open(world) // which is accepted before the gate closes
+        const last = await open(world) // accepted before the gate closes
         const waiting = connect(world.server.port, '127.0.0.1')
         assert.equal(gate.pauses, 1)
         hasRoom = true

@@ -10,7 +10,7 @@ const everywhere = new WebGuard({ bindHost: '0.0.0.0', allowedHosts: [] })
 const accepts = (guard: WebGuard, hosts: readonly string[]): readonly string[] =>
   hosts.filter((host) => guard.hostProblem(host) === null)
 
-/** Of a request with these headers. */
+/** Whether the guard refuses a request with these headers. */
 const refuses = (guard: WebGuard, method: string, headers: Readonly<Record<string, string>>): boolean =>
   guard.problemOf({ method, header: (name) => headers[name] ?? '' }) !== null
 

@@ -1,6 +1,6 @@
 /**
- * A process that appends numbered frames to the log in the directory of its first argument until it is killed, and says on
- * stdout up to which number they are acknowledged. Run by process.test.ts.
+ * A process that appends numbered frames to the log in the directory of its first argument until it is killed. It prints on stdout up to
+ * which number the frames are acknowledged. Run by real-files.process.test.ts.
  */
 import fs from 'node:fs'
 import { Log } from '../../src/log/log.ts'

@@ -16,18 +16,18 @@ import { turn } from '../support/turn.ts'
 const FRAME_BYTES_MAX = 2048
 const HEADER_BYTES = 48
 
-/** A log of some segments, and a page cache that has as much of its files as the test wants. */
+/** A log of some segments, and a page cache with as much of its files as the test sets. */
 class Cache {
   readonly world: World
   readonly opened: string[] = []
   closed = 0
   memories = 0
-  /** Bytes of each file that are in memory, from its beginning. */
+  /** Number of bytes at the beginning of each file that are in memory. */
   inMemory = Infinity
-  /** Whether the file system knows what is. */
+  /** Whether the file system can tell what is in memory. */
   canTell = true
   asked = 0
-  /** An open file is there when it resolves. */
+  /** Files are open once this resolves. */
   opening = Promise.resolve()
   readonly log: Log
   readonly frames: CachedFrames
@@ -63,7 +63,7 @@ class Cache {
     return written
   }
 
-  /** As who reads does: the first time the file is opened. */
+  /** Reads like a caller, and tries again after a turn, as the first read only opens the file. */
   async read({ position, payload }: Written, expectBytes = HEADER_BYTES + payload.byteLength) {
     const early = this.frames.read(position, expectBytes)
     if (early !== null) return early

@@ -14,7 +14,7 @@ const segment = (base: number, end: number, sealed = true): SegmentInfo => ({
   recordsPath: '/data/records.log',
 })
 
-/** Of a log whose journal and lane the test plays. */
+/** The part of a log. The test acts as its journal and lane. */
 class Rig {
   nowMs = 0
   readonly shared = LogShared.create({ replicaCount: 1, writeQuorum: 1, logId: 7, clusterAck: 'cluster' })
@@ -28,7 +28,7 @@ class Rig {
     this.endsAt(1000)
   }
 
-  /** What recovery found, which is durable. */
+  /** Recovery found this end of the log, which is durable. */
   endsAt(tail: number): void {
     const found = { tail, base: 0, nextBase: 0, mustOpen: false, chain: tail, frameCount: 1 }
     this.shared.beginGeneration(found, 1)

@@ -6,7 +6,7 @@ import { World, appended, openWriter } from '../support/log-harness.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
 
-/** The log of a leader, whose journal is stepped, and whose lane the test plays. */
+/** The log of a leader. The test steps its journal, and acts as its lane. */
 async function leading() {
   const world = new World({ seed: 1 })
   const cluster = { ack: 'cluster', logId: 7, keepUpTo: null, nowMs: () => 0, onSetAside: () => {} } as const
@@ -14,7 +14,7 @@ async function leading() {
   log.cluster!.lead(2)
   const rig = { world, log, writer: openWriter(log), shared: LogShared.attach(log.cluster!.handle.shared), wakes: 0 }
   appended(rig.writer, PAYLOAD)
-  world.step() // opens a segment, which main hears of
+  world.step() // opens a segment, of which the journal tells main
   rig.shared.publishConfirmed(log.written)
   log.noteProgress()
   log.onProgress(() => (rig.wakes += 1))

@@ -12,7 +12,7 @@ const OPTIONS = { replicas: ['/replica-1', '/replica-2'], writeQuorum: 2, segmen
 const DIRECTORIES = ['/data', ...OPTIONS.replicas]
 const CONTENT = Buffer.alloc(900, 'the segment in another form ')
 
-/** A log of some segments, closed. */
+/** A closed log of some segments. */
 async function written(seed: number): Promise<World> {
   const world = new World({ seed })
   const log = await world.open(OPTIONS)
@@ -27,7 +27,7 @@ async function written(seed: number): Promise<World> {
 
 const segmentsOf = ({ segments }: Log) => segments.map(({ base, end, sealed }) => ({ base, end, sealed }))
 
-/** As a service does it in one directory. */
+/** Compacts a segment in one directory, like a service. */
 function compact({ files }: World, directory: string): void {
   const footer = decodeSegmentFooter(readWhole(files, `${directory}/records.log`)!.subarray(-64))!
   publishStandIn(files, directory, [encodeStandInHeader(footer, [CONTENT]), CONTENT])
@@ -54,7 +54,7 @@ describe('a log some of whose segments have a stand-in', () => {
       const log = await world.open(OPTIONS)
       assert.equal(log.state.kind, 'ok')
       assert.deepEqual(log.incidents, [])
-      // The segment that was open goes on in the same place.
+      // The segment that was open continues at the same position.
       assert.deepEqual(segmentsOf(log).slice(0, before.length), before)
       const { end } = appended(openWriter(log), payloadOf(99, 100))
       world.step()
@@ -86,7 +86,7 @@ describe('a log some of whose segments have a stand-in', () => {
     const name = files.list('/data/segments')!.find((each) => !each.startsWith('spare'))!
     for (const directory of DIRECTORIES) compact(world, `${directory}/segments/${name}`)
     files.damage(`/replica-2/segments/${name}/${STAND_IN_NAME}`, (content) => {
-      content[20]! ^= 1 // of its header
+      content[20]! ^= 1 // a byte of its header
       return content
     })
     const log = await world.open(OPTIONS)

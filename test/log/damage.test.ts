@@ -7,7 +7,7 @@ import type { Log } from '../../src/log/log.ts'
 import { World, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
 
-/** Three sealed segments and an active one, closed in order. */
+/** Three sealed segments and an active one, in a log that was closed. */
 async function closedLog(): Promise<{ world: World; written: Written[] }> {
   const world = new World({ seed: 7 })
   const log = await world.open({ segmentBytes: 4096 })
@@ -117,7 +117,7 @@ describe('damage in the middle of what was durable', () => {
       world.step()
       return written
     })
-    const third = appended(writer, payloadOf(2, 1000)) // names the second as durable
+    const third = appended(writer, payloadOf(2, 1000)) // names the second frame as durable
     world.step()
     const unsynced = appended(writer, payloadOf(3, 1000), { durability: 'append' })
     world.step()

@@ -53,7 +53,7 @@ describe('reads of which long ones go past the page cache', () => {
       if (left === 0) throw failure('EINVAL')
       left -= 1
       return fs.readSync(...read)
-    }) as typeof fs.readSync // the one of its forms that is used
+    }) as typeof fs.readSync // the overload that is called
     const direct = DirectFile.open(written(), { ...fs, readSync })!
     const into = Buffer.alloc(1000 * KIB)
     assert.equal(direct.read(into, 0), 512 * KIB)

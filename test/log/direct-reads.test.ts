@@ -21,7 +21,7 @@ const directory = temporaryDirectory()
 const pathOf = (base: number): string => path.join(directory, String(base))
 for (const base of [0, 1]) fs.writeFileSync(pathOf(base), CONTENT)
 
-/** Nothing is in the page cache. Counts what is read. */
+/** A system with an empty page cache, which records reads. */
 class System implements FileCalls {
   readonly reads: { readonly at: number; readonly bytes: number }[] = []
   cached: (at: number) => boolean | null = () => false

@@ -40,7 +40,7 @@ describe('a failing disk', () => {
     const arena = Arena.create(4 << 20)
     const log = await world.open({ arena: arena.shared, segmentBytes: 8 << 20 })
     const writer = openWriter(log)
-    appended(writer, payloadOf(1, 100)) // opens the segment
+    appended(writer, payloadOf(1, 100)) // opens a segment
     world.step()
     const heard: (readonly [state: string, released: number])[] = []
     log.onProgress(() => heard.push([log.state.kind, log.released]))
@@ -163,7 +163,7 @@ describe('a disk that fills up', () => {
         await turn()
       }
       let framesRefused = 0
-      const refuses = (path: string): boolean => path.endsWith('.tmp') || framesRefused++ === 0 // recovery overwrites, which takes no room
+      const refuses = (path: string): boolean => path.endsWith('.tmp') || framesRefused++ === 0 // recovery overwrites, which needs no space
       world.files.faults = { write: (path) => (refuses(path) ? code : null) }
       const lost = appended(writer, payloadOf(2, 100))
       world.step()
@@ -214,7 +214,7 @@ describe('a disk that fills up', () => {
       for (const lane of world.lanes) lane.idle()
       await turn()
     }
-    world.files.capacityBytes = capacityBytes // a quota
+    world.files.capacityBytes = capacityBytes // a quota: writes fail although the disk shows free space
     world.files.faults = { shown: 1 << 30 }
     let restarts = 0
     log.onStateChange(({ kind }) => (restarts += kind === 'restarting' ? 1 : 0))

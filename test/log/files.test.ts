@@ -7,7 +7,7 @@ import { SimFiles } from '../support/sim-files.ts'
 
 const MIB = 1 << 20
 
-/** The file, and how many bytes each of its syncs had to make durable. */
+/** The file, and the number of bytes that each sync made durable. */
 function countingSyncs(file: OpenFile): { readonly file: OpenFile; readonly synced: number[] } {
   const synced: number[] = []
   let waiting = 0

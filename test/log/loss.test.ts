@@ -17,7 +17,7 @@ interface Filled {
   readonly written: readonly Written[]
 }
 
-/** A log of several segments; it is open. */
+/** An open log of several segments. */
 async function filled(seed = 5, options: Parameters<World['open']>[0] = SIZE): Promise<Filled> {
   const world = new World({ seed })
   const log = await world.open(options)
@@ -127,7 +127,7 @@ describe('a log whose oldest segments were dropped', () => {
     for (let seed = 0; seed < 40; seed += 1) {
       const { world, log } = await filled(seed)
       const removeDirectory = world.files.removeDirectory.bind(world.files)
-      world.files.removeDirectory = () => {} // the power fails before
+      world.files.removeDirectory = () => {} // the power fails before the directory is removed
       log.dropBefore(log.segments[1]!.end)
       world.files.removeDirectory = removeDirectory
       world.end('crash')

@@ -7,7 +7,7 @@ import { turn } from '../support/turn.ts'
 const REPLICAS = ['/replica-1', '/replica-2']
 const OPTIONS = { replicas: REPLICAS, writeQuorum: 2 }
 
-/** A while passes in which nothing is written. */
+/** Some time passes without a write. */
 function idle(world: World): void {
   world.nowMs += 1000
   for (const lane of world.lanes) lane?.idle()
@@ -52,7 +52,7 @@ describe('a log whose replica directories vanish while it is open', () => {
 })
 
 describe('a log that opens', () => {
-  /** A replica that cannot be made: something else is in its way. */
+  /** A closed log whose replica directories in `unusable` are gone and cannot be created. */
   async function withUnusable(unusable: readonly string[]): Promise<World> {
     const world = new World({ seed: 2 })
     const log = await world.open(OPTIONS)

@@ -22,7 +22,7 @@ interface Segment {
 const segmentsOf = ({ segments }: Log): Segment[] =>
   segments.filter(({ sealed }) => sealed).map(({ base, end }) => ({ base, end }))
 
-/** A log of some segments, closed, and its sealed segments. */
+/** A closed log of some segments, and its sealed segments. */
 async function written(seed: number, options: object = REPLICAS): Promise<{ world: World; sealed: Segment[] }> {
   const world = new World({ seed })
   const log = await world.open(options)
@@ -37,7 +37,7 @@ async function written(seed: number, options: object = REPLICAS): Promise<{ worl
   return { world, sealed }
 }
 
-/** Opens it, and expects nothing to be missing. */
+/** Opens the log, and asserts that nothing is missing. */
 async function opened(world: World, options: object = REPLICAS): Promise<Log> {
   const log = await world.open(options)
   assert.equal(log.state.kind, 'ok')
@@ -47,7 +47,7 @@ async function opened(world: World, options: object = REPLICAS): Promise<Log> {
 
 const basesOf = (segments: readonly Segment[]): number[] => segments.map(({ base }) => base)
 
-/** Each segment of the directory has its file, or has moved into a merged file that is there whole. */
+/** Asserts that each segment of the directory has its file, or has moved into a merged file that is there. */
 function demandCovered(files: SimFiles, directory: string, sealed: readonly Segment[]): void {
   const segments = `${directory}/segments`
   const names = new Map(sealed.map(({ base }) => [base, files.list(`${segments}/${segmentName(base)}`) ?? []]))
@@ -197,7 +197,7 @@ describe('a log some of whose segments were merged', () => {
         log.dropBefore(sealed[3]!.end)
         world.end('crash')
         const again = await opened(world, ALONE)
-        // What has moved goes with the merged file. What has not is whole, and may be there again.
+        // Segments that have moved go with the merged file. The others are whole, and may be there again.
         const first = drops === 0 ? 0 : Math.max(Math.min(drops, 4), moved)
         assert.deepEqual(segmentsOf(again).slice(0, sealed.length - first), sealed.slice(first))
         await again.close()
@@ -209,7 +209,7 @@ describe('a log some of whose segments were merged', () => {
     const { world, sealed } = await written(7)
     const { files } = world
     const bases = basesOf(sealed)
-    merge(files, '/replica-1/segments', bases.slice(0, 2)) // before it went away
+    merge(files, '/replica-1/segments', bases.slice(0, 2)) // before the directory went away
     merge(files, '/data/segments', bases.slice(0, 4))
     for (const base of bases.slice(4)) files.removeDirectory(`/replica-1/segments/${segmentName(base)}`)
     const log = await world.open({ ...REPLICAS, replicas: [REPLICAS.replicas[1]!], writeQuorum: 1 })

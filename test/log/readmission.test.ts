@@ -32,7 +32,7 @@ async function started(
   return { world, log, writer: openWriter(log) }
 }
 
-/** Some segments. */
+/** Writes frames until there are some more segments. */
 function fill({ world, writer }: Running, from: number, to: number): void {
   for (let n = from; n < to; n += 1) {
     appended(writer, payloadOf(n, 700))
@@ -40,7 +40,7 @@ function fill({ world, writer }: Running, from: number, to: number): void {
   }
 }
 
-/** Long enough for another try, and everything that is done in the background. */
+/** Lets enough time pass for another try, and for all work in the background. */
 async function later({ world, writer }: Running): Promise<void> {
   world.nowMs += 20 * 60_000
   for (let look = 0; look < 3; look += 1) {
@@ -52,7 +52,7 @@ async function later({ world, writer }: Running): Promise<void> {
   }
 }
 
-/** Its disk is taken out, and found out. */
+/** The disk of a directory is taken out, and the log notices. */
 function takeAway({ world }: Running, directory: string): void {
   world.files.rename(directory, `${directory}-away`)
   world.files.syncDirectory('/')
@@ -102,7 +102,7 @@ describe('a replica directory that was lost and is there again', () => {
     write(0, 100)
     takeAway(running, '/replica-2')
     world.files.rename('/replica-2-away', '/replica-2')
-    // What comes after the last segment was sealed is copied by the restart alone.
+    // Only the restart copies what is written after the last segment was sealed.
     log.onSealed(() => {
       for (let n = 1; n <= 5; n += 1) write(n, 2 << 20)
     })
@@ -296,12 +296,12 @@ describe('a replica directory that was lost and is there again', () => {
   })
 })
 
-/** A replica is lost, more is written, it comes back, the power goes at some write or sync, or not; then everything acknowledged is there. */
+/** A replica is lost, more is written, the replica comes back, and the power may fail at some write or sync. Nothing acknowledged may be missing. */
 async function livesThroughPowerCut(seed: number): Promise<void> {
   const random = mulberry32(seed)
   const below = (count: number): number => Math.floor(random() * count)
   let isOver = false
-  // A restart in place may be in its middle when the power goes: then it is heard of no more.
+  // If the power fails in the middle of a restart in place, the restart never ends.
   const inTurns: Pace = async (steps) => {
     for (;;) {
       const step = steps.next()

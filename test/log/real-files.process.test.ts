@@ -25,7 +25,7 @@ const root = fs.mkdtempSync(path.join(os.tmpdir(), 'trilog-log-'))
 let directories = 0
 const newDirectory = () => path.join(root, String((directories += 1)))
 
-/** For a log that is only read. */
+/** A journal lane for a log that is only read. */
 const NO_LANE: JournalLane = { post() {}, stop: async () => {} }
 
 /** Resolves when the log has committed up to a position. */
@@ -36,7 +36,7 @@ const committed = (log: Log, end: number) =>
     look()
   })
 
-/** The log on this machine, and its lanes. */
+/** A log on this machine, and its lanes. */
 async function openReal(
   options: Partial<LogOptions> & { directory: string },
 ): Promise<{ log: Log; lanes: JournalLane[] }> {
@@ -130,7 +130,7 @@ describe('on a real disk', () => {
         await committed(log, writer.end)
       }
       await write()
-      await eventually(() => log.released === writer.end) // the replica makes no directory any more
+      await eventually(() => log.released === writer.end) // the replica creates no more directories
       fs.renameSync(replica, `${replica}-away`)
       await eventually(() => log.state.kind === 'degraded')
       await write()
@@ -171,7 +171,7 @@ describe('on a real disk', () => {
 
     it('cannot be opened where the lock file cannot be written: what to do is said, and the lock is given back', async () => {
       const directory = newDirectory()
-      fs.mkdirSync(`${directory}/LOCK`, { recursive: true }) // which no permission helps against
+      fs.mkdirSync(`${directory}/LOCK`, { recursive: true }) // no permission helps against this
       await assert.rejects(Log.open({ directory }), {
         code: 'data_directory_unusable',
         message: /cannot be created or written: EISDIR.*\. Choose another data directory, or give this process access$/,
@@ -222,7 +222,7 @@ describe('on a real disk', () => {
         for await (const line of createInterface(child.stdout)) {
           acknowledged = Number(line)
           lines += 1
-          if (lines === 2 + round * 7) child.kill('SIGKILL') // what it still says is read to the end
+          if (lines === 2 + round * 7) child.kill('SIGKILL') // the rest of its output is still read
         }
         await exited
 

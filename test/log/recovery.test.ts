@@ -40,15 +40,15 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** What a log promises, beside the log itself. */
+/** A log, beside a model of what it promises. */
 class Model {
   readonly world: World
   log!: Log
   writer!: LogWriter
-  /** Everything appended that may still be there, in order. */
+  /** Appended frames that may still be in the log, in order. */
   frames: Written[] = []
   #count = 0
-  /** Something was made to fail since the log was opened. */
+  /** The test made something fail since the log was opened. */
   #mayFail = false
 
   constructor(seed: number) {
@@ -85,7 +85,7 @@ class Model {
       case 'idle':
         world.nowMs += 1000
         world.lanes[0]?.idle()
-        for (const tick of world.timers) tick() // writes a segment in advance, now and then
+        for (const tick of world.timers) tick() // sometimes writes a segment in advance
         return
       case 'failSync':
         world.files.faults = { sync: () => 'EIO' }
@@ -104,9 +104,9 @@ class Model {
     if (typeof result !== 'string') this.frames.push(result)
   }
 
-  /** Removes the older half of the segments; their files become the next ones. */
+  /** Drops the older half of the sealed segments, whose files become later segments. */
   #drop(): void {
-    if (this.#isReadOnly()) return // nothing is removed any more
+    if (this.#isReadOnly()) return // a read-only log drops nothing
     const { segments } = this.log
     const sealed = segments.filter((segment) => segment.sealed)
     const before = sealed[Math.floor(sealed.length / 2)]?.base ?? 0
@@ -121,7 +121,7 @@ class Model {
     const { written } = this.log
     this.world.lanes[0]!.die()
     await turn()
-    if (this.#isReadOnly()) return // it died too often
+    if (this.#isReadOnly()) return // the lane died too often
     assert.equal(this.log.committed, written, 'what was written before the lane died is durable after')
     for (const frame of this.frames) {
       assert.equal(this.log.outcome(frame.end, frame.generation), frame.end <= written ? 'stored' : 'lost')
@@ -149,7 +149,7 @@ class Model {
     return this.log.state.kind === 'read-only'
   }
 
-  /** The log serves the first n frames and nothing else, least <= n <= most. */
+  /** Asserts that the log has the first n frames and nothing else, least <= n <= most. @returns n */
   check(least: number, most: number): number {
     assert.deepEqual(this.log.incidents, [])
     const { frames, damage } = replay(this.log, this.world.files)

@@ -271,7 +271,7 @@ class QuorumModel {
   #writer!: LogWriter
   #frames: Written[] = []
   #count = 0
-  /** One directory may fail between two openings: the quorum is two of three. */
+  /** The directory that failed since the log was opened. Only one may fail, as the quorum is two of three. */
   #failed: number | null = null
 
   constructor(seed: number) {
@@ -315,7 +315,7 @@ class QuorumModel {
     }
     await this.open()
     if (this.#reportDamage()) {
-      await this.#log.close() // a sealed segment is not read at the start: what its reader reports is repaired at the next one
+      await this.#log.close() // a start does not read sealed segments: it repairs what their readers have reported
       await this.open()
     }
 
@@ -327,7 +327,7 @@ class QuorumModel {
     assert.deepEqual(
       frames.map(({ position, payload }) => ({ position, payload })),
       expected
-        .filter((frame) => frame.end <= committed || !isLost(frame)) // one that was not acknowledged may be lost, not silently
+        .filter((frame) => frame.end <= committed || !isLost(frame)) // an unacknowledged frame may be lost, but not silently
         .map(({ position, payload }) => ({ position, payload })),
     )
     this.#frames = expected.filter((frame) => !isLost(frame))

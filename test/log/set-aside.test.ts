@@ -46,7 +46,7 @@ function bytesOf({ world }: Pick<Stored, 'world'>, path: string): Buffer {
   return bytes
 }
 
-/** As they stand in the segments. */
+/** Bytes of the frames from a position on, as the segments have them. */
 function framesBehind(given: Stored, from: number): Buffer {
   const { log, frames } = given
   const behind = frames.filter(({ position }) => position >= from)
@@ -58,7 +58,7 @@ function framesBehind(given: Stored, from: number): Buffer {
   )
 }
 
-/** Header checksum, as the frame after it names it. */
+/** Header checksum of the first frame, which the next frame names. */
 const chainOf = (bytes: Buffer): number => bytes.readUInt32LE(0)
 
 describe('what is cut from the end of a log', () => {

@@ -66,7 +66,7 @@ describe('a published set of sidecars', () => {
           () => null,
         )
       } catch {
-        // the disk failed in the middle
+        // the disk failed in the middle of the build
       }
       files.faults = {}
       files.crash()

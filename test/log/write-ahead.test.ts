@@ -70,7 +70,7 @@ describe('zeros before small groups', () => {
     const { world, log, put } = await opened()
     let writes = 0
     world.files.faults = { write: (path) => (path.endsWith('records.log') && (writes += 1) === 3 ? 'EIO' : null) }
-    put(100) // header, group, zeros
+    put(100) // writes header, group and zeros
     assert.equal(writes, 3)
     world.nowMs += PAUSE_MS
     put(AHEAD)

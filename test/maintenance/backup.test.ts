@@ -1,4 +1,4 @@
-/** Backups of logs that are written, cleaned and dropped while they are read, on simulated files. */
+/** Backups of logs that are written, cleaned and dropped during the backup, on simulated files. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Files } from '../../src/log/files.ts'

@@ -16,7 +16,7 @@ import type { BackupAnswer } from '../support/trilog.ts'
 const SEGMENT = ['--segment-bytes', String(1 << 20)]
 const PAGE_RECORDS = 400
 
-/** Every record stands where it stood, and none that was acknowledged before the backup is missing. */
+/** Asserts that every record has its old offset, and that none acknowledged before the backup is missing. */
 async function assertHolds(directory: string, load: Load, storedEnds: ReadonlyMap<string, number>): Promise<void> {
   const server = await BrokerServer.start({ dataDirectory: directory, flags: SEGMENT, env: HASTENED })
   for (const stream of load.scene.workStreams) {

@@ -13,7 +13,7 @@ import type { BackupAnswer } from '../support/trilog.ts'
 import { eventually } from '../support/waiting.ts'
 
 const ENV = { LOGSTORE_SEGMENT_BYTES: String(1 << 20) }
-/** The load goes on while each batch is asked for, so more would take the processor from that. */
+/** The load goes on while each batch is checked: shorter pauses would take the processor from the checks. */
 const PAUSE_MS = 25
 
 describe('a log store that is backed up under load', () => {
@@ -34,7 +34,7 @@ describe('a log store that is backed up under load', () => {
         env: { ...ENV, LOGSTORE_DATA_DIR: directory },
       })
       const ask = async (query: object): Promise<QueryReply> =>
-        (await restored.request('/v1/query', query)).ok() as QueryReply // checked field by field
+        (await restored.request('/v1/query', query)).ok() as QueryReply // the test checks the fields
       for (const batch of acknowledged) await checkBatches(ask, load.batches, [batch])
       assert.doesNotMatch(restored.stderr, /quarantine|cannot be built/)
       await restored.stop()

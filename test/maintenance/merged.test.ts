@@ -1,4 +1,4 @@
-/** Backups of segments that have moved into a merged file: the file goes along, and no part of what it is over is restored without the rest. */
+/** Backups of segments that have moved into a merged file: they have the file, and a restore brings all of its segments or none. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'
@@ -72,7 +72,7 @@ describe('segments that have moved into a merged file', () => {
     assert.deepEqual(formsIn(copy, '/restored'), formsIn(files, '/data'))
     const content = copy.contentOf(pathOf(first!, third!, '/restored'))
     assert(content.equals(files.contentOf(pathOf(first!, third!))))
-    // At its end the run can be restored. Inside of it, no snapshot has what the position needs.
+    // The merged run can be restored to its end. For positions inside of it, no snapshot has the segments.
     assert.deepEqual(problemsIn(await restored(target, third!.end)), [])
     for (const position of [first!.end, second!.base + 500, second!.end])
       await assert.rejects(restored(target, position), isUnknownPosition)
@@ -100,7 +100,7 @@ describe('segments that have moved into a merged file', () => {
       assert(!formsIn(copy, '/restored').includes('merged'))
     }
     assert.deepEqual(problemsIn(await restored(target, now.at(-1)!.end)), [])
-    // Behind the end of the older snapshot, and inside of what was merged: neither snapshot has it.
+    // This position is behind the end of the older snapshot and inside of a merged run, so neither snapshot has it.
     await assert.rejects(restored(target, now[written]!.end - 8), isUnknownPosition)
   })
 
@@ -175,7 +175,7 @@ describe('segments that have moved into a merged file', () => {
     const store = await storeOf(6)
     const { files } = store.world
     const [oldest, first, second, third] = sealedOf(store)
-    store.log.dropBefore(oldest!.end) // else the second one alone has all of the past
+    store.log.dropBefore(oldest!.end) // otherwise the second snapshot alone would have everything
     for (const lane of store.world.lanes) lane.idle()
     merge(files, SEGMENTS, [first!.base, second!.base, third!.base])
     const target = new MemoryTarget()
@@ -206,7 +206,7 @@ describe('segments that have moved into a merged file', () => {
         () => files.removeFile(pathOf({ base: run[0]! }, sealedOf(store)[1]!)),
         () => store.log.dropBefore(sealedOf(store)[3]!.end),
       ]
-      // Half of the runs meet the drop alone, between the copies of segments that are dropped together.
+      // In half of the runs only the drop happens during the backup, between the copies of segments that are dropped together.
       if (seed % 2 === 0) while (waiting.length > 1) waiting.shift()!()
       const lively = livelyFiles(files, () => {
         if (waiting.length > 0 && random() < 0.02) waiting.shift()!()
@@ -240,7 +240,7 @@ describe('segments that have moved into a merged file', () => {
         ...run.map((base) => () => moveBack(files, SEGMENTS, base)),
         () => files.removeFile(pathOf(sealed[0]!, sealed[2]!)),
       ]
-      // Half of the runs meet the removal alone.
+      // In half of the runs only the last steps happen during the backup.
       if (seed % 2 === 0) while (waiting.length > 2) waiting.shift()!()
       const lively = livelyFiles(files, () => {
         if (waiting.length > 0 && random() < 0.03) waiting.shift()!()

@@ -1,4 +1,4 @@
-/** An object store that is backed up under load: owners, racers, uploads in parts and deletes, with cleaning all the time on small segments. */
+/** An object store that is backed up under load: owners, racers, uploads in parts and deletes, with constant cleaning of small segments. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,14 +18,14 @@ import { timePasses } from '../support/waiting.ts'
 import { entryFile } from '../support/entry.ts'
 
 const ENV = { ...HASTENED, OBJSTORE_SEGMENT_BYTES: String(1 << 20) }
-/** Enough for segments to come and go; more would keep the commands from the processor. */
+/** Enough load for segments to come and go: shorter pauses would take the processor from the commands. */
 const PAUSE_MS = 16
 const BACKUPS = 2
 const KILLS = 4
-/** Kills come within so much of what the first backup took: later ones have less to copy. */
+/** Kills come within this share of the time of the first backup, as later ones have less to copy. */
 const KILLED_WITHIN_SHARE = 0.5
 
-/** What may stand in a backup that begins now, under each key that somebody has used. The answer is good when the backup has ended. */
+/** The versions that a backup that begins now may have of each key. Call the result when the backup has ended. */
 function expectations(load: Load): () => ReadonlyMap<string, readonly Version[]> {
   const begun = load.scene.keys.map((ledger) => ({ ledger, from: ledger.look() }))
   return () => new Map(begun.map(({ ledger, from }) => [ledger.name, ledger.candidates(from)]))
@@ -66,7 +66,7 @@ describe('an object store that is backed up under load', { concurrency: 1 }, () 
         const answer = await load.during(trilogJson<BackupAnswer>(args))
         assert.deepEqual(answer.problems, [])
         held.push({ snapshot: answer.snapshot, expected: ended() })
-        await load.during(trilogJson(['inspect', server.dataDirectory])) // what comes and goes is no damage
+        await load.during(trilogJson(['inspect', server.dataDirectory])) // files that come and go are no damage
         await load.untilWorked(200)
       }
       const first = Number.parseInt(readdirSync(`${server.dataDirectory}/segments`).sort()[0]!, 16)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { paceOf } from '../../src/maintenance/pace.ts'
 
-/** Time that only sleeping moves. */
+/** A clock that moves only during sleep. */
 class Clock {
   ms = 0
   slept = 0
@@ -18,7 +18,7 @@ describe('a pace', () => {
     const clock = new Clock()
     const pace = paceOf(1000, clock)
     for (const bytes of [100, 900, 1, 499, 500, 2000]) pace(bytes)
-    assert.equal(clock.ms, 2000) // the last piece has not taken its time yet
+    assert.equal(clock.ms, 2000) // the time of the last piece is not taken yet
     pace(1)
     assert.equal(clock.ms, 4000)
   })

@@ -1,4 +1,4 @@
-/** What a place of backups goes through: more backups, removals, damage, backups that die, and stores that are damaged themselves. */
+/** Several backups in one place: more backups, removals, damage, backups that die, and stores that are damaged themselves. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { atOnce } from '../../src/steps.ts'

@@ -1,4 +1,4 @@
-/** Backups of segments that the service keeps in another form: whoever copies, restores and inspects them knows the form by its header only. */
+/** Backups of segments that the service keeps in another form: backup, restore and inspection know only the header of the form. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'
@@ -32,7 +32,7 @@ async function storeOf(seed: number, replicas: readonly string[] = []): Promise<
   return store
 }
 
-/** As the service does it in one directory of the log. */
+/** Compacts a segment in one directory of the log, like the service. */
 function compact(files: SimFiles, { base, recordsPath, directory }: SegmentInfo): void {
   const footer = decodeSegmentFooter(readWhole(files, recordsPath)!.subarray(-64))!
   publishStandIn(files, directory, [encodeStandInHeader(footer, [CONTENT]), CONTENT])

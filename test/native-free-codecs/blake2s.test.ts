@@ -10,7 +10,7 @@ interface Range {
   readonly head: number
 }
 
-const hasher = new BatchHasher() // one for all tests, as in use: what a batch leaves behind must not matter
+const hasher = new BatchHasher() // one for all tests, like in a thread: leftovers of a batch must not matter
 
 /** Ids as hexadecimal text. */
 function idsOf(body: Uint8Array, ranges: readonly Range[], heads: Uint8Array): string[] {
@@ -37,13 +37,13 @@ function expectedIds(body: Uint8Array, ranges: readonly Range[], heads: Uint8Arr
   })
 }
 
-/** Bytes without a pattern that a wrong address could repeat. */
+/** Bytes without a pattern, so that a read at a wrong address gives other bytes. */
 function noise(bytes: number, seed: number): Buffer {
   let state = seed | 1
   return Buffer.from(Uint8Array.from({ length: bytes }, () => (state = Math.imul(state, 0x2c1b_3c6d) + 0x3d4d) >>> 24))
 }
 
-/** The records back to back, as many heads as given, taken in turn. */
+/** Records back to back, with `headCount` heads in turn. */
 function rangesOf(lengths: readonly number[], headCount: number): Range[] {
   let start = 0
   return lengths.map((bytes, i) => {

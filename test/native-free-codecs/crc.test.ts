@@ -12,7 +12,7 @@ interface Checked {
   readonly definition: CrcDefinition
   readonly of: (bytes: Uint8Array, before?: bigint) => bigint
   readonly combine: (first: bigint, second: bigint, secondBytes: number) => bigint
-  /** Published, of '123456789'. */
+  /** The published CRC of '123456789'. */
   readonly check: bigint
 }
 
@@ -34,7 +34,7 @@ const CRCS: readonly Checked[] = [
   },
 ]
 
-/** By the definition, bit by bit: a long division. */
+/** The CRC by its definition: a long division, bit by bit. */
 function dividedOut({ widthBits, polynomial }: CrcDefinition, bytes: Uint8Array): bigint {
   const width = BigInt(widthBits)
   const ones = (1n << width) - 1n
@@ -60,7 +60,7 @@ function power({ widthBits, polynomial }: CrcDefinition, exponent: number): bigi
   return value
 }
 
-/** Bytes without a pattern that a wrong address could repeat. */
+/** Bytes without a pattern, so that a read at a wrong address gives other bytes. */
 function noise(bytes: number, seed: number): Uint8Array {
   let state = seed | 1
   return Uint8Array.from({ length: bytes }, () => (state = Math.imul(state, 0x2c1b_3c6d) + 0x3d4d) >>> 24)
@@ -109,7 +109,7 @@ for (const { name, definition, of, combine, check } of CRCS) {
       const expected = dividedOut(definition, bytes)
       const shared = new Uint8Array(new SharedArrayBuffer(5010))
       for (let shift = 0; shift < 10; shift++) {
-        of(new Uint8Array(200_000).fill(0xff)) // leaves nothing but ones behind
+        of(new Uint8Array(200_000).fill(0xff)) // fills the memory of the codec with ones
         shared.set(bytes, shift)
         assert.equal(of(shared.subarray(shift, shift + 5000)), expected)
         assert.equal(of(bytes), expected)
@@ -144,7 +144,7 @@ for (const { name, definition, of, combine, check } of CRCS) {
   })
 
   test(`${name} combines over lengths beyond 2^32 as over their halves`, () => {
-    const half = 3 * 2 ** 31 + 5 // of zeros, whose CRC without the ones around it is 0
+    const half = 3 * 2 ** 31 + 5 // zeros, whose CRC without the initial and final ones is 0
     assert.equal(combine(check, 0n, 2 * half), combine(combine(check, 0n, half), 0n, half))
   })
 }

@@ -1,4 +1,4 @@
-/** A batch as plain values: once from what a scanner described, once from what protobufjs decodes. */
+/** A batch as plain values, either from what a scanner described or from what protobufjs decodes. */
 import assert from 'node:assert/strict'
 import type Long from 'long'
 import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
@@ -29,7 +29,7 @@ export const timeOf = (batch: OtlpBatch, record: number): bigint =>
 export const traceIdOf = (batch: OtlpBatch, record: number): string =>
   [...batch.traceWords.subarray(4 * record, 4 * record + 4)].map((word) => word.toString(16).padStart(8, '0')).join('')
 
-/** @param recordType  full name of the protobuf message in the record ranges */
+/** @param recordType full name of the protobuf message in the record ranges */
 export function describedByScan(bytes: Uint8Array, batch: OtlpBatch, recordType: string): Described[] {
   const decode = (type: string, start: number, end: number) =>
     start === 0 && end === 0 ? null : plain(type, Buffer.from(bytes.subarray(start, end)))

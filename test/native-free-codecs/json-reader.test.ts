@@ -30,11 +30,11 @@ function readIn(bytes: Buffer, budget: number, longStringOf = never, bounds = BO
 
 const read = (text: string, budget = 1 << 20): unknown => readIn(Buffer.from(text), budget).value
 
-/** What JSON.parse makes of it, but that a lone surrogate spoils all of its string. */
+/** The value of JSON.parse, with '\ud800' for each string that has a lone surrogate. */
 const parsed = (text: string): unknown =>
   JSON.parse(text, (_, value: unknown) => (typeof value === 'string' && !value.isWellFormed() ? '\ud800' : value))
 
-/** JSON with white space and escapes wherever they may be. */
+/** JSON with white space and escapes in any place that allows them. */
 function written(value: unknown, choices: number[]): string {
   const space = (): string => ['', '', '', ' ', '\n\t', '\r'][(choices.push(choices.shift()! + 1), choices[0]! % 6)]!
   const text = (string: string): string =>
@@ -90,7 +90,7 @@ describe('the reader of long JSON', () => {
             try {
               return [parse()]
             } catch (error) {
-              if (error instanceof JsonBoundError) return [parsed(text)] // a name that came about twice
+              if (error instanceof JsonBoundError) return [parsed(text)] // the change has made a name come twice
               assert.ok(error instanceof SyntaxError, String(error))
               return 'none'
             }
@@ -165,7 +165,7 @@ describe('the reader of long JSON', () => {
     assert.ok(steps >= 16, `${steps} steps`)
     assert.equal((value as { p: LongString }).p.bytes.byteLength, payload.length)
     const many = readIn(Buffer.from(`[${'0,'.repeat(100_000)}0]`), 1 << 20)
-    assert.ok(many.steps >= 6, `${many.steps} steps`) // values cost more than their bytes
+    assert.ok(many.steps >= 6, `${many.steps} steps`) // values cost more steps than their bytes
   })
 
   it('gives long strings as bytes, where it is told', () => {

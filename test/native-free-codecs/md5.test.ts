@@ -4,11 +4,11 @@ import { describe, it, test } from 'node:test'
 import fc from 'fast-check'
 import { MD5_LANES, Md5Hasher, Md5Message } from '../../native-free-codecs/md5.ts'
 
-const hasher = new Md5Hasher() // one for all tests, as in use: what a call leaves behind must not matter
+const hasher = new Md5Hasher() // one for all tests, like in a thread: leftovers of a call must not matter
 
 const digestOf = (message: Md5Message): string => hasher.digests([message])[0]!.toString('hex')
 
-/** Bytes without a pattern that a wrong address could repeat. */
+/** Bytes without a pattern, so that a read at a wrong address gives other bytes. */
 function noise(bytes: number, seed: number): Buffer {
   let state = seed | 1
   return Buffer.from(Uint8Array.from({ length: bytes }, () => (state = Math.imul(state, 0x2c1b_3c6d) + 0x3d4d) >>> 24))
@@ -78,7 +78,7 @@ describe('MD5', () => {
 test('MD5 of any messages, cut anywhere, together in any order, is that of node:crypto', () => {
   const length = fc.oneof(fc.nat({ max: 200 }), fc.nat({ max: 40_000 }))
   const numbers = Array.from({ length: MD5_LANES + 2 }, (_, i) => String(i))
-  /** Which messages go on, and by how much. */
+  /** The messages that go on in one call, by number, and their bytes. */
   const turn = fc.dictionary(fc.constantFrom(...numbers), length, { maxKeys: MD5_LANES })
   fc.assert(
     fc.property(fc.array(turn, { maxLength: 6 }), fc.nat(), (turns, seed) => {

@@ -1,4 +1,4 @@
-/** The two scanners find the same in one batch. */
+/** Both scanners find the same in a batch. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -7,7 +7,7 @@ import { scanLogsProtobuf, scanTracesProtobuf } from '../../native-free-codecs/o
 import { encodeLogs, encodeTraces, logsRequests, toOtlpJson, tracesRequests } from '../support/otlp.ts'
 import { scanLogs, scanTraces } from './json-batches.ts'
 
-/** Everything but the ranges. */
+/** Everything in a batch except the ranges. */
 const meaning = ({
   recordStart,
   recordEnd,
@@ -42,7 +42,7 @@ const meaning = ({
   }
 }
 
-/** The same value with the members of every object in another order. */
+/** The same value, with the members of every object in another order. */
 const shuffled = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(shuffled)
   if (typeof value !== 'object' || value === null) return value

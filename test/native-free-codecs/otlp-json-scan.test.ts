@@ -111,7 +111,7 @@ describe('the JSON scanner', () => {
     refuses(withRecord(`{"timeUnixNano":1${zeros}1}`))
     refuses(withRecord(`{"timeUnixNano":"1${zeros}1${zeros}"}`))
     assert.equal(scanLogs(withRecord(`{"timeUnixNano":1.5${zeros}e1}`)).recordCount, 1)
-    assert.ok(performance.now() - beganMs < 5000) // in time squared it takes a minute
+    assert.ok(performance.now() - beganMs < 5000) // quadratic time would be a minute
   })
 
   it('reads ids in either case, with escapes too, and keeps a log record without an invalid one', () => {
@@ -136,7 +136,7 @@ describe('the JSON scanner', () => {
   it('refuses a span without valid ids', () => {
     assert.equal(scanTraces(withSpan('')).recordCount, 1)
     for (const members of ['"traceId":null', '"spanId":"01020304"', `"traceId":"${'0'.repeat(32)}"`, '"spanId":""']) {
-      assert.throws(() => scanTraces(withSpan(`,${members}`)), MalformedBatchError) // the last member of a name counts
+      assert.throws(() => scanTraces(withSpan(`,${members}`)), MalformedBatchError) // of several members with a name, the last one counts
     }
   })
 

@@ -261,8 +261,8 @@ test('the scanner describes what protobufjs decodes: ranges, times, ids, claims 
 })
 
 /**
- * What is refused is refused as malformed; what is accepted protobufjs accepts and describes alike. Resources and scopes are
- * only decoded here: of two in one group protobufjs makes one, where the scanner takes the last.
+ * Asserts that the scanner refuses the bytes as malformed, or describes their records like protobufjs. Resources and scopes are decoded but not
+ * compared: if a group has two, protobufjs merges them, and the scanner takes the last.
  */
 function checkAnyBytes(bytes: Buffer, signal: 'log' | 'trace'): void {
   let batch: OtlpBatch

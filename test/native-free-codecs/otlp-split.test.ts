@@ -16,7 +16,7 @@ const SCANS = {
 } as const
 
 const WIDE = 2000
-/** Of a whole. */
+/** Name of a whole batch. */
 const NAME = Buffer.alloc(32, 7)
 
 function scanned(body: Buffer, form: BatchForm, { capacity = WIDE, isLenient = false } = {}): OtlpBatch {
@@ -26,7 +26,7 @@ function scanned(body: Buffer, form: BatchForm, { capacity = WIDE, isLenient = f
   return batch
 }
 
-/** Each record with everything it came in, as the bytes that were sent. */
+/** Each record with its resource and scope, as the bytes that were sent. */
 function recordsOf(batch: OtlpBatch, body: Buffer): unknown[] {
   const text = (start: number, end: number): string | null => (end === 0 ? null : body.toString('latin1', start, end))
   return Array.from({ length: batch.recordCount }, (_, record) => {

@@ -79,7 +79,7 @@ describe('a record id', () => {
       { ...base, ordinal: 256 },
       { ...base, batchDigest: sha256(Buffer.from('one batch')) },
       { ...base, batchDigest: sha256(Buffer.from('another batch')) },
-      // The same bytes, cut at other places.
+      // The same bytes, split between fields at other places.
       { ...base, tenant: 'localcheck', dataset: 'out' },
       { ...base, resource: Buffer.from('resources'), scope: Buffer.from('cope') },
     ]
@@ -95,7 +95,7 @@ describe('the text of a record id', () => {
         const words = new Uint32Array(5)
         assert.equal(parseRecordId(text, words, 1), true)
         assert.equal(formatRecordId(words, 1), text)
-        assert.equal(words[1], Buffer.from(id).readUInt32BE(0)) // comparing words compares bytes
+        assert.equal(words[1], Buffer.from(id).readUInt32BE(0)) // words compare like the bytes
       }),
     )
   })

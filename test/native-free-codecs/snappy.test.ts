@@ -1,4 +1,4 @@
-/** Decompressing Snappy, compared with what Go's library (github.com/golang/snappy v1.0.0) wrote, and with a plain reader. */
+/** Decompressing Snappy: blocks and streams that Go's library (github.com/golang/snappy v1.0.0) wrote, and generated blocks of a known text. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { inflateSync } from 'node:zlib'
@@ -17,7 +17,7 @@ const NOISE = Buffer.from(
   }),
 )
 
-/** What the library wrote: the block and the stream, in base64. */
+/** Text, and the block and the stream that the library wrote of it, in base64. */
 const WRITTEN: readonly (readonly [name: string, text: Buffer, block: string, stream: string])[] = [
   ['nothing', Buffer.alloc(0), 'AA==', ''],
   ['one byte', Buffer.from('x'), 'AQB4', '/wYAAHNOYVBwWQEFAABQPapheA=='],
@@ -40,7 +40,7 @@ const WRITTEN: readonly (readonly [name: string, text: Buffer, block: string, st
     '/wYAAHNOYVBwWQFoAAAfQxwKPF6BtAxexo4Eo0Bsl9Y8+9xTrog3GhJRIbWVYUPA7i1V+2OMd/7gtvX5J1+vKX4sl99UBPM71AZiC1ghz2glnMvuAgf/zXRkq/e7fWol5r+ilIkNa5DyVsZG6fBubloFqb9xfw==',
   ],
 ]
-/** Likewise, compressed once more for this file. */
+/** A long text. Its block and stream are deflated to keep this file short. */
 const LONG = Buffer.concat(Array.from({ length: 80 }, () => [LINES, NOISE]).flat())
 const LONG_BLOCK =
   'eNpr6GINcXcNUdDPL0pJLSrWN1AwMjBQMMgt5tITY2AwZBVjMLcCMkxYxVgMTazEGRgsWcVZjAyBLBZDM04JBgsrCQYWI1NWCTs3BgZjTn0GQzt3oHLOeAjDjLMPKGsVz8BgwbkHJGDMWmrnysBgxOkKVODKwGJizqrPYmRkFcvAYm4ENM8SaB6nONgw3m4QZQY2E8iw1JRiMTKzigNZsxdklLnmHpC4IW8ciDLldWMwBslaalYyGNuxMDGYaMqAlFnyXgU7iTcezON0ZzCy82ViMOXcB+JbqCZCjDfTlIYwjHRX2vkxAd3rAZI35ex1cmPQNQYSnjVOt5mA6lhAlDHnMpC0Iac+iGehWeV2m4lTwvX2h1SbuMYtPHHH+lgWO+RMv2bz+07wug5zKaFAxa1TE50PvNMN/Z3cU/7vwbavP9Xj12vW6Uy/H8Ly2foKWxJ3hOL5DNU5p98xsf8/W5Ky+vvu2izVZ/sXTenkzZ7wKeyY28sPeXlRrCv3F9a7u/4TYBlFo2gUjaJRNIpG0SgaRaNoFA1FtE2AJQHS6ULuihmCu2KDtfvFYm7A2kuF/hfrlSHZ/6r8pTnNzoKR86CdOaOmr5MZY5Qp42hCHkWjKE2ABQBDti4N'
@@ -55,7 +55,7 @@ describe('Snappy', () => {
     it(`reads ${name} as Go wrote it, as a block and as a stream`, () => {
       for (const each of written) {
         const bytes = Buffer.from(each, 'base64')
-        // A stream of nothing has no chunk, not even the identifier, and a block has at least its length.
+        // An empty stream has no chunk, not even the identifier. A block has at least its length.
         if (bytes.byteLength > 0) assert.deepEqual(Buffer.from(textOf(unsnappy(bytes, ENOUGH))), text)
       }
     })
@@ -106,7 +106,7 @@ describe('Snappy', () => {
     for (let bit = 8 * 10; bit < 8 * stream.byteLength; bit++) {
       const other = Buffer.from(stream)
       other[bit >> 3]! ^= 1 << (bit & 7)
-      // A chunk that became one that is skipped holds nothing.
+      // This bit makes the chunk one that is skipped, so nothing is read.
       const read = unsnappy(other, ENOUGH)
       assert.ok(read === 'invalid' || (bit === 8 * 10 + 7 && textOf(read).byteLength === 0), `bit ${bit}`)
     }
@@ -138,7 +138,7 @@ function textOf(read: ReturnType<typeof unsnappy>): Uint8Array {
 
 type Element =
   | { readonly literal: Uint8Array; readonly extra: number }
-  /** `offset` of what is there then, in parts of a thousand. */
+  /** A copy. `offset` is the distance back, in thousandths of the text so far. */
   | { readonly kind: 1 | 2 | 3; readonly offset: number; readonly length: number }
 
 const elements: fc.Arbitrary<Element> = fc.oneof(
@@ -150,7 +150,7 @@ const elements: fc.Arbitrary<Element> = fc.oneof(
   }),
 )
 
-/** The text, put together in the simplest way, and the block that holds it. */
+/** The text of the elements, and the block that holds it. */
 function written(given: readonly Element[]): readonly [text: Buffer, block: Buffer] {
   const text: number[] = []
   const bytes: number[] = []

@@ -13,7 +13,7 @@ const lower = (bytes: Buffer): Buffer =>
     'latin1',
   )
 
-/** Few different bytes, so that texts nearly stand in them; among them some that differ from others by the bit of case alone. */
+/** Few different bytes, so that near matches are frequent. Some of them differ only by the bit of case. */
 const bytesLike = fc
   .array(fc.constantFrom(...Buffer.from('aAbB_\x7f1\x11[{ é')), { maxLength: 60 })
   .map((bytes) => Buffer.from(bytes))
@@ -40,7 +40,7 @@ describe('a text in bytes', () => {
           const finder = new ByteFinder(wanted)
           for (const from of [0, before.length, before.length + near])
             assert.equal(finder.next(bytes, from, bytes.length), lower(bytes).indexOf(wanted, from, 'latin1'))
-          const end = bytes.length - behind.length - 1 // the text is cut off
+          const end = bytes.length - behind.length - 1 // cuts the text off
           assert.equal(finder.next(bytes, 0, end), lower(bytes.subarray(0, end)).indexOf(wanted, 0, 'latin1'))
         },
       ),

@@ -17,7 +17,7 @@ describe('what a disk can do', () => {
   })
 
   it('is not known where nothing can be written', () => {
-    const { atomicRename, flushBehavior, directIo } = probeDisk('/proc') // takes no files, not even those of root
+    const { atomicRename, flushBehavior, directIo } = probeDisk('/proc') // no user can create files there, not even root
     assert.deepEqual([atomicRename, directIo], [false, false])
     assert.match(flushBehavior, /^unknown: /)
   })

@@ -1,4 +1,4 @@
-/** The contract's statuses and categories of the object store's refusals. */
+/** Statuses and categories of the object store's refusals, by the contract. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'

@@ -126,7 +126,7 @@ describe('metrics of the process', () => {
     new ProcessMetrics({ version: '1.2.3', clock }).register(metrics)
     nowMs = 20
     tick()
-    nowMs = 340 // 300 late
+    nowMs = 340 // 300 ms late
     tick()
     const shown = new Exposition(metrics.text())
     assert.equal(shown.value('trilog_build_info', { version: '1.2.3', node: process.versions.node }), 1)

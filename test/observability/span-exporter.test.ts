@@ -16,7 +16,7 @@ class Collector {
   readonly clock = new TestClock()
   readonly requests: Request[] = []
   readonly warnings: object[] = []
-  /** Lets the batch on its way arrive, or not. */
+  /** Lets the batch on its way arrive, or fail with an error. */
   settle: ((error?: Error) => void) | null = null
   readonly exporter = new SpanExporter({
     resource: { 'service.name': 'trilog' },

@@ -6,7 +6,7 @@ import type { Steps } from '../../src/steps.ts'
 
 const TOTAL = 100
 
-/** Each step takes so long on the clock of the test. */
+/** A start whose steps take `stepMs` each on the test's clock. */
 function* work(clock: { ms: number }, stepMs: number): Steps<string> {
   for (let done = 1; done <= TOTAL; done++) {
     clock.ms += stepMs
@@ -18,7 +18,7 @@ function* work(clock: { ms: number }, stepMs: number): Steps<string> {
 class Rig {
   readonly clock = { ms: 0 }
   readonly logged: object[] = []
-  /** What had been done at each turn of the event loop. */
+  /** Steps done at each turn of the event loop. */
   readonly turns: number[] = []
   readonly startup: Startup = new Startup({
     nowMs: () => this.clock.ms,

@@ -64,7 +64,7 @@ describe('a request', () => {
     assert.notEqual(new Rig({ followsParent: false, share: 1 }).begin(`00-${TRACE}-${PARENT}-00`), null)
     assert.notEqual(new Rig({ followsParent: true, share: 0 }).begin(`00-${TRACE}-${PARENT}-01`), null)
     assert.equal(new Rig({ followsParent: true, share: 0 }).begin(), null)
-    // '1c80319c' is a ninth of all there are
+    // The id begins with 1c80319c, which is a ninth of the whole range.
     assert.equal(new Rig({ followsParent: false, share: 0.1 }).begin(`00-${TRACE}-${PARENT}-01`), null)
     assert.notEqual(new Rig({ followsParent: false, share: 0.12 }).begin(`00-${TRACE}-${PARENT}-01`), null)
   })

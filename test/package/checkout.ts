@@ -1,4 +1,4 @@
-/** A checkout of its own, in which packages are made while other tests use the real one. */
+/** A copy of the checkout, in which packages are made while other tests use the real one. */
 import assert from 'node:assert/strict'
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -8,10 +8,10 @@ import { run, said } from './program.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const LEFT_OUT = new Set(['.git', 'coverage', 'data', 'dist', 'node_modules'])
-/** What npm says when no registry answers. */
+/** Errors of npm when no registry answers. */
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED|ECONNRESET|ENOTCACHED|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b/
 
-/** With the dependencies that the tests run with. */
+/** A copy of the checkout, with the dependencies of the tests. */
 export function copiedCheckout(): string {
   const checkout = join(temporaryDirectory(), 'checkout')
   mkdirSync(checkout)
@@ -25,7 +25,7 @@ export function copiedCheckout(): string {
 export const linkDependencies = (directory: string): void =>
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
 
-/** @param node that npm and what it starts run with; absent: that of the tests */
+/** @param node runs npm and the programs that npm starts; absent: the node of the tests */
 export const npmEnvironment = (node = process.execPath): NodeJS.ProcessEnv => ({
   PATH: `${join(node, '..')}${delimiter}${process.env['PATH']}`,
   npm_config_prefer_offline: 'true',
@@ -42,7 +42,8 @@ export function npmInstall(directory: string, packages: readonly string[], node?
 }
 
 /**
- * Brings other Nodes from npm. Only the programs are unpacked: their headers are 2800 files, and installing them costs more than all else that npm does here.
+ * Downloads other Nodes from npm. Only their programs are unpacked: installing their 2800 header files would cost more than everything else
+ * that npm does here.
  *
  * @returns null, or why the registry cannot be reached
  */

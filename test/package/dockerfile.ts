@@ -1,9 +1,9 @@
 /**
- * Carries out a Dockerfile without a container engine: each stage is a directory, COPY copies into it, RUN runs a shell in it.
+ * Runs a Dockerfile without a container engine: each stage is a directory, COPY copies into it, RUN runs a shell in it.
  *
- * F1  what `.dockerignore` leaves out is not there
+ * F1  files that `.dockerignore` leaves out are not there
  * F2  paths of the image become paths below the stage's directory; nothing outside is written
- * F3  an instruction that this does not know fails
+ * F3  an unknown instruction fails
  */
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -15,7 +15,7 @@ export interface Instruction {
   readonly text: string
 }
 
-/** Comments are left out, and lines that end in a backslash are joined with the next. */
+/** The instructions, without comments. A line that ends in a backslash is joined with the next. */
 export function instructionsOf(dockerfile: string): readonly Instruction[] {
   const lines = dockerfile
     .replaceAll(/^#.*\n/gm, '')
@@ -48,11 +48,11 @@ type Stage = { -readonly [Name in keyof Image]: Image[Name] } & {
 
 export interface ImageBuild {
   readonly context: string
-  /** Where stages are made. */
+  /** The stages are made in this directory. */
   readonly directory: string
-  /** Of RUN steps. */
+  /** Environment of RUN steps. */
   readonly env: NodeJS.ProcessEnv
-  /** Does a RUN step in another way: true when it did. */
+  /** May do a RUN step in another way; true: done. */
   readonly instead: (command: string, workdir: string) => Promise<boolean>
 }
 
@@ -136,12 +136,12 @@ export async function buildImage({ context, directory, env, instead }: ImageBuil
   return stage
 }
 
-/** The content of a directory, in no time: both have the same files, which nobody writes. @param to is new, or a directory in which none of the files is */
+/** Copies a directory by hard links, as nothing writes to its files. @param to a new directory, or one that has none of the files */
 export async function linkTree(from: string, to: string): Promise<void> {
   await said({ command: 'cp', args: ['-alT', from, to], cwd: dirname(from) })
 }
 
-/** As COPY does: of a directory its content, of a file the file itself. */
+/** Copies the content of a directory, or a file itself, like COPY. */
 function copy(root: string, has: (path: string) => boolean, path: string, target: string): void {
   const from = join(root, path)
   if (!statSync(from).isDirectory()) {
@@ -153,7 +153,7 @@ function copy(root: string, has: (path: string) => boolean, path: string, target
   cpSync(from, target, { recursive: true, verbatimSymlinks: true, filter })
 }
 
-/** Of a file that leaves out everything and names what is included. F1 */
+/** F1. Knows only a `.dockerignore` that leaves out everything and then names what is included. */
 function includedIn(context: string): (path: string) => boolean {
   const lines = readFileSync(`${context}/.dockerignore`, 'utf8')
     .split('\n')

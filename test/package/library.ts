@@ -1,4 +1,4 @@
-/** The client library of a package, as other people's programs use it. */
+/** The client library of a package, used like in other people's programs. */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -35,7 +35,7 @@ try {
 }
 `
 
-/** Compiles when the types are those of the library: each line that must not compile says so. */
+/** Compiles only with the types of the library. Lines that must not compile are marked. */
 export const TYPED = `
 import { HttpNativeClient, textOf } from 'trilog/client'
 import type { BrokerClient, Delivery } from 'trilog/client'
@@ -54,7 +54,7 @@ export function usedClient(node: string, project: string, url: string): Promise<
   return run({ command: node, args, cwd: project })
 }
 
-/** What a module, or a declaration, imports. */
+/** The imports of a module or a declaration. */
 export function specifiersIn(file: string): readonly string[] {
   const found = codeOf(file).matchAll(
     /^\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm,
@@ -62,7 +62,7 @@ export function specifiersIn(file: string): readonly string[] {
   return Array.from(found, ([, named, bare, later]) => named ?? bare ?? later!)
 }
 
-/** A module and all that it imports: the code by the file. */
+/** By file: the code of a module and of everything that it imports. */
 export function importsOf(entry: string, seen = new Map<string, string>()): ReadonlyMap<string, string> {
   if (seen.has(entry)) return seen
   seen.set(entry, codeOf(entry))

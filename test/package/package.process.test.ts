@@ -1,8 +1,8 @@
 /**
- * What others install: the package of `npm pack` on Node 22, 24 and 26, the image of the Dockerfile, the self-contained directory of
+ * What users install: the package of `npm pack` on Node 22, 24 and 26, the image of the Dockerfile, and the self-contained directory of
  * `npm run dist`. All are made from one build, in a copy of the checkout.
  *
- * The other Nodes and the dependencies come from npm. Where no registry answers it, the tests that need them say so and are skipped.
+ * The other Nodes and the dependencies come from npm. If no registry answers, the tests that need them say so and are skipped.
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -25,14 +25,14 @@ import { RealBrowser } from './real-browser.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { readonly version: string }
 const MAJORS = [22, 24, 26]
-/** Of the addons for Node 24 and newer. */
+/** The glibc that the addons for Node 24 and newer need. */
 const GLIBC_OF_NEWER_ADDONS = 2.38
 
 const directory = temporaryDirectory()
 chmodSync(directory, 0o755) // the image's user reads in it
 const isRoot = process.getuid!() === 0
 
-/** Null: it was done. */
+/** Why something could not be done; null: it was done. */
 type Reason = string | null
 
 let server: BrokerServer
@@ -44,7 +44,7 @@ let projectMissing: Reason
 const nodeOf = (major: number): string => (major === 22 ? process.execPath : join(directory, `nodes/${major}/bin/node`))
 const projectOf = (major: number): string => join(directory, `project-${major}`)
 
-/** Skips with a reason, where npm could not bring what the test needs. */
+/** Skips the test with a reason if npm could not bring what it needs. */
 function skipped(t: TestContext, major = 22): boolean {
   const reason = projectMissing ?? (major === 22 ? null : nodesMissing)
   if (reason !== null) t.skip(reason)
@@ -69,7 +69,7 @@ describe('what others install', () => {
     packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
     projectMissing = await npmInstall(projectOf(22), [tarball])
     for (const major of projectMissing === null && nodesMissing === null ? MAJORS.slice(1) : []) {
-      // All files are the same but those of the addon: npm adds that of the Node it runs on, and writes down what it did.
+      // All files are the same except those of the addon: npm adds the one for the Node it runs on, and records what it did.
       await linkTree(projectOf(22), projectOf(major))
       for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json']) {
         rmSync(join(projectOf(major), name))
@@ -87,8 +87,8 @@ describe('what others install', () => {
   }
 
   /**
-   * As `docker build` does. In the build stage, which is left behind, the dependencies are those of the tests.
-   * What `npm ci --omit=dev` brings is taken from the self-contained directory, which got it from the same command, and what `npm run build` makes from
+   * Builds the image like `docker build`, with shortcuts: the build stage, which is not part of the image, has the dependencies of the tests.
+   * The result of `npm ci --omit=dev` comes from the self-contained directory, which ran the same command; that of `npm run build` comes from
    * the checkout.
    */
   const builtImage = (checkout: string): Promise<Image> =>
@@ -220,11 +220,11 @@ describe('what others install', () => {
           lib: ['es2024', 'dom'],
           strict: true,
           noEmit: true,
-          skipDefaultLibCheck: true, // that of TypeScript itself: ours are checked
+          skipDefaultLibCheck: true, // skips only the declarations of TypeScript itself
           types: [],
         }
         writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
-        // Two checkers would both work out the library of the DOM.
+        // With two checkers, both would check the declarations of the DOM.
         await said({
           command: process.execPath,
           args: [join(root, 'node_modules/typescript/bin/tsc'), '--checkers', '1'],
@@ -237,7 +237,7 @@ describe('what others install', () => {
     it('has an entry for browsers that imports nothing but its own files', () => {
       const entry = join(directory, 'build/app/dist/src/client/browser.js')
       const files = importsOf(entry)
-      assert.match([...files.values()].join('\n'), /\bHttpClient = class\b/) // what the entry imports was read, too
+      assert.match([...files.values()].join('\n'), /\bHttpClient = class\b/) // the imports of the entry were read, too
       for (const [file, code] of files) assert.doesNotMatch(code, /\b(process|require)\b[.(]|\bnode:/, file)
     })
   })
@@ -304,7 +304,7 @@ describe('what others install', () => {
       assert.deepEqual(readdirSync(join(image.root, 'data')).toSorted(), ['broker', 'logstore', 'objectstore'])
     })
 
-    /** In the directory of the image's root; the tests run as root, or else as who they are. */
+    /** Runs a command in the root directory of the image, as the image's user if the tests run as root. */
     const imageCommand = async (given: readonly string[]) => {
       const { root: place } = image
       const inside = (path: string): string => path.replace(/^\/(?=app|data)/, `${place}/`)
@@ -357,7 +357,7 @@ describe('what others install', () => {
         stdout: '',
         stderr: '',
       })
-      const exposure = ['security', '--offline=true', '--threshold=20', moved] // tenths
+      const exposure = ['security', '--offline=true', '--threshold=20', moved] // the threshold is in tenths
       await said({ command: 'systemd-analyze', args: exposure, cwd: directory })
     })
   })
@@ -407,7 +407,7 @@ describe('the compose file', () => {
   })
 })
 
-/** A run of all tests has built the same files already. */
+/** Builds the checkout. A run of all tests has built the same files already, so these are copied. */
 function build(checkout: string): void {
   const built = process.env['TRILOG_TESTED_TREE']
   if (built !== undefined) cpSync(fileURLToPath(built), `${checkout}/dist`, { recursive: true })
@@ -418,7 +418,7 @@ const glibcVersion = (): string =>
   (process.report.getReport() as { readonly header: { readonly glibcVersionRuntime: string } }).header
     .glibcVersionRuntime
 
-/** Null: there is none in PATH. */
+/** Path of a Node of this major version; null: PATH has none. */
 function nodeOfMachine(major: number): string | null {
   const paths = (process.env['PATH'] ?? '').split(delimiter).map((place) => join(place, 'node'))
   const isOfMajor = (path: string): boolean =>

@@ -21,7 +21,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Without settings of trilog and npm that are set around the tests. */
+/** The environment of the tests without the settings of trilog, Node and npm. */
 export const cleanEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(process.env).filter(
@@ -78,7 +78,7 @@ export class StartedProgram {
     this.#child.stderr!.setEncoding('utf8').on('data', (said: string) => (this.#stderr += said))
   }
 
-  /** host:port */
+  /** host:port of a service. */
   addressOf(part: Part): string {
     return this.#addressOf(part) ?? assert.fail(`${part} does not run`)
   }
@@ -87,7 +87,7 @@ export class StartedProgram {
     return new RegExp(`^ready \\{"service":"${part}","http":"([^"]+)"`, 'm').exec(this.#stdout)?.[1]
   }
 
-  /** As settings, for a command that looks for the services. */
+  /** The addresses as settings, for a command that looks for the services. */
   get settings(): NodeJS.ProcessEnv {
     return {
       ...ANY_PORTS,
@@ -144,7 +144,7 @@ export async function useServices(program: StartedProgram): Promise<void> {
   }
 }
 
-/** Of a command that must succeed. */
+/** The output of a command that must succeed. */
 export async function said(program: Program): Promise<string> {
   const { code, stdout, stderr } = await run(program)
   assert.equal(code, 0, `${program.args.join(' ')}\n${stdout}\n${stderr}`)

@@ -1,6 +1,6 @@
 /**
- * The client library in a real browser. The page is the node's own health, as a browser lets a page that came from nowhere open no WebSocket to this
- * machine. It loads the built entry, which the test hands out under the node's origin; what it asks by fetch and by WebSocket goes to the node.
+ * The client library in a real browser. The page is the node's own /health: if no server had sent the page, the browser would let it open no
+ * WebSocket to this machine. It loads the built entry, which the test serves under the node's origin; its fetches and WebSockets go to the node.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { startBrowser } from '../support/browser.ts'
 import { LIMIT_MS } from '../support/waiting.ts'
 
 const LIBRARY_PATH = '/library/'
-/** A name of this machine that nobody told the node of. */
+/** A name of this machine that the node does not know. */
 const ELSEWHERE = 'elsewhere.test'
 
 export interface InBrowser {
@@ -26,7 +26,7 @@ export class RealBrowser {
   readonly #directory: string
   readonly #entry: string
 
-  /** @param directory of the built library; @param entry of it, below that */
+  /** @param directory of the built library. @param entry path of its entry below the directory */
   static async start(directory: string, entry: string): Promise<RealBrowser> {
     return new RealBrowser(await startBrowser([`--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]), directory, entry)
   }
@@ -37,7 +37,7 @@ export class RealBrowser {
     this.#entry = entry
   }
 
-  /** Everything that a client does, one after the other; what it saw. */
+  /** Does everything that a client does. @returns what the client saw */
   async use(options: Omit<InBrowser, 'entry'>): Promise<readonly string[]> {
     const page = await this.#open(options.url)
     const seen = await page.evaluate(use, { ...options, entry: `${LIBRARY_PATH}${this.#entry}` })
@@ -45,7 +45,7 @@ export class RealBrowser {
     return seen
   }
 
-  /** A page of another site, which somebody who listens on the port hands out, asks the node. */
+  /** Sends requests to the node from a page of another site, whose server listens on `port`. */
   async useFromElsewhere(port: string, url: string, stream: string): Promise<readonly string[]> {
     const page = await this.#open(`http://${ELSEWHERE}:${port}`)
     const seen = await page.evaluate(useFromElsewhere, { url, stream })
@@ -72,7 +72,7 @@ export class RealBrowser {
 
 /** Runs in the page. */
 async function use({ url, entry, apiKey, streaming, stream }: InBrowser): Promise<string[]> {
-  const { HttpNativeClient, textOf } = (await import(entry)) as typeof Library // it is built from that
+  const { HttpNativeClient, textOf } = (await import(entry)) as typeof Library // the entry is built from it
   const client = await HttpNativeClient.connect(url, { producerId: 'web', streaming, ...(apiKey && { apiKey }) })
   const seen: string[] = []
   await client.createStream(stream)

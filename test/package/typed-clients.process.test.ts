@@ -1,9 +1,9 @@
 /**
- * Other people's tools take the OpenAPI documents: Redocly finds no mistake in them, openapi-typescript makes the types of a client, and the
- * client compiles and works.
+ * Common tools take the OpenAPI documents: Redocly finds no mistake in them, openapi-typescript makes the types of a client, and the client
+ * compiles and works.
  *
- * The tools come from npm into a directory of their own, as openapi-typescript needs TypeScript 5 beside that of the project. Redocly's linter is
- * installed without its command, which would bring 170 MB more. Where no registry answers, the tests say so and are skipped.
+ * The tools come from npm into a directory of their own, as openapi-typescript needs TypeScript 5, and the project has another version.
+ * Redocly's linter is installed without its command, which would bring 170 MB more. If no registry answers, the tests say so and are skipped.
  */
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ const DOCUMENTS = { logstore: '/openapi.json', objectstore: '/v1/openapi.json', 
 type Service = keyof typeof DOCUMENTS
 const SERVICES = Object.keys(DOCUMENTS) as readonly Service[]
 
-/** Prints what Redocly finds in the files, one line each. Its rule about answers 4xx is left out: probes have none. */
+/** Prints each mistake that Redocly finds, in a line. Its rule that operations have answers 4xx is off: probes have none. */
 const LINT = `
 import { createConfig, lint } from '@redocly/openapi-core'
 const config = await createConfig({ extends: ['recommended'], rules: { 'operation-4xx-response': 'off' } })
@@ -33,7 +33,7 @@ for (const ref of process.argv.slice(2)) {
 }
 `
 
-/** Compiles when the types are those of the specification: each line that must not compile says so. */
+/** Compiles only with the types of the specification. Lines that must not compile are marked. */
 const CLIENT = `
 import type { components, operations } from './broker.ts'
 import type { components as LogStoreComponents, operations as LogStoreOperations } from './logstore.ts'
@@ -144,7 +144,7 @@ describe('clients that other tools make of the OpenAPI documents', () => {
     const options = [
       '--strict',
       '--noEmit',
-      '--skipDefaultLibCheck', // that of TypeScript itself
+      '--skipDefaultLibCheck', // skips only the declarations of TypeScript itself
       '--allowImportingTsExtensions',
       '--module',
       'nodenext',

@@ -27,9 +27,9 @@ function open(gate: Int32Array): void {
 describe('a job pool whose thread still loads', () => {
   interface Loading {
     readonly pool: JobPool<null, void>
-    /** How far the thread is. */
+    /** Word 0 tells how far the thread is: see workers/slow-to-load.ts. */
     readonly words: Int32Array
-    /** Lets it load, once what was asked for had time to be done. */
+    /** Lets the thread load, after earlier calls had time to take effect. */
     readonly go: () => Promise<void>
   }
 
@@ -151,7 +151,7 @@ describe('a job pool', () => {
     const late = assert.rejects(pool.run({ how: 'return', tenant: 'third' }, { timeoutMs: 1 }), {
       code: 'job_timed_out',
     })
-    await late // it waits no more, and takes no turn
+    await late // this job no longer waits, and takes no turn
     open(gate)
     await Promise.all(all)
     assert.deepEqual(ended.slice(0, 2), ['busy', 'other'])

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Lane } from '../../src/pipeline/lane.ts'
 import { SpscRing } from '../../src/pipeline/spsc-ring.ts'
 
-/** A started lane, its messages and deaths, and promises for the next of each. */
+/** A started lane, its messages and deaths, and promises of the next ones. */
 function startTestLane(filename = 'workers/lane-task.ts') {
   const ring = SpscRing.create(64)
   const messages: unknown[] = []

@@ -12,7 +12,7 @@ const SCRIPT = `
   import { getPriority } from 'node:os'
   import { helpersGiveWay } from ${JSON.stringify(MODULE)}
   await stat('.') // libuv starts its threads
-  helpersGiveWay([String(2 ** 31 - 1), ...readdirSync('/proc/self/task')]) // the first one has ended meanwhile
+  helpersGiveWay([String(2 ** 31 - 1), ...readdirSync('/proc/self/task')]) // the first one stands for a thread that has ended
   const threads = readdirSync('/proc/self/task').map(Number).filter((thread) => thread !== process.pid)
   const niceness = { libuv: [], helpers: [] }
   for (const thread of threads) {
@@ -45,7 +45,7 @@ describe('threads of V8', () => {
 
 describe('a thread with long work', () => {
   it('leaves its core in between', () => {
-    /** How often this thread has given up its core by itself. */
+    /** How often this thread has given up its core voluntarily. */
     const left = (): number =>
       Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync('/proc/thread-self/status', 'utf8'))![1])
     const before = left()

@@ -8,7 +8,7 @@ import { staysAwake } from '../support/waiting.ts'
 
 const ringEnd = new URL('../support/ring-end.ts', import.meta.url).pathname
 
-/** A ring whose counters stand at `start`, as after 2^32 - small bytes. */
+/** A ring whose counters are at `start`, for example shortly before 2^32. */
 function ringAt(capacityBytes: number, start: number): SpscRing {
   const fresh = SpscRing.create(capacityBytes)
   const words = new Int32Array(fresh.shared)
@@ -118,7 +118,7 @@ test('a ring behaves as a bounded queue under any interleaving, across its end a
       const capacity = 256
       let producer = ringAt(capacity, start)
       let consumer = SpscRing.attach(producer.shared)
-      const published: string[] = [] // not yet released
+      const published: string[] = [] // messages that are not released yet
       let taken = 0
       let sent = 0
 
@@ -225,7 +225,7 @@ describe('a consumer that spins', () => {
     const { looks, nowMs } = clock()
     assert.equal(looks, 0)
     assert.equal(ringAt(256, 0).spinForMessage(10, nowMs), false)
-    assert.equal(nowMs(), 12) // began at 1, over at 11
+    assert.equal(nowMs(), 12) // began at 1, ended after 11
   })
 
   it('sees a message that is there, or comes meanwhile', () => {

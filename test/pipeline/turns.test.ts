@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { Turns } from '../../src/pipeline/turns.ts'
 import type { Turn } from '../../src/pipeline/turns.ts'
 
-/** Threads on a clock of their own. */
+/** Threads whose clock the test moves. */
 class SharedThreads {
   nowMs = 0
   readonly turns: Turns
-  /** Jobs that run, in the order in which they began. */
+  /** Running jobs, in the order in which they began. */
   readonly running: { readonly tenant: string; readonly number: number; readonly turn: Turn }[] = []
-  /** What began, in its order. */
+  /** Tenants of the jobs, in the order in which these began. */
   readonly begun: string[] = []
   #joined = 0
 
@@ -32,7 +32,7 @@ class SharedThreads {
     this.begun.push(tenant)
   }
 
-  /** The job that began first has taken so long. */
+  /** Ends the running job that began first, after `afterMs` more. */
   async end(afterMs: number): Promise<void> {
     this.nowMs += afterMs
     this.running.shift()!.turn.leave()
@@ -40,7 +40,7 @@ class SharedThreads {
   }
 }
 
-/** What resolved has been heard of. */
+/** Waits until resolved promises have had their effect. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('turns of tenants on threads', () => {
@@ -95,7 +95,7 @@ describe('turns of tenants on threads', () => {
           const seen: Record<string, number[]> = { a: [], b: [], c: [] }
           const turns = jobs.map(({ tenant }) => threads.join(tenant))
           for (const [number, { tenant, leaves }] of jobs.entries()) {
-            const begins = number < count || !leaves // the first get threads at once
+            const begins = number < count || !leaves // the first jobs get threads at once
             if (begins) expected[tenant]!.push(number)
             else if (!(await hasCome(turns[number]!))) turns[number]!.leave()
             else expected[tenant]!.push(number)

@@ -46,7 +46,7 @@ test('a leader that answers without a lease is found out', (context) => {
   assert.match(firstBroken({}), /W3|W4/)
 })
 
-/** Why the first life failed that did. */
+/** The message of the first life that breaks a law. */
 function firstBroken(options: Omit<LifeOptions, 'seed'>): string {
   for (let seed = 1; seed <= 300; seed += 1) {
     try {

@@ -1,13 +1,13 @@
 /**
- * A life of a cluster in a simulated world, from a seed: nodes on a stream, clients that write and read, and everything that can go wrong. The
- * same seed makes the same life.
+ * The life of a cluster in a simulated world: nodes on a stream, clients that write and read, and everything that can go wrong. The same seed
+ * makes the same life.
  *
  * The laws:
- * W1  what was acknowledged is there once, on every node, at the place where it was acknowledged
- * W2  all nodes have the one history that the stream tells
- * W3  nobody reads less than anybody was told before the read began
+ * W1  an acknowledged write is there once, on every node, at the place where it was acknowledged
+ * W2  all nodes have the history that the stream tells
+ * W3  no read returns less than any client had been told before the read began
  * W4  once a leader has answered, no leader of an earlier epoch answers any more
- * W5  when nothing goes wrong any more, the cluster goes on, and all nodes come to the same
+ * W5  when all trouble has ended, the cluster goes on, and all nodes get the same history
  */
 import assert from 'node:assert/strict'
 import type { ClusterMessage } from '../../src/cluster/message.ts'
@@ -35,7 +35,7 @@ export interface LifeOptions {
 export interface LifeReport {
   readonly events: number
   readonly acknowledged: number
-  /** How often things happened that a life is about. */
+  /** How often each kind of event happened. */
   readonly counts: ReadonlyMap<string, number>
 }
 
@@ -50,7 +50,7 @@ export class LawBroken extends Error {
 const TROUBLED_MS_MAX = 40_000
 const HEALED_MS = 40_000
 const CLIENTS_MAX = 4
-/** A stream that keeps less than a node has on its way and has not synced may lose it: settings do not allow that. */
+/** Fewest messages that the stream keeps. With fewer than a node has unsynced, it could lose them: settings do not allow that. */
 const KEPT_MIN = 150
 
 /** @throws LawBroken */
@@ -74,13 +74,13 @@ class ClusterLife {
   readonly #stream: SimulatedStream<Body>
   readonly #nodes: readonly SimulatedNode[]
   readonly #truth = new Truth()
-  /** When trouble ends. */
+  /** Time at which all trouble ends. */
   readonly #healedMs: number
   readonly #troubles: Troubles
   #lastId = 0
-  /** W3: what anybody was told so far. */
+  /** W3: the highest version that any client has been told. */
   #told = 0
-  /** W4 */
+  /** W4: the highest epoch that has answered. */
   #answeredEpoch = 0
   #answeredHealed = 0
 
@@ -152,7 +152,7 @@ class ClusterLife {
 
   // The network
 
-  /** Calls once, late, twice, or never. */
+  /** Calls `run` once, late, twice, or never. */
   #carry(isCut: () => boolean, run: () => void, mayRepeat = true): void {
     const { lostShare, twiceShare } = this.#troubles
     if (!this.#isHealed && this.#random() < lostShare) return
@@ -268,7 +268,7 @@ class ClusterLife {
 
   // What clients do
 
-  /** One request after the other. */
+  /** A client, which sends one request after the other. */
   #ask(target: number): void {
     const node = this.#nodes[target % this.#nodes.length]!
     const again = (isAnswered: boolean): void => {
@@ -289,7 +289,7 @@ class ClusterLife {
     }
     const answer = (reply: Reply): void => {
       if (reply !== null) this.#check(reply, isWrite ? id : null, floor)
-      // The client hears of it later, or never.
+      // The client gets the answer later, or never.
       this.#after(this.#delay(), () => {
         if (reply !== null) this.#told = Math.max(this.#told, reply.version)
         done(reply)
@@ -366,7 +366,7 @@ class ClusterLife {
       this.#restart(node)
       node.resume()
       this.#join(node)
-      // A real consumer finds out by the server's heartbeats that it missed something.
+      // A real consumer learns from the server's heartbeats that it has missed messages.
       if (node.node!.role === 'following') this.#follow(node, node.node!.sequence + 1)
     }
   }
@@ -400,7 +400,7 @@ interface Troubles {
   readonly kinds: readonly Trouble[]
 }
 
-/** What the stream says, found without the code under test. */
+/** The history that the stream tells, found without the code under test. */
 class Truth {
   readonly entries: Entry[] = []
   #epoch = 0
@@ -434,7 +434,7 @@ interface Event {
   readonly run: () => void
 }
 
-/** By time, then in the order in which they were added. */
+/** Events by time, then in the order in which they were added. */
 class EventQueue {
   readonly #heap: Event[] = []
   #order = 0

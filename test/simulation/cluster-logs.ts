@@ -1,10 +1,10 @@
 /**
- * A cluster of real logs in a simulated world: each node has the log, its journal, the appender, the membership and the lane as they are in a
- * process, on simulated files that lose what was not synced. `cluster-life.ts` has the protocol alone, and far more seeds.
+ * A cluster of real logs in a simulated world. Each node has the log, journal, appender, membership and lane of a real process, on simulated
+ * files that lose what was not synced. `cluster-life.ts` simulates only the protocol, with far more seeds.
  *
- * W1  every acknowledged write is in the log of every node in the end, once, and all logs say the same
- * W2  no client reads less than any client was told before it asked
- * W3  a segment that a service was told is sealed never changes, whatever is cut
+ * W1  in the end, every acknowledged write is once in the log of every node, and all logs are equal
+ * W2  no client reads less than any client was told before the read began
+ * W3  a segment that was reported to a service as sealed never changes, whatever is cut
  */
 import assert from 'node:assert/strict'
 import { ClusterMember } from '../../src/cluster/member/member.ts'
@@ -20,7 +20,7 @@ import { SimulatedLane } from './simulated-lane.ts'
 
 const LEASE_MS = 500
 const ID_BYTES = 8
-/** Frames of different lengths: what the next leader writes may fit where the last one began a new segment. */
+/** Frames have different lengths, so the next leader's frame may fit where the last leader began a new segment. */
 const PADDING_BYTES_MAX = 1200
 const STEP_MS = 2
 const ASK_MS = 15
@@ -90,7 +90,7 @@ export class ClusterOfLogs {
 
   #ask(): void {
     this.after(ASK_MS * this.random(), () => this.#ask())
-    if (this.nowMs > TROUBLED_MS + HEALED_MS / 2) return // what is on its way comes to its end
+    if (this.nowMs > TROUBLED_MS + HEALED_MS / 2) return // requests on their way still end
     const node = this.#nodes[Math.floor(this.random() * this.#nodes.length)]!
     if (this.random() < 0.3) return node.read()
     this.#lastId += 1
@@ -124,9 +124,9 @@ class LogNode {
   readonly #name: string
   readonly #ack: 'cluster' | 'cluster-only'
   readonly #world: World
-  /** W3: end by base. */
+  /** W3: end of each sealed segment, by its base. */
   readonly #sealed = new Map<number, number>()
-  /** Of the process: what was meant for the one before is not heard. */
+  /** Number of the process: calls for earlier processes are dropped. */
   #life = 0
   #isStopped = false
   #backlog: (() => void)[] = []
@@ -245,7 +245,7 @@ class LogNode {
     this.#lane?.pump()
   }
 
-  /** Of this process, unless it is stopped: then when it goes on. */
+  /** Runs later in this process. While it is stopped, the call waits until it goes on. */
   #later(delayMs: number, run: () => void, life = this.#life): void {
     this.#cluster.after(delayMs, () => this.#do(life, run))
   }

@@ -1,6 +1,6 @@
 /**
  * A machine with one log, as the cluster sees it: a disk that syncs late and loses what it did not sync, a process that can be stopped and
- * killed, a clock of its own, and the state machine under test in between.
+ * killed, a clock of its own, and the state machine under test between them.
  */
 import assert from 'node:assert/strict'
 import { STREAM_BEGIN } from '../../src/cluster/history.ts'
@@ -11,7 +11,7 @@ import type { ClusterMessage, LogPlace } from '../../src/cluster/message.ts'
 import { ClusterNode } from '../../src/cluster/node.ts'
 import type { ClusterAction, ClusterTimes } from '../../src/cluster/node.ts'
 
-/** A frame: what a client wrote. */
+/** A frame with a client's write. */
 export interface Entry {
   readonly id: number
   readonly begin: LogPlace
@@ -28,23 +28,23 @@ interface Disk {
 export type Request =
   | { readonly kind: 'write'; readonly id: number }
   | { readonly kind: 'read'; readonly isToldAtOnce: boolean }
-/** Null: refused; nothing is known of what it asked for. */
+/** Null: refused. The client does not know whether its write is stored. */
 export type Reply = { readonly epoch: number; readonly version: number } | null
 
 interface Waiting {
-  /** Entries that have to be committed. */
+  /** Number of entries that must be committed before the answer. */
   readonly version: number
   readonly answer: (reply: Reply) => void
 }
 
-/** How often the anchor is written when nothing else is. */
+/** Interval at which the anchor is written when nothing else is. */
 const ANCHOR_MS = 1000
 
 export interface NodeWorld {
   readonly random: () => number
   readonly after: (delayMs: number, run: () => void) => void
   readonly nowMs: () => number
-  /** To the stream and back; `reply` comes late, or never. */
+  /** Publishes to the stream; `reply` may come late, or never. */
   readonly publish: (
     node: SimulatedNode,
     expectedLast: number,
@@ -54,7 +54,7 @@ export interface NodeWorld {
   readonly lookUp: (node: SimulatedNode, sequence: number, reply: (found: ClusterMessage<Body> | null) => void) => void
   readonly follow: (node: SimulatedNode, from: number) => void
   readonly catchUp: (node: SimulatedNode) => void
-  /** What the leader says is confirmed. */
+  /** Called with each entry that the leader says is confirmed. */
   readonly onCommitted: (node: SimulatedNode, index: number, entry: Entry) => void
   readonly onAnswer: (node: SimulatedNode, epoch: number) => void
   readonly count: (what: string) => void
@@ -65,7 +65,7 @@ export interface NodeTaste {
   readonly syncMs: number
   readonly inFlightMax: number
   readonly clockRate: number
-  /** An answer waits for the stream alone. */
+  /** Answers wait only for the stream, not for the disk. */
   readonly isClusterOnly: boolean
   readonly partShare: number
 }
@@ -76,10 +76,10 @@ export class SimulatedNode {
   readonly disk: Disk = { entries: [], synced: 0, anchor: STREAM_BEGIN }
   node: ClusterNode<Body> | null = null
   isStopped = false
-  /** Of the network from it, and to it. */
+  /** The network from the node is cut, or the network to it. */
   isCutOut = false
   isCutIn = false
-  /** Names the process: what was meant for the one before is not heard. */
+  /** Number of the process: calls for earlier processes are dropped. */
   life = 0
   consumer = 0
   readonly #world: NodeWorld
@@ -88,11 +88,11 @@ export class SimulatedNode {
   #waiting: Waiting[] = []
   #confirmed = 0
   #ledFrom = 0
-  /** Entries that were offered to the cluster, or come from it. */
+  /** Number of entries that were offered to the cluster, or came from it. */
   #offered = 0
   #isGroupDue = false
   #gathering = new Gathering()
-  /** What waits goes when its pause is over, which every event may end. */
+  /** Entries wait to be sent until the pause is over; any event may end the pause. */
   #isGathering = false
   #isSyncing = false
   #wakeMs = Infinity
@@ -143,7 +143,7 @@ export class SimulatedNode {
     this.#keepAnchor(this.life)
   }
 
-  /** kill -9, or the power: a part of what was not synced is lost. */
+  /** kill -9, or a power cut: a part of the unsynced entries is lost. */
   crash(): void {
     const { disk } = this
     this.node = null
@@ -162,7 +162,7 @@ export class SimulatedNode {
   resume(): void {
     if (!this.isStopped) return
     this.isStopped = false
-    // A process that goes on finds its timers due and its sockets full, in any order.
+    // A process that goes on runs its due timers and reads its full sockets, in any order.
     const backlog = this.#backlog
     this.#backlog = []
     if (this.#world.random() < 0.5) this.#tick()
@@ -170,7 +170,7 @@ export class SimulatedNode {
     this.#tick()
   }
 
-  /** Something happens to the process, if it is still the same one. */
+  /** Runs something in the process, if it is still the same one. */
   do(life: number, run: () => void): void {
     if (life !== this.life || this.node === null) return
     if (this.isStopped) return void this.#backlog.push(() => this.do(life, run))
@@ -200,7 +200,7 @@ export class SimulatedNode {
     this.node!.handOver(successor, this.clockMs)
   }
 
-  /** What another node has is on the disk. */
+  /** The disk now has the log of another node. */
   caughtUp(entries: readonly Entry[], anchor: Anchor): void {
     this.disk.entries = [...entries]
     this.disk.synced = entries.length
@@ -269,7 +269,7 @@ export class SimulatedNode {
     return this.node!.takesFrames ? this.disk.entries.slice(this.#offered) : []
   }
 
-  /** As the lane of a process does. An entry counts for a byte. */
+  /** Gathers entries like the lane of a process. An entry counts as a byte. */
   #gather(): void {
     const group = this.#waitingGroup
     const pause = this.#gathering.pause(group.length, this.clockMs)
@@ -280,7 +280,7 @@ export class SimulatedNode {
     this.#world.after(pause!.ms / this.taste.clockRate + 0.001, () => this.do(life, () => {}))
   }
 
-  /** Several entries together, or one in parts. */
+  /** Offers several entries in a message, or each entry in parts. */
   #offerGroup(group: readonly Entry[]): void {
     if (group.length === 0) return
     this.#offered = this.disk.entries.length
@@ -363,7 +363,7 @@ export class SimulatedNode {
     })
   }
 
-  /** Beats take sequences too: a stream of nothing else would leave a node behind. */
+  /** Writes the anchor regularly: beats take sequences too, and a stream of beats alone would leave the anchor behind. */
   #keepAnchor(life: number): void {
     this.#world.after(ANCHOR_MS, () => {
       if (life !== this.life) return
@@ -372,13 +372,13 @@ export class SimulatedNode {
     })
   }
 
-  /** What the leader before may have told of counts as stored, although this disk may not have synced it yet. */
+  /** Entries of the earlier leader count as stored, although this disk may not have synced them yet: that leader may have answered for them. */
   #committed(): number {
     if (this.taste.isClusterOnly) return this.#confirmed
     return Math.max(this.#ledFrom, Math.min(this.#confirmed, this.disk.synced))
   }
 
-  /** After anything that happened. */
+  /** Called after every event. */
   #settle(): void {
     this.#goOnGathering()
     const committed = this.#committed()
@@ -412,7 +412,7 @@ export class SimulatedNode {
     const dueMs = Math.max(0, (this.node!.dueMs - this.clockMs) / this.taste.clockRate)
     if (dueMs === Infinity) return
     const atMs = this.#world.nowMs() + dueMs + 0.001
-    if (this.#wakeMs <= atMs && this.#wakeMs > this.#world.nowMs()) return // wakes earlier, and looks again
+    if (this.#wakeMs <= atMs && this.#wakeMs > this.#world.nowMs()) return // it wakes earlier, and then sets the timer again
     this.#wakeMs = atMs
     const { life } = this
     this.#world.after(dueMs + 0.001, () => {

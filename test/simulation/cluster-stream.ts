@@ -1,19 +1,19 @@
 /**
- * A replicated stream as JetStream's is seen by its clients: it stores a message when the last sequence is the expected one.
+ * A replicated stream, as clients see one of JetStream: it stores a message if the last sequence is the expected one.
  *
- * It is allowed all that a real one does at its worst: requests come late, twice or never; answers too. When the servers choose another leader,
- * what was proposed is stored without an answer, or dropped, and for some time nobody answers. A look-up may be answered from before.
+ * It does everything that a real one may do at its worst. Requests and answers come late, twice or never. When the servers choose another
+ * leader, proposed messages are stored without an answer, or dropped, and for some time no server answers. The answer to a look-up may be stale.
  */
 import type { ClusterMessage } from '../../src/cluster/message.ts'
 
 export interface StreamTaste {
-  /** How long the servers take to agree. */
+  /** Time that the servers take to agree. */
   readonly agreeMs: number
-  /** How often a look-up is answered from before. */
+  /** Share of look-ups with a stale answer. */
   readonly staleShare: number
-  /** Refuses by what is proposed already, as newer servers do, besides by what is stored. */
+  /** Also refuses by what is proposed, like newer servers, not only by what is stored. */
   readonly refusesEarly: boolean
-  /** Messages that are kept. */
+  /** Number of messages that the stream keeps. */
   readonly kept: number
 }
 
@@ -31,11 +31,11 @@ export interface StreamWorld {
 export class SimulatedStream<Body> {
   readonly #world: StreamWorld
   readonly #taste: StreamTaste
-  /** All that were ever stored; those before `first` cannot be read any more. */
+  /** All messages that were ever stored. Those before `first` can no longer be read. */
   readonly #stored: ClusterMessage<Body>[] = []
   #proposed: Proposal<Body>[] = []
   #isElecting = false
-  /** After each message that is stored. */
+  /** Called after each message that is stored. */
   onStored: (sequence: number, message: ClusterMessage<Body>) => void = () => {}
 
   constructor(world: StreamWorld, taste: StreamTaste) {
@@ -51,19 +51,19 @@ export class SimulatedStream<Body> {
     return Math.max(1, this.#stored.length - this.#taste.kept + 1)
   }
 
-  /** Null: it is no longer, or not yet, there. */
+  /** Null: no longer, or not yet, there. */
   at(sequence: number): ClusterMessage<Body> | null {
     return sequence < this.first ? null : (this.#stored[sequence - 1] ?? null)
   }
 
-  /** @param reply gets the sequence, or null when it is refused; or is never called */
+  /** @param reply gets the sequence; null: refused. It may never be called */
   publish(expectedLast: number, message: ClusterMessage<Body>, reply: (sequence: number | null) => void): void {
     if (this.#isElecting) return
     if (this.#taste.refusesEarly && expectedLast !== this.last + this.#proposed.length) return reply(null)
     const proposal = { expectedLast, message, reply }
     this.#proposed.push(proposal)
     this.#world.after(this.#taste.agreeMs * (0.5 + this.#world.random()), () => {
-      // in order: all that were proposed before are stored first
+      // Earlier proposals are stored first, in order.
       while (this.#proposed.includes(proposal)) this.#store(this.#proposed.shift()!)
     })
   }

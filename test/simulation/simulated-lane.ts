@@ -1,4 +1,4 @@
-/** What `workers/cluster.ts` is in a process, in a simulated world. What it tells, and is told, comes a little later, in order. */
+/** The lane of `workers/cluster.ts`, in a simulated world. Messages from it and to it come a little later, in order. */
 import { STREAM_BEGIN } from '../../src/cluster/history.ts'
 import { ClusterLane } from '../../src/cluster/lane/cluster-lane.ts'
 import type { LaneParts } from '../../src/cluster/lane/cluster-lane.ts'
@@ -96,7 +96,7 @@ export class SimulatedLane implements RunningLane {
     })
   }
 
-  /** The consumer is gone. */
+  /** The stream's consumer is gone, and the lane hears of it. */
   #endReading(): void {
     const following = this.#following
     this.#following = null
@@ -114,7 +114,7 @@ export class SimulatedLane implements RunningLane {
 
   #laneParts(): LaneParts {
     const { data } = this.#parts
-    /** Of the thread: nothing of it happens when it is gone. */
+    /** Runs later, unless the thread is gone by then. */
     const later = (delayMs: number, run: () => void): void =>
       this.#parts.later(delayMs, () => {
         if (!this.#isOver) run()

@@ -1,4 +1,4 @@
-/** A seed repeats its life, and a law that is broken is reported with the seed and the steps that it takes. */
+/** A seed repeats its life, and a broken law is reported with the seed and the steps that break it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { History } from '../broker/engine/history.ts'
@@ -6,7 +6,7 @@ import { SimulationFailed, cutDown, live, planOf, simulate } from './simulator.t
 import type { Workload } from './simulator.ts'
 import { WORKLOADS } from './workloads.ts'
 
-/** Breaks its law when a third claim comes after a crash. */
+/** A workload that breaks its law with the third claim after a crash. */
 const brittle = (): Workload => ({
   kinds: [
     ['claim', 1],

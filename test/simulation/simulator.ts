@@ -1,22 +1,22 @@
 /**
- * Runs one machine after the other through a life of random steps: what many clients ask for, and what happens to the disk, the threads and
- * the clocks meanwhile. The laws of the service are checked after every step.
+ * Runs one machine after the other through a life of random steps: requests of many clients, and events of the disk, the threads and the
+ * clocks. The laws of the service are checked after every step.
  *
- * S1  a seed says everything: the same seed makes the same steps, with the same outcome, on every machine
- * S2  each seed has a taste of its own: some kinds of steps come often, some not at all, so that rare things meet. A third of the lives is
- *     calm, so that what takes long comes to its end
- * S3  a life ends with a crash, after which the service is what its log says; in some, all that is left over is then used up
+ * S1  a seed decides everything: the same seed makes the same steps, with the same outcome, on every machine
+ * S2  each seed has a taste of its own: some kinds of steps come often, some not at all, so that rare events meet. A third of the lives is
+ *     calm, so that long operations come to their end
+ * S3  a life ends with a crash, after which the service is what its log says; some lives then drain what is left over
  */
 import type { RandomHistory, Step, Weights } from '../support/random-history.ts'
 import { stepsOf } from '../support/random-history.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 
-/** What a service brings: what is done to it, and what holds then. */
+/** What a service brings to the simulation: its kinds of steps, and a life that runs them and checks the laws. */
 export interface Workload {
   readonly kinds: Weights<string>
-  /** Kinds without which nothing goes on. */
+  /** Kinds without which nothing happens: every life has them. */
   readonly always: ReadonlySet<string>
-  /** Kinds that end what was begun. */
+  /** Kinds that break off operations: calm lives leave them out. */
   readonly calamities: ReadonlySet<string>
   begin(seed: number): Promise<Life>
 }
@@ -31,7 +31,7 @@ export interface Plan {
 
 export class SimulationFailed extends Error {
   readonly plan: Plan
-  /** Of its steps, how many were taken. */
+  /** Number of steps of the plan that were taken. */
   readonly taken: number
 
   constructor(plan: Plan, taken: number, cause: unknown) {
@@ -43,12 +43,12 @@ export class SimulationFailed extends Error {
   }
 }
 
-/** S2: how much oftener or less often a kind of steps comes. */
+/** S2: factors for the weight of a kind of steps. */
 const TASTES = [0, 0.25, 1, 1, 1, 4] as const
 const CALM_SHARE = 1 / 3
 const STEPS_MAX = 300
 const DRAINED_SHARE = 1 / 4
-/** Lives that are tried to cut one down. */
+/** Most lives that are tried to shorten a plan. */
 const CUTS_MAX = 400
 
 /** S1 */
@@ -81,7 +81,7 @@ export async function live(workload: Workload, plan: Plan): Promise<void> {
   }
 }
 
-/** A shorter plan that fails too, though perhaps for another reason: without what came after, then without one piece after the other. */
+/** Finds a shorter plan that fails too, perhaps for another reason: it leaves out the steps after the failure, then one piece after the other. */
 export async function cutDown(workload: Workload, failed: SimulationFailed): Promise<SimulationFailed> {
   let shortest = failed
   let cuts = 0
@@ -111,7 +111,7 @@ export interface Lived {
   readonly steps: number
 }
 
-/** @throws SimulationFailed of the first life that fails */
+/** @throws SimulationFailed for the first life that fails */
 export async function simulate(
   workload: Workload,
   seeds: Iterable<number>,

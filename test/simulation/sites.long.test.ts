@@ -23,7 +23,7 @@ test('a worker that does not tell what it skips is found out', async (context) =
   assert.match(await firstBroken(), /N5/)
 })
 
-/** Why the first life failed that did. */
+/** The message of the first life that breaks a law. */
 async function firstBroken(): Promise<string> {
   try {
     await simulate(WORKLOADS.replication, seedsFrom(1, 60))

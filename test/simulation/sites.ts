@@ -1,17 +1,17 @@
 /**
- * Two or three sites that ship one stream to each other, in random steps: each is a broker on simulated files, and what they send each other
- * may arrive never, late, twice, in any order, and so may the answers. Sites are killed, lose power and journals, purge what was not shipped yet, and
- * delete the stream and create it again.
+ * Two or three sites ship a stream to each other, in random steps. Each site is a broker on simulated files. Batches may arrive never, late,
+ * twice or out of order, and so may the answers. Sites are killed, lose power and journals, purge records before they are shipped, and delete
+ * the stream and create it again.
  *
  *   two sites    each ships its own records to the other
- *   three sites  a ring: with `forward` each site passes on what came from the one before it, up to the site where it began
+ *   three sites  a ring: with `forward` each site passes on records of the site before it, but not to the site where they began
  *
  * N1  a site has each record once
  * N2  records of one origin stand in the order in which they were published
- * N3  what a site has of others is, or was before a purge, at the site that shipped it: nothing was shipped that a power cut could take back
+ * N3  a record from another site is, or was before a purge, at the site that shipped it: no site ships what a power cut could take back
  * N4  a publish that waits for the target is answered only once the target has the record
- * N5  when nothing has to go any more, each record is where its policies bring it, or the audit stream of its site says that it was skipped
- * N6  the counts of the status are those of the audit stream
+ * N5  when nothing is left to ship, each record is where its policies bring it, or the audit stream of its site says that it was skipped
+ * N6  the status and the audit stream have the same counts
  */
 import assert from 'node:assert/strict'
 import { parseReplicaApply } from '../../src/broker/api/replication.ts'
@@ -56,11 +56,11 @@ export type SiteStep = (typeof SITE_STEPS)[number][0]
 interface Sent {
   readonly to: Site
   readonly body: Uint8Array
-  /** Null: the process that sent it is gone, or has its answer. */
+  /** Null: the sender's process has ended, or it has the answer. */
   settle: { readonly answer: (answer: ApplyAnswer) => void; readonly fail: (error: Error) => void } | null
 }
 
-/** A record as its own site knows it. */
+/** A record, with the site where it began and its number there. */
 interface Seen {
   readonly id: string
   readonly origin: string
@@ -83,20 +83,20 @@ class Site {
   readonly target: string
   readonly world: BrokerWorld
   readonly forwards: boolean
-  /** Publishes that are answered when the target has their record, by its id. */
+  /** By id of the record: publishes that are answered once the target has it. */
   readonly waiting = new Map<string, Pending<unknown>>()
-  /** What others sent here and has no answer. */
+  /** Batches that have arrived here and are not answered yet. */
   readonly applying = new Set<Sent>()
-  /** Visible records by offset; those below the floor too, while the stream is the same object. */
+  /** Visible records by offset, as of the last look. */
   records = new Map<number, Seen>()
-  /** Offsets of what was seen here and went with a purge or by retention, by id. */
+  /** By id: offsets of seen records that a purge or retention removed. */
   readonly removed = new Map<string, number>()
-  /** Ids of what was here when the stream was deleted: the laws expect nothing more of it. */
+  /** Ids of records of a deleted stream: the laws expect nothing of them. */
   readonly deleted = new Set<string>()
-  /** How many records retention removed before a look: the laws know nothing of them. 0 where nothing but purges removes. */
+  /** Number of records that retention removed before a look, so that the laws do not know them. 0 if only purges remove records. */
   unseen = 0
   published = 0
-  /** What is below was looked at, or went. */
+  /** All offsets below were looked at, or removed. */
   #lookedAt = 0
   #read: { readonly stream: StreamState; readonly next: number } | null = null
 
@@ -119,7 +119,7 @@ class Site {
     return this.world.core.policies.lagOf(this.stream, this.policy) > 0
   }
 
-  /** The stream is deleted, and another has its name. */
+  /** The stream was deleted, and another one created with its name. */
   replaced(): void {
     for (const { id } of this.records.values()) this.deleted.add(id)
     for (const id of this.removed.keys()) this.deleted.add(id)
@@ -129,17 +129,17 @@ class Site {
     this.forget()
   }
 
-  /** True when it had the record at some time. */
+  /** True if the site had the record at some time. */
   had(id: string): boolean {
     return this.removed.has(id) || this.deleted.has(id)
   }
 
-  /** Forgets what was read: it may have been lost. */
+  /** Forgets the records that were read, as they may be lost. */
   forget(): void {
     this.#read = null
   }
 
-  /** Reads what became visible since the last look. @returns false when the records cannot be read in this moment */
+  /** Reads records that became visible since the last look. @returns false when records cannot be read now */
   async look(): Promise<boolean> {
     const { stream, world } = this
     if (this.#read?.stream !== stream) {
@@ -174,7 +174,7 @@ class Site {
     return true
   }
 
-  /** True when its policy brings this record to the target. */
+  /** True if the policy of the site brings this record to the target. */
   ships({ origin }: Seen): boolean {
     return origin === this.name || (this.forwards && origin !== this.target)
   }
@@ -227,7 +227,7 @@ export class SitesHistory {
 
   async run(step: Step<string>): Promise<void> {
     try {
-      await this.#take(step as Step<SiteStep>) // the plan is made of these kinds
+      await this.#take(step as Step<SiteStep>) // plans have only these kinds
       await turn()
       await this.#check()
     } catch (error) {
@@ -241,10 +241,10 @@ export class SitesHistory {
     await this.#check()
   }
 
-  /** The ways are good, and time passes until nothing has to go: N5, N6. */
+  /** Repairs the network, then lets time pass until nothing is left to ship: N5, N6. */
   async quiesce(): Promise<void> {
     for (const site of this.sites) {
-      if (isReadOnly(site)) await this.#restart(site, 'kill') // its journals died too often
+      if (isReadOnly(site)) await this.#restart(site, 'kill') // after its journals died too often
       await this.#control(site, 'resume')
     }
     for (let round = 0; ; round += 1) {
@@ -263,7 +263,7 @@ export class SitesHistory {
     for (const site of this.sites) await this.#checkArrived(site)
   }
 
-  /** Behind a purge of everything each site goes on, and the others get what comes. */
+  /** At the end of a life: each site purges everything and publishes, and the others get the new records. */
   async drain(): Promise<void> {
     await this.quiesce()
     for (const site of this.sites) {
@@ -329,7 +329,7 @@ export class SitesHistory {
     for (let i = 0; i < count; i += 1) client.publish(STREAM, `${site.name}-${site.published++}`, durability)
   }
 
-  /** The stream asks for the target for as long as it takes to ask. */
+  /** Publishes a record that waits for the target: the stream asks for that only during this call. */
   async #publishWaiting(site: Site): Promise<void> {
     const { world } = site
     const asked = async (default_durability: 'replication-policy:dr' | 'local-disk'): Promise<void> => {
@@ -353,7 +353,7 @@ export class SitesHistory {
 
   async #purge(site: Site, below: number): Promise<void> {
     await site.world.flush()
-    await site.look() // so that it is known what goes
+    await site.look() // so that the laws know what is purged
     const offset = Math.min(below, site.stream.nextOffset)
     const purged = new Pending(site.world.broker.purgeStream(CALLER, STREAM, { offset }, true))
     await site.world.flush()
@@ -362,7 +362,7 @@ export class SitesHistory {
 
   async #replaceStream(site: Site): Promise<void> {
     const { world } = site
-    // A stream that passes records on would pass them on again when it is new.
+    // A new stream of a site that forwards records would forward them again.
     if (isReadOnly(site) || site.forwards) return
     await world.flush()
     if (isReadOnly(site) || !(await site.look())) return
@@ -370,13 +370,13 @@ export class SitesHistory {
     await world.flush()
     if (deleted.outcome.kind !== 'answered') return assert(isReadOnly(site), 'a stream is deleted when it is asked for')
     site.waiting.clear()
-    await world.advance(10) // streams are told apart by when they were created
+    await world.advance(10) // streams are told apart by the time of their creation
     if (world.core.state.stream(CALLER.tenant, STREAM) === undefined) new Client(world).create(STREAM)
     await world.flush()
     site.replaced()
   }
 
-  /** @param isLast it does not arrive again. @param isAnswered the answer comes back */
+  /** @param isLast the batch does not arrive again. @param isAnswered the sender gets the answer */
   async #arrive(sent: Sent, isLast: boolean, isAnswered: boolean): Promise<void> {
     if (isLast && this.#way.includes(sent)) this.#way.splice(this.#way.indexOf(sent), 1)
     const { to } = sent
@@ -407,7 +407,7 @@ export class SitesHistory {
     await world.open()
   }
 
-  /** N1 to N4, of what is visible now. */
+  /** Checks N1 to N4 on the visible records. */
   async #check(): Promise<void> {
     this.#certain = true
     for (const site of this.sites) this.#certain = (await site.look()) && this.#certain
@@ -464,7 +464,7 @@ export class SitesHistory {
       `N5: ${missing.join()} went from ${site.name} unshipped, and it tells of ${toldRecords}`,
     )
     const [checkpoint] = status.value.checkpoints
-    if (site.deleted.size > 0) return // the checkpoint is that of the last stream
+    if (site.deleted.size > 0) return // the checkpoint counts only for the newest stream
     assert.equal(checkpoint?.skipped_records, toldRecords, `N6: what ${site.name} skipped`)
   }
 
@@ -475,7 +475,7 @@ export class SitesHistory {
 
 const isReadOnly = ({ world }: Site): boolean => world.log.state.kind === 'read-only'
 
-/** Who sent what. */
+/** The site that sent each batch. */
 const sentBy = new WeakMap<Sent, Site>()
 
 function answerOf({ outcome }: Pending<unknown>): ApplyAnswer {

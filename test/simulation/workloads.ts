@@ -1,4 +1,4 @@
-/** The machines that are simulated. */
+/** The machines for the simulator. */
 import { CONFIGS } from '../broker/engine/record-steps.ts'
 import { History as BrokerHistory, STEP_KINDS as BROKER_KINDS } from '../broker/engine/history.ts'
 import { History as StoreHistory, STEP_KINDS as STORE_KINDS } from '../objectstore/engine/history.ts'

@@ -14,7 +14,7 @@ function load(broker: FakeBroker, workload: string, args: readonly string[]): Pr
   return loadService(['broker', '--workload', workload, '--url', broker.url, ...SMALL, ...args])
 }
 
-/** Reacts with `special` to the n-th requests of a kind, and accepts all others. */
+/** Reacts with `special` to the requests of a kind with these numbers, and accepts all others. */
 function except(
   kind: string,
   requests: readonly number[],

@@ -29,7 +29,7 @@ export async function command(args: readonly string[], stop = new AbortControlle
 export async function load(args: readonly string[]): Promise<Ended & { result: LoadResult }> {
   const ended = await command([...args, '--json'])
   assert.notEqual(ended.stdout, '', ended.stderr)
-  return { ...ended, result: JSON.parse(ended.stdout) as LoadResult } // our own output
+  return { ...ended, result: JSON.parse(ended.stdout) as LoadResult } // the command prints one
 }
 
 export function directory(t: TestContext): string {

@@ -8,7 +8,7 @@ describe('waiting until a task is due', () => {
   let started: string[]
 
   const wait = (name: string, dueMs: number): Promise<number> => starts.at(dueMs).then(() => started.push(name))
-  /** Lets time pass, and whoever was woken go on. */
+  /** Lets time pass, and the tasks that were woken start. */
   const pass = async (ms: number): Promise<void> => {
     nowMs += ms
     mock.timers.tick(ms)

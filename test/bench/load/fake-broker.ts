@@ -1,15 +1,15 @@
-/** A broker of a page: streams in memory, one consumer group on each, and misbehaviour on request. */
+/** A minimal broker: streams in memory, one consumer group on each, and misbehaviour on request. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
 /**
- * What becomes of one request; those that create and describe are always served.
+ * What the broker does with one request. Requests that create or describe are always served.
  *
- *   lose       answered as if done, and forgotten
- *   unnoticed  done, and the connection reset instead of an answer
- *   misplace   publish: answered with an offset where something else is
+ *   lose       answered as if done, but not done
+ *   unnoticed  done, then the connection is reset instead of an answer
+ *   misplace   publish: answered with the offset before the right one
  *   part       batches: the first record or delivery is refused
  */
 export type Reaction =
@@ -114,7 +114,7 @@ export async function startFakeBroker(
   ): [status: number, answer: Json] {
     const append = (record: unknown): number => {
       const offset = stream.length
-      if (how !== 'lose') stream.push({ ...(record as Stored), state: 'waiting' }) // ours
+      if (how !== 'lose') stream.push({ ...(record as Stored), state: 'waiting' }) // the load command sends such records
       return how === 'misplace' ? offset - 1 : offset
     }
     const finish = (delivery: string): number => {
@@ -164,7 +164,7 @@ export async function startFakeBroker(
     server.closeAllConnections()
     server.close()
   })
-  const { port } = server.address() as AddressInfo // a TCP server has no other
+  const { port } = server.address() as AddressInfo // a TCP server has no other kind
   return { url: `http://127.0.0.1:${port}`, streams, requests }
 }
 

@@ -1,4 +1,4 @@
-/** A log store of a page: keeps what it accepts in memory, answers queries, and misbehaves on request. */
+/** A minimal log store: keeps what it accepts in memory, answers queries, and misbehaves on request. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { readBatch, statusType } from './otlp-types.ts'
 
-/** What becomes of one ingest request. `lose`: acknowledged and forgotten. */
+/** What the log store does with one ingest request. `lose`: acknowledged, but not kept. */
 export type Reaction =
   | { readonly kind: 'accept' }
   | { readonly kind: 'lose' }
@@ -79,7 +79,7 @@ export async function startFakeLogStore(
   }
 
   function answerQuery(body: Buffer, response: ServerResponse): void {
-    const { dataset, filter } = JSON.parse(body.toString()) as { dataset: string; filter: Record<string, string> } // ours
+    const { dataset, filter } = JSON.parse(body.toString()) as { dataset: string; filter: Record<string, string> } // the load command sends such queries
     const from = BigInt(filter['start_time_unix_nano'] ?? 0)
     const to = BigInt(filter['end_time_unix_nano'] ?? 2n ** 64n)
     const matches = records.filter(
@@ -99,7 +99,7 @@ export async function startFakeLogStore(
     server.closeAllConnections()
     server.close()
   })
-  const { port } = server.address() as AddressInfo // a TCP server has no other
+  const { port } = server.address() as AddressInfo // a TCP server has no other kind
   return { url: `http://127.0.0.1:${port}`, records, ingestRequests }
 }
 

@@ -1,4 +1,4 @@
-/** An object store of a page: objects in memory, and misbehaviour on request. */
+/** A minimal object store: objects in memory, and misbehaviour on request. */
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
 /**
- * What becomes of one request.
+ * What the object store does with one request.
  *
- *   lose       answered as if done, and not done
- *   unnoticed  done, and the connection reset instead of an answer
- *   damage     put: stored with another byte at its end; get: answered so
+ *   lose       answered as if done, but not done
+ *   unnoticed  done, then the connection is reset instead of an answer
+ *   damage     the last byte is changed: put stores it so, get answers so
  */
 export type Reaction =
   | { readonly kind: 'accept' | 'lose' | 'unnoticed' | 'damage' | 'reset' | 'garbage' }
@@ -146,7 +146,7 @@ export async function startFakeObjectStore(
     server.closeAllConnections()
     server.close()
   })
-  const { port } = server.address() as AddressInfo // a TCP server has no other
+  const { port } = server.address() as AddressInfo // a TCP server has no other kind
   return { url: `http://127.0.0.1:${port}`, objects, requests }
 }
 
@@ -168,7 +168,7 @@ function damaged(bytes: Buffer): Buffer {
   return copy
 }
 
-/** Node leaves the body of an answer to HEAD away, and keeps its length. */
+/** For HEAD, Node leaves out the body and keeps its length. */
 function send(response: ServerResponse, status: number, body: Buffer | string): void {
   const bytes = Buffer.from(body)
   response.writeHead(status, status === 204 ? {} : { 'content-length': bytes.byteLength })

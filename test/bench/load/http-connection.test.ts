@@ -18,7 +18,7 @@ async function connectTo(t: TestContext, onConnection: (socket: Socket) => void)
     onConnection(socket)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo // a TCP server has no other
+  const { port } = server.address() as AddressInfo // a TCP server has no other kind
   const connection = new HttpConnection({
     target: { host: '127.0.0.1', port },
     timeoutMs: LIMIT_MS,
@@ -135,7 +135,7 @@ describe('a connection', () => {
   it('fails with connection_refused when nobody listens', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo // a TCP server has no other
+    const { port } = server.address() as AddressInfo // a TCP server has no other kind
     await new Promise((resolve) => server.close(resolve))
     const target = { host: '127.0.0.1', port }
     const connection = new HttpConnection({ target, timeoutMs: LIMIT_MS, nowMs: () => 0 })

@@ -15,7 +15,7 @@ function load(url: string, args: readonly string[]): Promise<Ended & { result: L
   return loadService(['logstore', '--url', url, ...SMALL, ...args])
 }
 
-/** Reacts with `special` to the requests named, and accepts the others. */
+/** Reacts with `special` to the requests with these numbers, and accepts all others. */
 function except(requests: readonly number[], special: Reaction): (request: number) => Reaction {
   return (request) => (requests.includes(request) ? special : { kind: 'accept' })
 }
@@ -95,7 +95,7 @@ describe('load logstore', () => {
   it('gives up on a request that is never answered', async (t) => {
     const store = await startFakeLogStore(t, except([1], { kind: 'hang' }))
     const { result } = await load(store.url, ['--batches', '6', '--timeout', '100ms'])
-    const { timeout, ...others } = result.errors // more than one when the machine stalls
+    const { timeout, ...others } = result.errors // several requests, if the machine stalls
     assert.deepEqual(others, {})
     assert.equal(result.acknowledged.tasks + timeout!, 6)
   })

@@ -18,7 +18,7 @@ function load(
   return loadService(['objectstore', '--workload', workload, '--url', url, ...SMALL, ...args])
 }
 
-/** Reacts with `special` to the n-th requests of a kind, and accepts all others. */
+/** Reacts with `special` to the requests of a kind with these numbers, and accepts all others. */
 const except =
   (kind: string, requests: readonly number[], special: Reaction) =>
   (request: number, ofKind: string): Reaction =>
@@ -120,7 +120,7 @@ describe('load objectstore --workload get and head', () => {
     assert.equal(store.objects.size, 30)
     const puts = count(store, 'PUT')
     assert.equal((await load(store, 'get', args)).exitCode, 0)
-    assert.equal(count(store, 'PUT'), puts + 1) // the bucket
+    assert.equal(count(store, 'PUT'), puts + 1) // the one that creates the bucket
   })
 
   it('counts other bytes than were put as an answer that cannot be read', async (t) => {

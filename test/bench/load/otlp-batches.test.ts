@@ -27,7 +27,7 @@ interface Plan {
   readonly rounds?: number
 }
 
-/** Batches as the connections would send them, in the order they are built. */
+/** Batches as the connections would send them, in the order in which they are built. */
 async function send(plan: Plan): Promise<{ batches: SentBatch[]; bodies: Buffer[]; ids: Ids }> {
   const { signal, format, batchRecords = 20, recordBytes = 380, recordsPerTrace = 8, datasets = 1 } = plan
   const { encoding = 'identity', sources = 2, rounds = 3 } = plan
@@ -36,7 +36,7 @@ async function send(plan: Plan): Promise<{ batches: SentBatch[]; bodies: Buffer[
     batchRecords,
     recordsPerTrace,
     (number) => datasetName('shop', datasets, number),
-    () => START_US, // a clock that stands still: times must increase all the same
+    () => START_US, // the clock stands still, but times must increase
   )
   const connections = Array.from({ length: sources }, (_, connection) => {
     const random = new Random(connection)

@@ -28,7 +28,7 @@ export interface SentRecord {
   readonly parentSpanId: string
   readonly timeNs: bigint
   readonly secondTimeNs: bigint
-  /** The body of a log, the attribute `request.id` of a span. */
+  /** Body of a log record; attribute `request.id` of a span. */
   readonly text: string
   readonly attributes: unknown
 }

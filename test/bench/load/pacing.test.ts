@@ -44,6 +44,6 @@ describe('the open loop', () => {
     assert.equal(pacing.take(1000), 1000)
     pacing.stop(1025)
     assert.equal(pacing.take(1025), null)
-    assert.equal(pacing.missed(5000), 2) // those of 1010 and 1020
+    assert.equal(pacing.missed(5000), 2) // the starts at 1010 and 1020
   })
 })

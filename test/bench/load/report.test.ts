@@ -11,7 +11,7 @@ import type { LoadResult } from '../../../bench/load/result.ts'
 
 const COMPLETED = { units: 512, payloadBytes: 200_000, bodyBytes: 200_000, refused: [] }
 
-/** @param text goes wherever a server or a user can put text */
+/** @param text stands in every place where a server or a user can put text */
 function measure(seconds: number, text = 'plain'): LoadResult {
   const measured = new Measurements(0, 0)
   for (let second = 1; second <= seconds; second++) {
@@ -133,7 +133,7 @@ describe('the warm-up', () => {
     const measured = new Measurements(500, 1500)
     for (const [endMs, latencyMs] of [
       [1500, 100],
-      [2500, 50], // begins in it
+      [2500, 50], // begins in the warm-up
       [3500, 2],
       [4500, 3],
     ] as const) {

@@ -1,4 +1,4 @@
-/** Who may do what: every route against every permission, in every mode that asks for credentials. */
+/** Permissions of callers: every route against every permission, in every mode that needs credentials. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -23,14 +23,14 @@ import type { Certified } from '../../support/certificates.ts'
 import { CALLER, TestBroker, assertRefused } from './support.ts'
 import type { Asked } from './support.ts'
 
-const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the route table alone: no endpoint is called
 const ROUTES = brokerRoutes(enough)
 const PROTECTED = ROUTES.filter(([, , permission]) => permission !== 'public')
 
 const keyOf = (name: string): string => `key-of-${name.replaceAll(' ', '-')}`
 const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex')
 
-/** One credential for each permission, one for each that is for other streams only, one without any. */
+/** For each permission one credential for all streams and one for other streams only, and two without permissions. */
 const CREDENTIALS = [...PERMISSIONS, null].flatMap((permission) =>
   (['all', 'elsewhere'] as const).map((where) => ({
     tenant: 'acme',
@@ -57,7 +57,7 @@ const proxies = (...addresses: string[]): TrustedProxies =>
 interface Mode {
   readonly access: Access
   readonly asWith: (permission: string | null, where: 'all' | 'elsewhere') => Asked
-  /** Null: over plain HTTP. */
+  /** Authority of the clients' certificates; null: plain HTTP. */
   readonly authority: Authority | null
 }
 
@@ -249,7 +249,7 @@ describe('a proxy', () => {
 describe('what a proxy says', () => {
   const access = new ProxyAccess(HEADERS, proxies('127.0.0.1'))
   const peer = { remoteAddress: '127.0.0.1', clientCertificate: '' }
-  /** Values in their order: the first is what `header` gives. */
+  /** A head with these values of each header, in order. `header` returns the first. */
   const headOf = (headers: Readonly<Record<string, readonly string[]>>): RequestHead => ({
     method: 'GET',
     path: '/v1/streams',

@@ -1,4 +1,4 @@
-/** What each route takes as a body: the field tables of the specification, row by row, and the contract's rules for all of them. */
+/** The bodies that each route takes: the field tables of the specification, row by row, and the contract's rules for all of them. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { parseReplicaApply } from '../../../src/broker/api/replication.ts'
@@ -203,7 +203,7 @@ describe('bodies that the broker takes', () => {
       await takes(apply, { records: [{ ...replicated, headers: headersOf(134) }] })
     })
     it('is taken from a long body, and refused, by the same rules', async () => {
-      const payload = 'größe"'.repeat(10_000) // longer than what is read at once
+      const payload = 'größe"'.repeat(10_000) // longer than a body that is read in one slice
       assert.partialDeepStrictEqual(await inputOf({ payload }), { payload: utf8(payload) })
       for (const bad of [{ payload: `${payload}\ud800` }, { payload_hex: `${'00'.repeat(35_000)}zz` }]) {
         const answer = await broker.ask(publish.method, publish.path, { body: { message_id: 'm', ...bad } })

@@ -1,4 +1,4 @@
-/** Routes with a body, and fields with values that are taken and values that are refused: the rows of the specification's tables. */
+/** Routes that take a body, and values of their fields that are taken or refused: the rows of the specification's tables. */
 import type { OperationName } from './support.ts'
 
 const GROUP = '/v1/streams/orders/consumer-groups/workers'
@@ -11,9 +11,9 @@ export interface Route {
   readonly method: string
   readonly path: string
   readonly operation: OperationName
-  /** A body that is taken. */
+  /** A body that the route takes. */
   readonly good: Readonly<Record<string, unknown>>
-  /** What a bad body is called. */
+  /** Code that refuses a bad body. */
   readonly code: string
   readonly optional?: boolean
 }
@@ -88,7 +88,6 @@ export const ROUTES = [
   apply,
 ]
 
-/** Fields with values that are taken and values that are refused; the rows of the specification's tables. */
 interface Field {
   readonly route: Route
   readonly field: string

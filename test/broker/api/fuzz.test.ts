@@ -1,4 +1,4 @@
-/** Whatever is sent, the broker takes it or says what is wrong with it: it is never its own fault. */
+/** The broker takes any request or says what is wrong with it, but never fails itself. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
@@ -12,12 +12,12 @@ import type { Answer, Asked } from './support.ts'
 
 let broker: TestBroker
 
-const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the route table alone: no endpoint is called
 const routes = brokerRoutes(enough).map(([method, path]) => ({ method, path: path.replaceAll(/:\w+/g, 'x') }))
 const withBody = routes.filter(({ method }) => method !== 'GET')
 const withoutBody = routes.filter(({ method }) => method === 'GET')
 
-/** Answers of the operations are 2xx; 404 and 409 come from features that are off. */
+/** The test operations answer 2xx; features that are off answer 404 and 409. */
 const EXPECTED = new Set([200, 201, 404, 409])
 
 async function ask(method: string, path: string, asked: Asked = {}): Promise<Answer> {
@@ -36,7 +36,7 @@ const FIELDS = (
   'start_offset max_messages lease_timeout_millis wait_millis note source_site target_site policy origin_offset ' +
   'ingest_time_ms __proto__ constructor nothing '
 ).split(' ')
-/** Any string of UTF-16 code units, lone surrogates and control characters among them. */
+/** Any string of UTF-16 code units, including lone surrogates and control characters. */
 const anyText = fc
   .array(
     fc.oneof(
@@ -80,7 +80,7 @@ const bytes = fc.oneof(
   }),
 )
 
-/** Values of each field of a record, and what they are called when they are refused. */
+/** Values of a record's field, each with the code that refuses it; null: it is taken. */
 const valuesOf = (
   good: readonly unknown[],
   code: string,

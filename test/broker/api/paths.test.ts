@@ -1,4 +1,4 @@
-/** Names in paths: "no slash, tab or control characters", of a stream no white space around it, at most 256 bytes of UTF-8. */
+/** Names in paths: "no slash, tab or control characters", at most 256 bytes of UTF-8, and no white space around the name of a stream. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { brokerRoutes } from '../../../src/broker/api/routes.ts'
@@ -41,7 +41,7 @@ const GOOD = [
 ] as const
 
 const parameters = (path: string): string[] => [...path.matchAll(/:\w+/g)].map(([name]) => name)
-const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for a table whose endpoints are not called
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the route table alone: no endpoint is called
 
 describe('a name in a path', () => {
   before(async () => {

@@ -6,10 +6,10 @@ import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import { scanPublish } from '../../../src/broker/api/publish-scan.ts'
 import { readJsonBody } from '../../../src/http/json-body.ts'
 
-/** What a body says by the long way; null when it is refused. */
+/** What the JSON reader and `parsePublish` make of a body; null when they refuse it. */
 function parsed(body: Buffer): PublishInput | null {
   try {
-    const { value } = readJsonBody(Buffer.from(body), true, contentOf, () => false) as { value: unknown } // short bodies are read at once
+    const { value } = readJsonBody(Buffer.from(body), true, contentOf, () => false) as { value: unknown } // short bodies are read in one slice
     return parsePublish(value)
   } catch {
     return null
@@ -68,7 +68,7 @@ const space = fc.constantFrom('', '', '', ' ', '\n', '\r\t', '\u00a0')
 const member = fc.tuple(space, name, space, fc.oneof(quoted, unusual), space).map(([a, n, b, value, c]) => {
   return `${a}"${n}"${b}:${value}${c}`
 })
-/** What most bodies are, one member among others of any kind. */
+/** Bodies like most of them, sometimes with members of any kind. */
 const usual = fc
   .tuple(
     fc.tuple(quoted, quoted).map(([id, payload]) => [`"message_id":${id}`, ` "payload" : ${payload}`]),

@@ -1,4 +1,4 @@
-/** What each route takes from its query, row by row of the specification's tables. */
+/** The query parameters that each route takes, row by row of the specification's tables. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { TestBroker, assertRefused } from './support.ts'
@@ -12,7 +12,7 @@ const GROUP = '/v1/streams/orders/consumer-groups/workers'
 const NOT_UNSIGNED = ['', '-1', '1.0', '1e3', '0x1', '%2B1', '+1', 'null', 'a', '1%00', String(2 ** 53), '٣']
 const SAFE = String(Number.MAX_SAFE_INTEGER)
 
-/** The last argument of the operation that was asked. */
+/** The last argument with which the route called its operation. */
 async function taken(path: string, operation: OperationName): Promise<unknown> {
   const answer = await broker.ask('GET', path)
   assert.equal(answer.status, 200, `${path}: ${answer.text}`)

@@ -1,4 +1,4 @@
-/** The specification's "Errors": status, code, shape, and what a client is told to do. */
+/** The specification's "Errors": status, code, shape, and the action that a client is told. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { StoreError } from '../../../src/errors.ts'
@@ -192,7 +192,7 @@ describe('the broker’s refusals', () => {
     ])
       it(`(${String(error)}) is internal_error, and logged by the id of the request`, async () => {
         broker.logged.length = 0
-        broker.instead = () => Promise.reject(error) // oxlint-disable-line prefer-promise-reject-errors -- also what is no error
+        broker.instead = () => Promise.reject(error) // oxlint-disable-line prefer-promise-reject-errors -- also values that are no Error
         const answer = await broker.ask('GET', '/v1/streams', { headers: { 'x-request-id': 'id-1' } })
         assertRefused(answer, 500, 'internal_error', 'the broker failed to handle the request; its log says more')
         assert.deepEqual(broker.logged, [{ details: { request_id: 'id-1', err: error }, message: 'request failed' }])

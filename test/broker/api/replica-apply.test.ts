@@ -1,4 +1,4 @@
-/** Specification "Limits": what a batch of another site may hold. */
+/** Specification "Limits": how much a batch from another site may hold. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { parseReplicaApply } from '../../../src/broker/api/replication.ts'

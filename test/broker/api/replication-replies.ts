@@ -1,4 +1,4 @@
-/** What the test broker answers to operators of replication. */
+/** The test broker's answers to operators of replication. */
 import type { ReplicationControlReply, ReplicationWorkerEntry } from '../../../src/broker/wire/node-answers.ts'
 
 const worker: ReplicationWorkerEntry = {

@@ -1,4 +1,4 @@
-/** Every route of the specification's "Endpoints": what it asks of the broker, and how it answers. */
+/** Every route of the specification's "Endpoints": the operation that it calls, and its answer. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { AuditRequest, ReplayRequest } from '../../../src/broker/operations.ts'
@@ -149,8 +149,7 @@ const rows: readonly Row[] = [
   ],
 ]
 
-/** For a table whose endpoints are not called. */
-const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts
+const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the route table alone: no endpoint is called
 const asked = (body: object | undefined): Asked => (body === undefined ? {} : { body })
 
 describe('the broker’s routes', () => {

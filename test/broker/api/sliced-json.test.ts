@@ -23,7 +23,7 @@ const replyOf = (count: number) => ({
   stream_count: count,
 })
 
-/** What is given to the endpoint for the reply. */
+/** What the endpoint is given to send as the reply. */
 const sliced = (reply: ReturnType<typeof replyOf>, turn: () => Promise<void>): Promise<unknown> =>
   new Promise((answered, refused) =>
     inSlices<ReturnType<typeof replyOf>>({ answered, refused }, 'streams', turn).answered(reply),

@@ -1,4 +1,4 @@
-/** The broker's routes over a listening server, with operations that only remember what they were asked. */
+/** The broker's routes over a listening server, with operations that only record their calls. */
 import assert from 'node:assert/strict'
 import { BrokerCounters } from '../../../src/broker/counters.ts'
 import { openAccess } from '../../../src/broker/api/access.ts'
@@ -26,7 +26,7 @@ type Replies = { readonly [Name in keyof AskedBroker]: Awaited<ReturnType<AskedB
 
 const api_version = 'v1'
 const acknowledgement: Acknowledgement = { durability: 'local-sync', durable: true, replicas: 1 }
-/** One answer of each operation, with every optional field somewhere. */
+/** One answer of each operation. Every optional field is present in one of them. */
 export const REPLIES: Replies = {
   createStream: { api_version, stream: 'orders', created: true, acknowledgement },
   listStreams: { api_version, streams: [stream, { ...stream, failure_policy: null }], stream_count: 2 },
@@ -302,7 +302,7 @@ export interface Answer {
 export interface Asked {
   readonly body?: string | Uint8Array | object
   readonly headers?: Readonly<Record<string, string>>
-  /** Over a connection of TLS that shows it. */
+  /** The request uses a TLS connection with this client certificate. */
   readonly certificate?: Certified
 }
 
@@ -313,13 +313,13 @@ export class TestBroker {
   readonly refused: Parameters<BrokerHttpParts['onRefused']>[] = []
   readonly unidentified: Parameters<BrokerHttpParts['onUnidentified']>[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
-  /** What the next operations do instead of answering. */
+  /** What operations do instead of giving the answers above. */
   instead: ((call: Call) => unknown) | null = null
   #server: HttpServer | null = null
   readonly #clients = new Map<Certified | null, RawClient>()
   readonly #authority: Authority | null
 
-  /** @param authority over TLS, for clients and certificates of it */
+  /** @param authority if given, the server uses TLS: this authority signs its certificate and those of clients */
   static async start(
     overrides: Partial<BrokerHttpParts> = {},
     authority: Authority | null = null,
@@ -395,7 +395,7 @@ export class TestBroker {
     return client
   }
 
-  /** One request after the other over one connection, byte by byte as given. */
+  /** Sends the path and the headers unchanged. Requests with the same certificate share a connection, one after the other. */
   async ask(method: string, path: string, { body, headers = {}, certificate }: Asked = {}): Promise<Answer> {
     const bytes =
       body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
@@ -411,7 +411,7 @@ export class TestBroker {
     return { status: reply.status, headers: reply.headers, text: reply.body }
   }
 
-  /** The arguments of the one call since the last look, without its caller. */
+  /** The arguments of the only call since `taken` was last called, without the caller. */
   taken(name: OperationName): readonly unknown[] {
     const calls = this.calls.splice(0)
     assert.deepEqual(
@@ -419,7 +419,7 @@ export class TestBroker {
       [name],
     )
     const [caller, ...args] = calls[0]!.args
-    const { tenant, principal } = caller as Caller // of every operation
+    const { tenant, principal } = caller as Caller // the first argument of every operation
     assert.deepEqual({ tenant, principal }, CALLER)
     return args
   }
@@ -441,7 +441,7 @@ export class TestBroker {
   }
 }
 
-/** As the operations do: what points into the bytes of a request is copied before anything is waited for. */
+/** Like the operations, copies everything that points into the bytes of a request, before the first await. */
 function kept(arg: unknown): unknown {
   if (typeof arg !== 'object' || arg === null || !('payload' in arg && 'key' in arg)) return arg
   return { ...arg, payload: textOf(arg.payload), key: textOf(arg.key) }

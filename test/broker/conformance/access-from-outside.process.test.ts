@@ -1,4 +1,4 @@
-/** Credentials of a real node from where others are: through a proxy, beside many that are wrong, and from another tenant. */
+/** Credentials at a real node as outsiders meet them: through a proxy, beside many wrong ones, and from another tenant. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -31,12 +31,12 @@ after(() => broker.kill())
 const as = (tenant: string, method: string, path: string, body: object | null = null) =>
   broker.request(method, path, body, { authorization: `Bearer ${tenant}-key` })
 
-/** All routes whose path names a stream, but for the one that creates it. */
+/** All routes whose path names a stream, except the one that creates it. */
 const ROUTES_OF_A_STREAM = brokerRoutes({ maxBodyBytes: 1, metrics: null } as BrokerHttpParts).filter(
   ([method, path]) => path.includes('/:stream') && !(method === 'PUT' && path.endsWith('/:stream')),
 )
 
-/** A body that the route takes, so that it can refuse nothing but what the path names. */
+/** A body that the route takes, so that only the path can be the reason of a refusal. */
 function bodyOf(method: string, route: string, { delivery }: Readonly<Record<string, string>>): object | null {
   if (method === 'GET' || method === 'DELETE') return null
   const record = { message_id: 'm', payload: 'p' }
@@ -121,10 +121,10 @@ describe('a thousand connections with wrong keys', () => {
 })
 
 const HEADERS = 'tenant=X-Auth-Tenant,principal=X-Auth-Principal,permissions=X-Auth-Permissions'
-/** Where the proxies of these tests speak from; a second one that nobody trusts is 127.0.0.3. */
+/** Address from which the trusted proxies of these tests connect. The node does not trust 127.0.0.3. */
 const PROXY = '127.0.0.2'
 
-/** What a proxy says of its client, whatever that said itself. */
+/** The identity that a proxy sends for its client, whatever headers the client sent. */
 const SAID = { 'x-auth-tenant': 'acme', 'x-auth-principal': 'ci', 'x-auth-permissions': 'tenant.inspect' }
 const FORGED = {
   'x-auth-tenant': 'globex',
@@ -160,9 +160,9 @@ function statusOf({ url, method = 'GET', localAddress = '127.0.0.1', headers = {
 /** @param url of the proxy */
 async function behind(url: string, node: BrokerServer): Promise<void> {
   assert.equal(await statusOf({ url: `${url}/v1/streams` }), 200)
-  // Forged by a client of the proxy: the proxy says what it knows, and that is not to create streams.
+  // A client of the proxy forged its headers: the proxy replaces them, and its identity may not create streams.
   assert.equal(await statusOf({ url: `${url}/v1/streams/x`, method: 'PUT', headers: FORGED }), 403)
-  // Forged past the proxy.
+  // The forged headers do not come through the proxy.
   for (const localAddress of ['127.0.0.1', '127.0.0.3']) {
     assert.equal(await statusOf({ url: `${node.url}/v1/streams`, localAddress, headers: FORGED }), 401)
   }

@@ -1,4 +1,4 @@
-/** Credentials of a real node: tenants, keys that are read again, and a proxy that is believed at its address only. */
+/** Credentials of a real node: tenants, keys that are read again, and a proxy that is trusted only at its address. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

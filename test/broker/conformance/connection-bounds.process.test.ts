@@ -1,4 +1,4 @@
-/** Bounds of the streaming connection that operators set, and strangers that knock at once, beside a client that works. */
+/** Bounds of the streaming connection that operators set, and many strangers that connect at once while a client works. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ const publishing = (id: number, stream: string): object => ({
   body: { message_id: `m-${id}`, payload: 'p' },
 })
 
-/** Tenants acme and globex, each with a key of its name. */
+/** Tenants acme, globex and local, each with its name as its key. */
 function keysFile(): string {
   const keys = ['acme', 'globex', 'local'].map((tenant) => ({
     key_sha256: createHash('sha256').update(tenant).digest('hex'),
@@ -86,7 +86,7 @@ describe('the settings of the streaming connection', () => {
     context.after(() => node.kill())
     const { name: stream } = await node.newStream()
     const socket = await RawWebSocket.open(node.readyLine.http)
-    socket.text(Array.from({ length: 50 }, (_, id) => publishing(id, stream))) // in one turn of the node
+    socket.text(Array.from({ length: 50 }, (_, id) => publishing(id, stream))) // one message: the node takes it in one turn
     const answers = await Promise.all(Array.from({ length: 50 }, (_, id) => socket.answer(id)))
     const refused = answers.filter((answer) => codeOf(answer) === 'quota_exceeded')
     assert.deepEqual([refused.length, answers.length - refused.length], [47, 3])

@@ -1,4 +1,4 @@
-/** The streaming connection of a real node, over sockets that are cut, that never read, and that say what no client says. */
+/** The streaming connection of a real node, over sockets that are cut, that never read, and that send what no client sends. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * What was acknowledged is there after the process ended, however it ended; and what the settings of durability make of an
+ * What was acknowledged is there after the process ended, however it ended. Other tests check what the durability settings mean for an
  * acknowledgement. Specification "Stream creation body", contract "Broker" and "All three".
  */
 import assert from 'node:assert/strict'
@@ -22,7 +22,7 @@ describe('a broker that is started again', () => {
   let broker: BrokerServer
   let stream: Stream
   let dead: Stream
-  /** Of a group with one lease that ends soon. */
+  /** One record: a group leases it for a short time, and another group waits for the next record. */
   let short: Stream
   const deliveries = new Map<string, Delivery>()
   const of = (name: string): Delivery => deliveries.get(name)!
@@ -51,7 +51,7 @@ describe('a broker that is started again', () => {
     await of('delayed').nack(true)
     await of('copied').deadLetter(dead.name)
     await of('renewed').renew(HOUR_MS)
-    await stream.publish({ payload: 'x'.repeat(700_000), durability_mode: 'local-sync' }) // a segment is sealed
+    await stream.publish({ payload: 'x'.repeat(700_000), durability_mode: 'local-sync' }) // with the first such record, fills and seals a segment
     await of('released').retry(0)
     await stream.group('readers').commit('main', { offset: 5 })
     await stream.group('readers').rewind('main', { offset: 3, reason: 'again' })
@@ -67,7 +67,7 @@ describe('a broker that is started again', () => {
   })
   after(() => broker.stop())
 
-  /** Everything that can be asked about it. */
+  /** The answers of all routes that describe what is stored. */
   async function everything(): Promise<unknown[]> {
     const groups = [stream.group(), stream.group('readers'), stream.group('new')]
     const routes = ['', '/leases?include_completed=true', '/delayed', '/cursors', '/replay-consumers']
@@ -85,10 +85,10 @@ describe('a broker that is started again', () => {
     return Promise.all(paths.map(async (path) => [path, withoutRemaining((await broker.request('GET', path)).text)]))
   }
 
-  /** What is left of a lease goes on with time. */
+  /** The remaining time of a lease is left out, as it changes. */
   const withoutRemaining = (text: string): string => text.replaceAll(/"lease_remaining_millis":\d+,?/g, '')
 
-  /** What is in flight is answered. */
+  /** A request in flight is answered when the broker stops. */
   async function stopWithClaimWaiting(): Promise<void> {
     const waiting = short.group('waiting').claimed({ start_offset: 1, wait_millis: 30_000 })
     await eventually(async () => /^mq_queue_waiting_claims 1$/m.test((await broker.request('GET', '/metrics')).text))

@@ -1,4 +1,4 @@
-/** Whatever is sent to the real process, it takes it or says what is wrong with it, in a code that the route documents: never 5xx, never a hang. */
+/** The real process takes any request, or refuses it with a code that the route documents. It never hangs, and 503 is its only 5xx. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
@@ -9,7 +9,7 @@ import type { BrokerReply, Delivery, Stream } from '../../support/broker.ts'
 interface Route {
   readonly method: string
   readonly path: string
-  /** Of refusals. */
+  /** The codes of refusals that the route documents. */
   readonly codes: ReadonlySet<string>
 }
 
@@ -32,7 +32,7 @@ interface Operation {
 
 async function documentedRoutes(): Promise<Route[]> {
   const reply = await broker.request('GET', '/openapi.json')
-  const { paths } = reply.json() as { paths: Record<string, Record<string, Operation>> } // ours, and tested elsewhere
+  const { paths } = reply.json() as { paths: Record<string, Record<string, Operation>> } // the broker's own document, tested elsewhere
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { responses }]) => {
       const [, codes = ''] = responses.default?.description.split('refused: ') ?? []
@@ -51,11 +51,11 @@ function assertTakenOrRefused({ method, path, codes }: Route, reply: BrokerReply
 const pick = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
 const anyRoute = fc.nat().map((number) => routes[number % routes.length]!)
 
-/** Mostly what a place takes, so that most requests are good as a whole. */
+/** Mostly a usual value, so that most requests are good as a whole. */
 const mostly = <T>(usual: fc.Arbitrary<T>, odd: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 15, arbitrary: usual }, { weight: 1, arbitrary: odd })
 
-/** Names that exist, that do not, and that are none. Those of the present delivery are filled in when they are asked for. */
+/** Names that exist, names that do not, and texts that are no names. `<…>` is replaced by the id of the current delivery when the request is sent. */
 const TOKENS: Readonly<Record<string, fc.Arbitrary<string>>> = {
   stream: mostly(pick('stream-0'), pick('nothing', 'system.audit', ' ', 'a\tb', 'x'.repeat(257))),
   group: mostly(pick('workers', 'größe'), pick('x'.repeat(256), 'x'.repeat(257))),
@@ -69,7 +69,7 @@ const tokensOf = ({ method, path }: Route): fc.Arbitrary<string[]> => {
   const places = placesOf(path).map((name) => (isOfWholeStream(method, path) ? NEW_STREAM : TOKENS[name]!))
   return fc.tuple(...places)
 }
-/** It creates, changes, empties or deletes one, and the others need theirs. */
+/** The route creates, changes, purges or deletes a stream: it gets a stream of its own, as the other routes need theirs. */
 const isOfWholeStream = (method: string, path: string): boolean =>
   path.endsWith('/purge') || (path.endsWith('/{stream}') && method !== 'GET')
 const placesOf = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
@@ -124,7 +124,7 @@ const FIELDS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   failure_policy: usually(pick({ max_attempts: 1 }, { max_attempts: 1, apply_on_expiry: true }, { max_attempts: 0 })),
   records: usually(fc.array(fc.oneof(fc.record(recordFields), replicated), { maxLength: 3 })),
 }
-/** Fields that the schema of no route or of another one has are there now and then. */
+/** Any of the fields, also some that the schema of the route does not have. */
 const body: fc.Arbitrary<string> = fc
   .uniqueArray(fc.nat(Object.keys(FIELDS).length - 1), { maxLength: 8 })
   .chain((numbers) =>
@@ -133,7 +133,7 @@ const body: fc.Arbitrary<string> = fc
     ),
   )
   .map((entries) => JSON.stringify(Object.fromEntries(entries)))
-/** All fields that a route may need, so that most of it is good. */
+/** All fields that the route may need, so that most bodies are good. */
 const wholeBody = (path: string): fc.Arbitrary<string> => {
   const names = Object.entries(NEEDED).find(([end]) => path.endsWith(end))?.[1] ?? []
   return fc
@@ -278,7 +278,7 @@ describe('any request', () => {
     assert.equal((await stream.describe()).next_offset, offset + 1)
     assert.equal((await broker.get('/health', HealthReply)).status, 'ok')
   })
-  /** What time does not change. */
+  /** What the broker shows of groups, streams, events and records, without what changes as time passes. */
   async function finished(): Promise<unknown[]> {
     const groups = ['workers', 'größe', 'fresh'].map((name) => stream.group(name))
     const states = groups.map(async (group) => {

@@ -1,4 +1,4 @@
-/** Claims of more than one answer can hold: specification "Shared queue" and "States and transitions", where attempts are counted. */
+/** Claims of more records than one answer can hold: specification "Shared queue" and "States and transitions", where attempts are counted. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { NackReply } from '../../../src/broker/wire/queue-answers.ts'

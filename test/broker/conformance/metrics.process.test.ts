@@ -1,4 +1,4 @@
-/** What a scrape of a node says after real traffic. */
+/** What a scrape of a node shows after real traffic. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The node itself: specification "Endpoints" (/health, /metrics), "Errors", and the contract's lines for all services. */
+/** The node itself: specification "Endpoints" (/health, /metrics) and "Errors", and the contract's lines for all services. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { HealthReply } from '../../../src/broker/wire/node-answers.ts'

@@ -1,4 +1,4 @@
-/** Specification "Audit, metrics, storage administration": quarantine, fed by bytes that really changed on the disk. */
+/** Specification "Audit, metrics, storage administration": quarantine, after bytes really changed on the disk. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
@@ -18,13 +18,13 @@ import type { RequestBody } from '../../support/http.ts'
 type Incident = Static<typeof QuarantineListReply>['incidents'][number]
 
 let broker: BrokerServer
-/** Offset 1 of 0 to 3 is damaged, in a segment that is sealed. */
+/** Offsets 0 to 3, of which 1 is damaged, in a sealed segment. */
 let sealed: Stream
-/** Offsets 2 to 4 of 0 to 6, one frame, are damaged, in the segment that was written to last. */
+/** Offsets 0 to 6, of which 2 to 4, one frame, are damaged, in the active segment. */
 let active: Stream
-/** Nothing of it is damaged. */
+/** No record is damaged. */
 let whole: Stream
-/** Of records that are damaged. */
+/** Deliveries of the damaged records 2 and 3 of `active`. */
 let leased: Delivery[]
 
 before(async () => {
@@ -51,7 +51,7 @@ before(async () => {
 })
 after(() => broker.stop())
 
-/** Flips a bit in the one place of the log where the text stands. */
+/** Flips a bit at the only place in the log where the text stands. */
 function damage(text: string): void {
   const places = globSync(`${broker.dataDirectory}/segments/*/records.log`).flatMap((file) => {
     const at = readFileSync(file).indexOf(text)

@@ -1,4 +1,4 @@
-/** Specification "Limits" (tenant quotas) and contract "Broker" (--quotas-file). Waits are those that the broker tells. */
+/** Specification "Limits" (tenant quotas) and contract "Broker" (--quotas-file). Tests wait as long as the broker tells them to. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PublishBatchReply } from '../../../src/broker/wire/record-answers.ts'
@@ -16,14 +16,14 @@ before(async () => {
 })
 after(() => broker.stop())
 
-/** Has the broker read its quotas file again. */
+/** Makes the broker read its quotas file again. */
 async function reload(quota: object | string, says = 'quotas read again'): Promise<void> {
   const before = broker.stderr.split(says).length
   broker.writeQuota(quota)
   broker.signal('SIGHUP')
   await eventually(() => broker.stderr.split(says).length > before)
 }
-/** Likewise; without limits in between, so that nothing is owed. */
+/** Sets a quota after no quota was set for a moment, so that the tenant owes nothing. */
 async function limit(quota: object | string): Promise<void> {
   await reload({})
   await reload(quota)
@@ -31,7 +31,7 @@ async function limit(quota: object | string): Promise<void> {
 const publish = (payload = 'p'): Promise<BrokerReply> => stream.post('/records', { message_id: 'm', payload })
 const batch = (count: number, payload = 'p'): Promise<BrokerReply> =>
   stream.post('/records/batch', { records: Array.from({ length: count }, () => ({ message_id: 'm', payload })) })
-/** One batch that is let in when nothing is owed, and then owes so many seconds that no test waits for them. */
+/** The tenant owes the time of 300 records: their batch was let in as nothing was owed. */
 const drained = async (recordsPerSecond: number): Promise<void> => {
   await limit({ publish_records_per_second: recordsPerSecond })
   assert.equal((await batch(300)).succeeded(PublishBatchReply).published_count, 300)
@@ -63,7 +63,7 @@ describe('publish_records_per_second', () => {
     do {
       await drained(200)
       refused = await publish()
-    } while (refused.status === 201) // the machine stalled for as long as the wait
+    } while (refused.status === 201) // let in: the machine stalled until nothing was owed
     assertRefused(refused, 429, 'quota_exceeded')
     await timePasses(1000 * Number(refused.headers.get('retry-after')))
     assert.equal((await publish()).status, 201)

@@ -15,7 +15,7 @@ const ALL = PERMISSIONS.map((permission) => ({ permission }))
 const servers = new Authority('servers')
 const clients = new Authority('clients')
 
-/** Files that are there whole at every moment. */
+/** Files that are whole at every moment, as each is written under another name first. */
 class Files {
   readonly #directory = temporaryDirectory()
 
@@ -38,7 +38,7 @@ async function startTarget(mode: 'api-key' | 'mtls', keys: readonly object[]): P
 
 const owner = { tenant: 'local', principal: 'site-a', grants: ALL }
 
-/** How many records the target has; 0 as long as there is no stream. */
+/** Number of records at the target; 0 while the stream does not exist or cannot be read. */
 async function countAt(target: BrokerServer, credentials: object): Promise<number> {
   const tls = { ca: servers.cert, ...credentials }
   const client = await HttpNativeClient.connect(target.url, { producerId: 't', tls, ...credentials })
@@ -80,7 +80,7 @@ describe('SIGHUP', () => {
     await site.publish('orders', numbered(0, 5))
     await eventually(async () => (await site.worker('orders')).last_error?.code === 'authentication_failed')
 
-    // The certificate is another, the binding says the same.
+    // Another certificate, but the same binding.
     files.write('me.pem', known.cert)
     files.write('me.key', known.key)
     await hangUp(source, READ_AGAIN)
@@ -88,7 +88,7 @@ describe('SIGHUP', () => {
     assert.equal(await countAt(first, known), 5)
     assert.equal((await site.events('replication_binding_reloaded')).length, 1)
 
-    // What is wrong keeps what there was, and the log says why without what the files hold.
+    // A binding that is wrong leaves the old one in force. The log says why, without the content of the files.
     const wrong: readonly (readonly [() => unknown, RegExp])[] = [
       [() => files.write('binding.json', '{'), /is not valid JSON/],
       [
@@ -111,7 +111,7 @@ describe('SIGHUP', () => {
     assert.equal(await countAt(first, known), 7)
     assert.equal((await site.events('replication_binding_reloaded')).length, 1)
 
-    // Another endpoint, which has nothing yet, is told from the beginning; its key comes a moment later.
+    // Another endpoint, which has no records yet, gets all of them. Its key comes a moment later.
     const api_key_file = files.write('key', 'another-key\n')
     bind({ target_url: second.url, api_key_file })
     await hangUp(source, READ_AGAIN)

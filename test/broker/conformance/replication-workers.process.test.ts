@@ -1,4 +1,4 @@
-/** Specification "Replication", contract "Broker": two nodes, one of which ships its streams to the other. */
+/** Specification "Replication", contract "Broker": two nodes, where one ships its streams to the other. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PublishReply } from '../../../src/broker/wire/record-answers.ts'

@@ -1,4 +1,4 @@
-/** Specification "Audit, metrics, storage administration": retention, what it plans and what it does, and tiering. */
+/** Specification "Audit, metrics, storage administration": what retention plans and does, and tiering. */
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
@@ -34,7 +34,7 @@ async function manifestOf({ unversionedPath }: Stream, query = ''): Promise<Stat
   return reply.succeeded(ArchiveManifestReply)
 }
 
-/** Ten records of ten bytes. */
+/** A stream of ten records with payloads of ten bytes. */
 async function tens(retention: object | null = null): Promise<Stream> {
   const stream = await broker.newStream({ retention })
   await stream.fill(10, () => '0123456789')
@@ -155,7 +155,7 @@ async function areRefused(path: string, code: 'invalid_retention_policy' | 'inva
 
 describe('retention', () => {
   const policies = {
-    bytes: { max_bytes: 35, min_cursor_name: 'go' }, // holds everything until the cursor is there
+    bytes: { max_bytes: 35, min_cursor_name: 'go' }, // keeps everything until the cursor exists
     age: { max_age_millis: 1 },
     cursor: { max_bytes: 0, min_cursor_name: 'c' },
   }

@@ -1,4 +1,4 @@
-/** The tables of the specification that one node covers: see `suites/`. Each of them can be run alone as well. */
+/** The tables of the specification that one node covers: see `suites/`. Each suite also runs alone. */
 import './suites/streams.ts'
 import './suites/records.ts'
 import './suites/replay.ts'

@@ -1,4 +1,4 @@
-/** A node over TLS, beside clients that do not begin or end a handshake, that say a request byte by byte, and that never read. */
+/** A node over TLS with clients that do not begin or end a handshake, that send a request byte by byte, or that never read. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -14,7 +14,7 @@ import { eventually, timePasses } from '../../support/waiting.ts'
 const authority = new Authority('servers')
 const SILENT = 100
 
-/** What a client says first. */
+/** The first bytes of a TLS client. */
 async function clientHello(): Promise<Buffer> {
   const listener = createServer()
   await once(listener.listen(0, '127.0.0.1'), 'listening')
@@ -53,7 +53,7 @@ describe('over TLS', () => {
       open.push(socket)
       return socket
     }
-    /** One byte after the other, until it is closed. */
+    /** Sends one byte after the other until the socket is closed. */
     const littleByLittle = async (socket: Socket, bytes: Buffer): Promise<void> => {
       for (let at = 0; !socket.destroyed && at < bytes.byteLength; at += 1) {
         socket.write(bytes.subarray(at, at + 1))
@@ -63,7 +63,7 @@ describe('over TLS', () => {
     }
     for (let i = 0; i < SILENT; i += 1) opened(connect(Number(port), host))
     opened(connect(Number(port), host)).write(hello.subarray(0, hello.byteLength - 1))
-    opened(connect(Number(port), host)).write(hello) // and no more
+    opened(connect(Number(port), host)).write(hello) // and nothing more
     const ofHandshake = littleByLittle(opened(connect(Number(port), host)), hello)
     const spoken = opened(connectTls({ host: host!, port: Number(port), ca: authority.cert, servername: 'localhost' }))
     const ofHead = littleByLittle(

@@ -11,17 +11,17 @@ import { eventually } from '../../support/waiting.ts'
 const CLIENTS = 24
 const RECORDS = 60
 const PAYLOAD_BYTES = 512 * 1024
-/** The pages of all clients together are 1.4 GB. */
+/** Half of the 1.4 GB that the pages of all clients would take together. */
 const MEMORY_BYTES_MAX = 700 << 20
 
 const server = await BrokerServer.start()
 after(() => server.kill())
 
-/** So far. */
+/** Largest resident memory so far. */
 const peakBytes = (): number =>
   1024 * Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))![1])
 
-/** Resolves when the answer begins. The client reads no more than that. */
+/** Resolves when the answer begins. The client reads nothing more. */
 async function askAndNotRead(path: string): Promise<Socket> {
   const [host, port] = server.readyLine.http.split(':')
   const socket = connect({ host: host!, port: Number(port) })

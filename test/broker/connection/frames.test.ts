@@ -1,4 +1,4 @@
-/** The binary form: what is written is read, and records are taken as the route of a publish takes them. */
+/** The binary form: the reader reads what the writer wrote, and records are checked as the publish route checks them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -138,7 +138,7 @@ describe('records', () => {
         const cursor = new RecordCursor()
         for (let from = 0; from < byteLength; from += changed.readUInt32LE(from)) {
           if (problemAt(changed, from, new KnownHeaders()) !== null) return
-          changed.fill(0, from + 8, from + 16) // a time that is the broker's is written before it is stored
+          changed.fill(0, from + 8, from + 16) // the broker sets this time before it stores the record
           assert(cursor.read(changed, from), 'what passes can be read again')
         }
       }),

@@ -1,4 +1,4 @@
-/** How what a connection held is given back when it ends. */
+/** How a connection gives back its leases when it ends. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Connections } from '../../../src/broker/connection/connections.ts'
@@ -54,7 +54,7 @@ describe('what a connection held when it ended', () => {
     assert.equal(world.core.appender.inFlight, inFlight + 1)
     assert.equal(world.turns, turns + 1)
     const path = { stream: STREAM, subscriptionId: acked.subscription_id, deliveryId: acked.delivery_id }
-    const ack = world.broker.ack(CALLER, path) // its turn comes before that of its slice
+    const ack = world.broker.ack(CALLER, path) // handled before the slice that would give its lease back
     for (let i = 0; i < 10 && world.core.appender.inFlight < inFlight + 4; i++) await turn()
     assert.equal(world.turns, turns + 2)
     await world.flush()

@@ -1,4 +1,4 @@
-/** What a connection holds: it forgets what is over, and nothing else. */
+/** The claims that a connection holds: it forgets those that are over, and no others. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { HeldClaims } from '../../../src/broker/connection/held-claims.ts'

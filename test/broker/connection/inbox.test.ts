@@ -1,4 +1,4 @@
-/** Messages that ask much: they are handled in slices, in order, and within the bounds of the connection. */
+/** Messages of many operations: they are handled in slices, in order, and within the bounds of the connection. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ANSWERS_UNREAD_BYTES_MAX, WAITING_MESSAGE_BYTES } from '../../../src/broker/connection/limits.ts'
@@ -12,17 +12,17 @@ import { STREAM, opened } from './orders.ts'
 import { Talk } from './talk.ts'
 
 const MANY = 5000
-/** Operations of one slice, more than which no turn may handle. */
+/** Most operations in a slice. No turn may handle more. */
 const SLICE_MAX = 1000
 const BODY_BYTES_MAX = 1 << 16
 
-/** The turns of one connection, each of which the test lets come. */
+/** Turns of one connection, which the test grants one by one. */
 class Turns {
   #come: (() => void)[] = []
 
   readonly turn = (): Promise<void> => new Promise((resolve) => this.#come.push(resolve))
 
-  /** False: none was asked for. */
+  /** Grants the turns that are waited for. False: there was none. */
   async next(): Promise<boolean> {
     const coming = this.#come.splice(0)
     for (const come of coming) come()
@@ -59,7 +59,7 @@ describe('a message of many operations', () => {
       else talk.text(upTo(MANY).map((id) => ({ id, op: 'ping' })))
       if (form === 'frames') talk.request(MANY, { op: 'ping' })
       else talk.text({ id: MANY, op: 'ping' })
-      for (let i = 0; i < 5; i++) await turn() // a long text is read
+      for (let i = 0; i < 5; i++) await turn() // until a long text is read
       let before = 0
       do {
         assert(talk.said.length - before <= SLICE_MAX, `${talk.said.length - before} in one turn`)

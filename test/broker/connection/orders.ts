@@ -1,4 +1,4 @@
-/** A broker with the stream `orders`, and what is asked about its group `g`. */
+/** A broker with the stream `orders`, and questions about its group `g`. */
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 

@@ -1,4 +1,4 @@
-/** The streaming connection, without a socket: on a broker whose disk, threads and time the test moves. */
+/** The streaming connection without a socket, on a broker whose disk, threads and time the test controls. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -176,7 +176,7 @@ describe('a subscription', () => {
     await world.flush()
     talk.publish(100, STREAM, 'more')
     await world.flush()
-    const held = talk.given.length // of the claim that was waiting before
+    const held = talk.given.length // given to the claim that was already waiting
     assert(held <= 50)
     assert.equal(world.broker.waitingClaims, 0)
     talk.bufferedBytes = 0

@@ -1,4 +1,4 @@
-/** A session without a socket, over a broker without threads or disk; and what its client hears, in either form. */
+/** A session without a socket, on a broker without threads or disk; and what its client is sent, as JSON or in frames. */
 import { ALL_GRANTS } from '../../../src/broker/grants.ts'
 import { Session } from '../../../src/broker/connection/session.ts'
 import type { SessionParts } from '../../../src/broker/connection/session.ts'
@@ -37,14 +37,14 @@ export interface Given {
 
 export class Talk implements MessageSocket {
   readonly session: Session
-  /** What came, as JSON has it; of a publish in frames what the frame says. */
+  /** Messages that came, as parsed JSON. The answer to a publish in frames is shown with the fields of its frame. */
   readonly said: Said[] = []
   readonly given: Given[] = []
   readonly denied: string[] = []
   bufferedBytes = 0
-  /** What is sent stays in the buffer. */
+  /** The socket sends nothing: every message stays in the buffer. */
   takesNothing = false
-  /** Code and reason. */
+  /** Code and reason with which the session ended the connection. */
   ended: readonly [number, string] | null = null
   closedCount = 0
 
@@ -75,7 +75,7 @@ export class Talk implements MessageSocket {
 
   send(message: Uint8Array | string, isBinary: boolean): void {
     if (this.takesNothing) this.bufferedBytes += message.length
-    if (isBinary) return this.#frames(Uint8Array.from(message as Uint8Array)) // the bytes are good for now only
+    if (isBinary) return this.#frames(Uint8Array.from(message as Uint8Array)) // the session uses these bytes again after the call
     const said = JSON.parse(Buffer.from(message as Uint8Array).toString()) as Said
     this.said.push(said)
     const claim = said['deliveries'] as
@@ -93,7 +93,7 @@ export class Talk implements MessageSocket {
     this.session.closed()
   }
 
-  /** Of an id, the newest. */
+  /** The newest answer to this id. */
   answer(id: number): Said | undefined {
     return this.said.findLast((each) => each['id'] === id)
   }
@@ -102,7 +102,7 @@ export class Talk implements MessageSocket {
     this.session.message(new Uint8Array(Buffer.from(JSON.stringify(value))), false)
   }
 
-  /** @returns the memory of the message */
+  /** @returns the memory in which the message was handed over */
   frames(write: (writer: FrameWriter) => void): Uint8Array {
     const writer = new FrameWriter()
     write(writer)

@@ -1,12 +1,13 @@
 /**
- * Damage to any stored file, sampled: a byte where the file ends early, a bit that flipped, the file gone. Then a broker is opened on it
- * and asked for everything, twice. What may come of it:
+ * Samples of damage to any stored file: the file is cut at a byte, one of its bits is flipped, or it is gone. Then a broker is opened on the
+ * files and asked for everything, twice. Allowed outcomes:
  *
  *   refusal   a start that says in one line what is wrong
  *   right     everything as it was
- *   signed    everything that is shown is as it was; what is missing is counted, and there is an incident
+ *   signed    everything that is shown is as it was; what is missing is counted, and an incident says so
  *
- * Never: another record, a record that is missing without a sign, a stream that is gone, an offset that is given again, a crash.
+ * Never: a changed record, a record that is missing without a sign, a stream that is gone without an incident, an offset that is given
+ * again, a crash.
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -17,9 +18,9 @@ import { answered, assertWorks, compare, factsOf, openDamaged, storedBroker } fr
 import type { Facts } from './stored-broker.ts'
 
 const seed = testSeed()
-/** The broker looks for what is due so often. */
+/** Interval at which the broker looks for what is due. */
 const TICK_MS = 20
-/** For each kind of file. */
+/** Samples for each kind of file. */
 const CASES = Number(process.env['SOAK_CASES'] ?? 20)
 
 interface Fixture {
@@ -37,9 +38,9 @@ async function fixtureOf(rounds: number): Promise<Fixture> {
 interface Damage {
   readonly path: string
   readonly how: string
-  /** Null: the file is gone. */
+  /** Changes the content; null: the file is removed. */
   readonly change: ((content: Buffer) => Buffer) | null
-  /** What stood at the end of the file is missing. */
+  /** The end of the file is missing. */
   readonly isCut: boolean
 }
 
@@ -64,7 +65,7 @@ const flip = (path: string, at: number, bit: number): Damage => ({
 
 type Outcome = 'refusal' | 'right' | 'signed'
 
-/** Opens it twice: what the first one repaired and wrote down holds for the second. */
+/** Opens the damaged files twice: the second broker shows what the first one showed after its repairs. */
 async function outcomeOf({ stored, pristine }: Fixture, { path, change, isCut }: Damage): Promise<Outcome> {
   const world = stored.copy(2)
   if (change) world.files.damage(path, change)
@@ -81,7 +82,7 @@ async function outcomeOf({ stored, pristine }: Fixture, { path, change, isCut }:
   return outcome
 }
 
-/** Anywhere in any of the files, so many times. */
+/** Damages the files of a kind at random places, CASES times. */
 async function outcomes(fixture: Fixture, pattern: RegExp, random: Random): Promise<Map<Outcome, number>> {
   const { files } = fixture.stored
   const paths = files.paths().filter((path) => pattern.test(path))
@@ -147,7 +148,7 @@ for (const [name, rounds] of [
 describe('the audit stream, when the frame of its creation is damaged', () => {
   const GROUP = { stream: 'orders', group: 'workers' }
 
-  /** Three events. */
+  /** A closed broker whose audit stream has three events. */
   async function audited(): Promise<BrokerWorld> {
     const world = await BrokerWorld.open()
     const { broker } = world

@@ -1,4 +1,4 @@
-/** Deletes and redrives under kill -9: each happened once or not at all, whatever its client heard. */
+/** Deletes and redrives under kill -9: each happened once or not at all, whether or not its client got an answer. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
@@ -17,7 +17,7 @@ async function started(context: TestContext): Promise<{ server: BrokerServer; ra
   return { server, random: new Random(seedOf(context)) }
 }
 
-/** The process is killed while the requests are on their way: those that got no answer are null. */
+/** Kills the process once the first `after` requests are answered. Returns the replies; null: no answer came. */
 async function killed(
   server: BrokerServer,
   asked: readonly Promise<BrokerReply>[],
@@ -78,7 +78,7 @@ describe('a broker killed with kill -9', () => {
         await stream.put('')
       } else {
         const { records } = await stream.replay()
-        const isOld = records.length >= 20 // the new one has one at most
+        const isOld = records.length >= 20 // a new stream has at most one
         if (deleted) assert.equal(deleted.status === 200, !isOld)
         if (isOld && published?.status === 201) assert.equal(records.at(-1)?.message_id, 'new')
         assert.equal((await delivery.ack()).status, isOld ? 200 : 404)

@@ -1,4 +1,4 @@
-/** A broker that was used in every way and stopped, on simulated files, and what may become of it when its files are damaged. */
+/** A broker on simulated files that was used in every way and stopped, and what its damaged files may lead to. */
 import assert from 'node:assert/strict'
 import type { Random } from '../../../bench/load/random.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
@@ -22,7 +22,7 @@ const STREAMS: Readonly<Record<string, CreateStreamBody>> = {
   short: { retention: { max_bytes: 4000 } },
 }
 const PUBLISHED = ['orders', 'short'] as const
-/** Created when everything else is there. */
+/** Created last. */
 const LATE = 'late'
 
 interface ShownRecord {
@@ -42,10 +42,10 @@ interface Claimed {
   readonly deliveries: readonly Delivery[]
 }
 
-/** What a broker says of a stream. */
+/** What a broker shows of a stream. */
 interface StreamFacts {
   readonly summary: StreamSummary
-  /** JSON by offset. */
+  /** Records as JSON, by offset. */
   readonly records: ReadonlyMap<number, string>
   readonly quarantined: number
   readonly incidents: number
@@ -60,13 +60,13 @@ interface GroupFacts {
 
 export interface Facts {
   readonly streams: ReadonlyMap<string, StreamFacts>
-  /** JSON by offset. */
+  /** Audit events as JSON, by offset. */
   readonly events: ReadonlyMap<number, string>
   readonly eventsEnd: number
   readonly incidents: number
 }
 
-/** Publishes, works, retains and cleans, and ends with a new stream and a new group. @param rounds 16: through many segments */
+/** Publishes, claims, retains and cleans, and ends with a new stream and a new group. @param rounds 16 fill many segments */
 export async function storedBroker(random: Random, rounds: number): Promise<BrokerWorld> {
   const world = await BrokerWorld.open({ segmentBytes: SEGMENT_BYTES })
   for (const [name, body] of Object.entries(STREAMS)) {
@@ -132,7 +132,7 @@ async function claim(world: BrokerWorld, stream: string, group: string, max: num
   return jsonOf<Claimed>(await answered(world, world.broker.claim(CALLER, { stream, group }, body, NEVER_ABANDONED)))
 }
 
-/** Everything a broker shows. Changes nothing. */
+/** Everything that a broker shows. Changes nothing. */
 export async function factsOf(world: BrokerWorld): Promise<Facts> {
   const { broker } = world
   const streams = new Map<string, StreamFacts>()
@@ -147,7 +147,7 @@ export async function factsOf(world: BrokerWorld): Promise<Facts> {
       const { cursors } = await answered(world, broker.cursors(CALLER, path))
       groups[group] = { described, leases, cursors }
     }
-    // Last: reading may have found damage.
+    // Asked last, as reading may have found damage.
     const described = await answered(world, broker.describeStream(CALLER, name))
     const { incident_count: incidents } = await answered(world, broker.quarantine(CALLER, name))
     streams.set(name, { summary: described, records, quarantined, incidents, groups })
@@ -202,10 +202,10 @@ async function eventsOf(world: BrokerWorld): Promise<{ events: Map<number, strin
 }
 
 /**
- * Nothing is shown that is not as it was, nothing is missing without a sign, and what was given once is not given again.
+ * Asserts that everything shown is as it was, that nothing is missing without a sign, and that no offset can be given again.
  *
- * @param isCut the end of a file is missing: with it what was created there, of which nothing tells any more
- * @returns whether everything is there
+ * @param isCut the end of a file is missing, so a stream created there may be gone too
+ * @returns 'right': everything is there
  */
 export function compare(facts: Facts, pristine: Facts, isCut: boolean): 'right' | 'signed' {
   const gone = [...pristine.streams.keys()].filter((name) => !facts.streams.has(name))
@@ -236,7 +236,7 @@ export function compare(facts: Facts, pristine: Facts, isCut: boolean): 'right' 
   return 'signed'
 }
 
-/** @param floor what was below it may be there again */
+/** @param floor first offset before the damage: leases below it may be shown again, and are not compared */
 function compareGroups(group: GroupFacts, before: GroupFacts, floor: number): boolean {
   const endings = new Map(before.leases.map(({ offset, state, attempt }) => [offset, { state, attempt }]))
   for (const { offset, state, attempt } of group.leases) {
@@ -248,7 +248,7 @@ function compareGroups(group: GroupFacts, before: GroupFacts, floor: number): bo
   return isSame(group, before)
 }
 
-/** Each is one of those there were, unchanged. @returns whether they are all there */
+/** Asserts that each found text was there before, unchanged. @returns whether all are there */
 function assertAmong(found: ReadonlyMap<number, string>, expected: ReadonlyMap<number, string>, what: string): boolean {
   for (const [offset, text] of found)
     assert.equal(text, expected.get(offset), `the ${what} at offset ${offset} is another`)
@@ -257,7 +257,7 @@ function assertAmong(found: ReadonlyMap<number, string>, expected: ReadonlyMap<n
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** It goes on working: new records get new offsets, and what can be claimed is as it was published. Then all leases and delays run out. */
+/** Asserts that new records get new offsets and that claims show records as published. Then all leases and delays run out. */
 export async function assertWorks(world: BrokerWorld, pristine: Facts): Promise<void> {
   for (const name of STREAM_NAMES) {
     const { records, summary } = pristine.streams.get(name)!
@@ -275,7 +275,7 @@ export async function assertWorks(world: BrokerWorld, pristine: Facts): Promise<
 
 const STREAM_NAMES = Object.keys(STREAMS)
 
-/** Null: it was refused, in one line that says what is wrong. */
+/** Null: the broker opened; else the one line with which it refused, which says what is wrong. */
 export async function openDamaged(world: BrokerWorld): Promise<string | null> {
   try {
     await world.open()

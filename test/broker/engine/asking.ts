@@ -1,9 +1,9 @@
 /**
- * How a history asks the broker, and what it may be answered.
+ * How a history calls the broker, and which answers are allowed.
  *
- * H1  an operation is answered when everything that was on its way to the disk when it was asked is stored (volatile publishes and pages
- *     apart), or is refused because of a loss
- * H2  what was refused has left nothing behind; what was answered has, for ever, exactly what the answer says
+ * H1  an operation is answered once everything is stored that was on its way to the disk when it was called (except volatile publishes and
+ *     pages), or it is refused because of a loss
+ * H2  a refused operation has left nothing behind; an answered one has for ever exactly the effect that its answer says
  */
 import assert from 'node:assert/strict'
 import {
@@ -28,20 +28,20 @@ export type Expected = { readonly code: string } | 'effect' | 'either'
 
 export interface Operation<T> {
   readonly name: string
-  /** What it is refused with when the log does not take or keep its frames. */
+  /** Code of the refusal when the log does not take or keep the frames. */
   readonly failure:
     | 'internal_error'
     | 'queue_state_persistence_failed'
     | 'quarantine_storage_failed'
     | 'replica_apply_failed'
   readonly run: () => Promise<T>
-  /** As the reference is now; 'either': it is known only when records have been read, or others were served. Several: any of them. */
+  /** The allowed outcome in the reference's present state; an array: any of them. 'either': it depends on reads, or on other operations. */
   readonly expected: () => Expected | readonly Expected[]
-  /** Of an answer, given while nothing has been lost since it was asked. */
+  /** Checks an answer, if nothing was lost since the call. */
   readonly check?: (value: T, frames: readonly TracedFrame[]) => void
-  /** Of a refusal, whenever it is given. */
+  /** Called on every refusal. */
   readonly checkRefused?: () => void
-  /** Answers when it is taken, not when it is stored. */
+  /** The operation is answered when it is taken, before it is stored. */
   readonly unconfirmed?: boolean
   readonly cause?: Partial<Omit<Cause, 'frames'>>
 }
@@ -49,18 +49,18 @@ export interface Operation<T> {
 interface Asked {
   readonly name: string
   readonly expected: () => Expected | readonly Expected[]
-  /** On their way when it was asked. */
+  /** Frames that were on their way to the disk at the call. */
   readonly before: readonly TracedFrame[]
-  /** As it was asked, and as it may have been decided again. */
+  /** Outcomes allowed at the call, or when the broker may have decided again after a loss. */
   possible: Expected[]
-  /** Something was lost since it was asked. */
+  /** Something was lost since the call. */
   isTroubled: boolean
 }
 
 export class Asking {
   readonly world: BrokerWorld
   readonly trace: Trace
-  /** Asked so far. */
+  /** Calls so far. */
   operations = 0
   readonly #pending = new Set<Asked>()
 
@@ -71,18 +71,18 @@ export class Asking {
       for (const asked of this.#pending) {
         if (isLoss) asked.isTroubled = true
         const isAgain = isLoss && asked.before.some(({ state, wasStored }) => state === 'lost' && !wasStored)
-        if (isAgain) asked.possible = [] // what it had decided is told to nobody
+        if (isAgain) asked.possible = [] // the first decision was never told
         if (asked.isTroubled) asked.possible = asked.possible.concat(asked.expected())
       }
     }
   }
 
-  /** Names of what is not answered. */
+  /** Names of operations without an answer. */
   get pending(): readonly string[] {
     return Array.from(this.#pending, ({ name }) => name)
   }
 
-  /** The process has ended: nobody hears of what was asked. */
+  /** The process has ended: answers to its operations no longer count. */
   forget(): void {
     this.#pending.clear()
   }
@@ -103,13 +103,13 @@ export class Asking {
     const pending = this.trace.causedBy({ ...cause, frames }, () => new Pending(run()))
     const effect = frames.length > 0
     pending.onSettled(() => {
-      if (!this.#pending.delete(asked)) return // of an earlier life
+      if (!this.#pending.delete(asked)) return // called in an earlier life of the process
       this.trace.attempt(() => {
         const isLost = before.some(({ state }) => state === 'lost')
         const isSettled = before.every(({ wasStored }) => wasStored)
         const { outcome } = pending
         const { possible } = asked
-        const isJudgedAnew = losses < this.trace.losses // what spoke for or against it may be lost
+        const isJudgedAnew = losses < this.trace.losses // what the expectation is based on may be lost
         if (outcome.kind === 'answered') {
           const mayBe = possible.includes('either') || possible.includes('effect') || isJudgedAnew
           assert.ok(mayBe, `${name} was not refused`)
@@ -126,7 +126,7 @@ export class Asking {
         const left = frames.filter((frame) => frame.state !== 'lost' && !isAside(frame))
         assert.deepEqual(left.map(nameOf), [], `${name} was refused (${String(code)}) and left something behind`)
         if (possible.some((each) => typeof each !== 'string' && each.code === code)) {
-          assert.ok(isSettled || isLost, `${name} was refused for what is not stored`) // decided again after a loss
+          assert.ok(isSettled || isLost, `${name} was refused for what is not stored`) // isLost: decided again after a loss
           return
         }
         if (possible.includes('either') && MAY_TURN_OUT.has(String(code))) return
@@ -139,7 +139,7 @@ export class Asking {
   }
 }
 
-/** What one kind of client asks for. */
+/** The calls of one kind of client. */
 export abstract class Steps {
   readonly #asking: Asking
 
@@ -163,7 +163,7 @@ export abstract class Steps {
     return this.#asking.isWritable
   }
 
-  /** Asked so far. */
+  /** Calls so far. */
   protected get operations(): number {
     return this.#asking.operations
   }
@@ -180,7 +180,7 @@ export abstract class Steps {
     return this.stream(stream)?.groups.get(group)
   }
 
-  /** Events that an operation's frames are. */
+  /** Number of audit events among the frames of an operation. */
   protected auditedBy(frames: readonly TracedFrame[]): number {
     return frames.filter(({ type, payload }) => {
       if (type === FRAME_DEAD_LETTER || type === FRAME_REDRIVE) return true
@@ -190,7 +190,7 @@ export abstract class Steps {
   }
 }
 
-/** What comes to light only when records were read, or meanwhile. */
+/** Codes for what the broker finds only after it has read records, or that come true meanwhile. */
 const MAY_TURN_OUT: ReadonlySet<string> = new Set([
   'lease_expired',
   'lease_not_active',
@@ -199,17 +199,17 @@ const MAY_TURN_OUT: ReadonlySet<string> = new Set([
   'stream_not_found',
 ])
 
-/** For people. */
+/** Names a frame in messages of failures. */
 const nameOf = ({ type, payload, state }: TracedFrame): string =>
   `${decodeChange(payload)?.kind ?? `type ${type}`}, ${state}`
 
-/** Frames that only make room for others: nobody sees what they bring. */
+/** Frames that only prepare for others: no client sees their effect. */
 function isPreparation({ payload }: TracedFrame): boolean {
   const change = decodeChange(payload)
   return change?.kind === 'group_created' || (change?.kind === 'stream_created' && change.audit_offset === null)
 }
 
-/** Of no importance to the answer: what is noted beside it, what time did, and claims of others that were waiting for what it brought. */
+/** Frames that do not matter to the answer: preparations, notes beside it, what became due, and claims that waited for the new records. */
 const isAside = (frame: TracedFrame): boolean =>
   isPreparation(frame) ||
   frame.type === FRAME_CLAIM ||
@@ -217,7 +217,7 @@ const isAside = (frame: TracedFrame): boolean =>
   (frame.type === FRAME_DEAD_LETTER && decodeDeadLetter(frame.payload)?.cause === 'expiry') ||
   (frame.type === FRAME_RESOLVE && decodeResolve(frame.payload)!.every(isOfNobody))
 
-/** Of no client: a lease that is over, or whose record could not be read. */
+/** The broker itself released the lease: it is over, or its record could not be read. */
 const isOfNobody = ({ verb, reason }: ResolveEntry): boolean => verb === 'release' && reason === undefined
 
 const describeError = (outcome: Outcome<unknown>): string =>

@@ -1,4 +1,4 @@
-/** Audit events that are older than the setting of the node allows go, and stay away. */
+/** Audit events older than the node's setting allows are removed, and stay removed. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerWorld } from '../../support/broker-world.ts'
@@ -12,7 +12,7 @@ async function opened(): Promise<{ world: BrokerWorld; client: Client }> {
   return { world, client: new Client(world) }
 }
 
-/** Streams of the events that there are. */
+/** The stream that each present event names. */
 async function audited(client: Client): Promise<(string | null)[]> {
   return streamsOf(await client.now(client.events()))
 }
@@ -45,7 +45,7 @@ describe('audit events', () => {
     const page = client.events()
     for (let turns = 0; turns < 10; turns += 1) await turn()
     assert.equal(page.outcome.kind, 'pending')
-    await world.journalDies() // what was on its way is lost: the event was never removed
+    await world.journalDies() // the removal was on its way and is lost: the event was never removed
     assert.deepEqual(streamsOf(await client.now(page)), ['a', 'b'])
     await world.flush()
     await enforced

@@ -6,7 +6,7 @@ import { jsonMembers } from '../../../src/broker/engine/json-members.ts'
 import { atOnce } from '../../../src/steps.ts'
 import { BrokerState } from '../../../src/broker/state/state.ts'
 
-const CONFIG = { durability: 'sync' } as never // only carried along
+const CONFIG = { durability: 'sync' } as never // a checkpoint copies it unread
 
 describe('the members of an object in JSON', () => {
   it('are what JSON.parse finds, and those of long arrays come one by one', () => {
@@ -72,7 +72,7 @@ describe('a checkpoint that is made', () => {
 describe('a checkpoint that is read', () => {
   const STREAMS = 3000
   const LEASES = 200_000
-  /** Of what is between two steps: some milliseconds' worth. From the JSON to the first group it is a leap. */
+  /** Most bytes between two steps, except from the JSON to the first group: work of some milliseconds. */
   const STEP_BYTES_MAX = 2 << 20
 
   it('comes in steps, none of which restores more than a bound, whatever there is of streams, groups, leases and finished offsets', async () => {

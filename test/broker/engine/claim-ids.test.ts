@@ -1,4 +1,4 @@
-/** A claim with an id can be repeated: one record never has two leases because of it. */
+/** A claim with an id can be repeated: a repeat never gives a record a second lease. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../../src/errors.ts'
@@ -49,7 +49,7 @@ function claimOf(world: BrokerWorld, body: ClaimBody): Pending<Claimed> {
 
 const offsetsOf = ({ deliveries }: Claimed): number[] => deliveries.map(({ offset }) => offset)
 
-/** The next read of records for a claim ends when the test says so. */
+/** Holds the next read of records for a claim until the test fails it. */
 function holdNextRead({ core }: BrokerWorld): { fail(): void } {
   const { reads } = core
   const original = reads.deliveries.bind(reads)

@@ -1,4 +1,4 @@
-/** Asks a simulated broker as one client does. What is asked here is under way at once; `now` waits for the answer, with everything flushed. */
+/** One client of a simulated broker. Its methods start an operation at once; `now` flushes everything and waits for the answer. */
 import type { AbandonedSignal } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import type { ClaimBody, CreateStreamBody } from '../../../src/broker/wire/requests.ts'
@@ -117,7 +117,7 @@ export class Client {
     return new Pending(this.#world.broker.leases(CALLER, { stream, group }, true))
   }
 
-  /** The newest answer to it is the only one there is: message ids of the records of a stream. */
+  /** Message ids of the records of a stream. */
   async messages(stream: string): Promise<string[]> {
     const { records } = await this.now(this.replay(stream))
     return records.map(({ message_id }) => message_id)

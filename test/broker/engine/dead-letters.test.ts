@@ -1,4 +1,4 @@
-/** Dead-letter streams that lead back to where a record came from, and why deliveries ended, over restarts. */
+/** Dead letters name the origin of each record, and leases the reason why they ended, also after restarts. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AUDIT_STREAM, DEFAULT_STREAM_CONFIG } from '../../../src/broker/state/state.ts'

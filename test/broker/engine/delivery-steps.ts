@@ -1,4 +1,4 @@
-/** Groups: claims, what becomes of deliveries, cursors. */
+/** Steps on groups: claims, verbs on deliveries, cursors. */
 import assert from 'node:assert/strict'
 import { FRAME_CLAIM, FRAME_DEAD_LETTER, decodeClaim, decodeDeadLetter } from '../../../src/broker/frames.ts'
 import { CALLER, NEVER_ABANDONED, jsonOf } from '../../support/broker-world.ts'
@@ -11,7 +11,7 @@ import { AUDIT_STREAM } from './reference-streams.ts'
 import type { RefClaim, RefRecord } from './reference-streams.ts'
 import type { TracedFrame } from './trace.ts'
 
-/** A delivery that a client was given. */
+/** A delivery that a client has got. */
 export interface Held {
   readonly stream: string
   readonly group: string
@@ -35,7 +35,7 @@ export interface ClaimAnswer {
   readonly delivery_count: number
 }
 
-/** What a claim is asked with. */
+/** The fields of a claim. */
 export interface LeaseRequest {
   readonly startOffset: number
   readonly max: number
@@ -44,7 +44,7 @@ export interface LeaseRequest {
 
 interface AskedClaim {
   readonly asked: RefClaim
-  /** Null: it has none. */
+  /** Null: the claim has no id. */
   readonly id: string | null
   readonly stream: string
   readonly group: string
@@ -62,13 +62,13 @@ export class DeliverySteps extends Steps {
     asking.trace.claimsAsked = (timeoutMs) => this.#claims.get(timeoutMs)?.asked
   }
 
-  /** The process has ended. @param areLost claims may be gone that were answered */
+  /** The process has ended. @param areLost claims that were answered may be lost */
   forget(areLost: boolean): void {
     this.#waitingClaims.clear()
     if (areLost) this.held = []
   }
 
-  /** While everything else is at rest. */
+  /** Called while everything else is at rest: no claim may wait for records that are available. */
   checkWaiting(): void {
     for (const { asked, stream, group } of this.#waitingClaims.values()) {
       const found = this.group(stream, group)?.plan(asked) ?? this.#fresh(stream, asked)
@@ -93,7 +93,7 @@ export class DeliverySteps extends Steps {
     this.lease(name, groupName, c, fromOffset, waitMs > 0, ask, id)
   }
 
-  /** A claim, however it is asked for. */
+  /** A claim by request or by push: `run` makes it. */
   protected lease(
     name: string,
     groupName: string,
@@ -123,13 +123,13 @@ export class DeliverySteps extends Steps {
       expected: () => {
         const nextNow = this.stream(name)?.nextOffset
         if (nextNow === undefined) return { code: 'missing_stream' }
-        // Looked at once: after a loss nothing is there to be given, which says as much.
+        // The broker checks the start at the call. If a loss took the records later, the claim is not refused but finds none.
         if (startOffset <= nextNow || losses !== this.trace.losses) return 'either'
         const refused = { code: 'invalid_request' }
         const known = this.group(name, groupName)
         if (id === null || !known?.claimsWithId.has(id)) return refused
-        if (known.livingOf(id, this.world.nowMs).length > 0) return 'either' // a repeat, whatever else its body says
-        return ['either', refused] // whether the claim of the id is answered already decides
+        if (known.livingOf(id, this.world.nowMs).length > 0) return 'either' // a repeat: the rest of the body does not matter
+        return ['either', refused] // depends on whether the claim with this id is answered already
       },
       check: (reply) => this.#checkClaim(reply, claim, timeoutMs),
       checkRefused: () => assert.equal(this.#claimFrame(timeoutMs), undefined, 'a refused claim leaves no lease'),
@@ -151,7 +151,7 @@ export class DeliverySteps extends Steps {
     const { stream: leased, queue } = this.reference.groups[claim.groupNumber]!
     const { records } = leased
     const shown = new Set(answer.deliveries.map(({ offset }) => offset))
-    // What was moved or removed while it was read is left out, and its lease is over.
+    // A record that was moved or removed while it was read is left out, and its lease is over.
     const isHeld = ({ offset, attempt }: { offset: number; attempt: number }): boolean =>
       shown.has(offset) || queue.find(offset, attempt, this.world.nowMs).kind === 'active'
     const kept = given.filter(isHeld)
@@ -171,7 +171,7 @@ export class DeliverySteps extends Steps {
     }
   }
 
-  /** It leased nothing: what it gives is of a claim of its id, of a group that may be gone by now. */
+  /** The claim leased nothing: its deliveries are those of an earlier claim with its id, in a group that may be deleted by now. */
   #checkRepeat({ deliveries, subscription_id }: ClaimAnswer, { id, stream, group: name }: AskedClaim): void {
     if (deliveries.length === 0) return
     const { tokens, groups } = this.reference
@@ -200,16 +200,16 @@ export class DeliverySteps extends Steps {
     })
   }
 
-  /** What a group that nobody used yet would be given. */
+  /** What a claim of a group that does not exist yet would find. */
   #fresh(name: string, { startOffset }: RefClaim): unknown[] {
     const stream = this.stream(name)
     return stream && stream.visibleNext > Math.max(startOffset, stream.floor) ? ['a record'] : []
   }
 
-  /** What the broker is to say to a client that names a delivery. */
+  /** The expected outcome of a verb on the delivery. */
   protected standing({ stream, group: name, offset, attempt, groupNumber, claimNumber }: Held): Expected {
     const group = this.group(stream, name)
-    if (group?.number !== groupNumber) return { code: 'delivery_not_found' } // it is another one now
+    if (group?.number !== groupNumber) return { code: 'delivery_not_found' } // the group was deleted, and perhaps created again
     const found = group.queue.find(offset, attempt, this.world.nowMs)
     switch (found.kind) {
       case 'active':
@@ -227,7 +227,7 @@ export class DeliverySteps extends Steps {
     if (this.held.length === 0) return
     const held = this.held[Math.max(0, this.held.length - 1 - (a % 12))]!
     const { broker } = this.world
-    const elsewhere = a % 17 === 0 // another stream than the delivery's
+    const elsewhere = a % 17 === 0 // the request names another stream than the delivery's
     const path = { stream: held.stream, subscriptionId: held.subscriptionId, deliveryId: held.deliveryId }
     if (elsewhere) path.stream = held.stream === 'dead' ? 'orders' : 'dead'
     const standing = (): Expected => {
@@ -343,7 +343,7 @@ export class DeliverySteps extends Steps {
         if (seen.has(deliveryId)) return { code: 'lease_not_active' }
         if (held.stream !== last.stream || held.groupNumber !== last.groupNumber) return { code: 'delivery_not_found' }
         const standing = this.standing(held)
-        // The subscription is looked at last: what is over is said to be over whoever asks.
+        // The broker checks the subscription last: for a lease that is over, it says so to every subscription.
         if (standing === 'effect' && held.subscriptionId !== last.subscriptionId) return { code: 'delivery_not_found' }
         if (standing === 'effect') seen.add(deliveryId)
         return standing

@@ -1,4 +1,4 @@
-/** Everything a broker says of itself, and what the reference says it should. */
+/** Everything that a broker shows, and what it should show by the reference. */
 import assert from 'node:assert/strict'
 import type { RetentionLimits } from '../../../src/broker/operations.ts'
 import type {
@@ -42,7 +42,7 @@ interface ReplayPage {
   readonly end_of_stream: boolean
 }
 
-/** Asks the broker everything. Nothing is on its way to the disk, or it is flushed. */
+/** Asks the broker for everything that it shows. Flushes what is on its way to the disk. */
 export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]): Promise<Dump> {
   const streams: Record<string, StreamDump> = {}
   const events: Record<string, readonly RefEvent[]> = {}
@@ -82,8 +82,7 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
 
 const byNames = (a: object, b: object): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
-/** What is counted as groups change is what a look at all of them finds. */
-/** What the state counts as groups change is what a walk over them finds. */
+/** The counts that the state updates as groups change are those that a walk over all groups finds. */
 export function assertTotals({ core: { state } }: BrokerWorld): void {
   const counted = { leased: 0, delayed: 0 }
   const nothing = { groups: 0, lag: 0, leased: 0, delayed: 0, deadLetters: 0 }
@@ -207,7 +206,7 @@ function groupDump(reference: Reference, stream: RefStream, group: RefGroup | un
   }
 }
 
-/** The answer to a question, with everything flushed that it waits for. */
+/** The result of an operation, after everything that it waits for is flushed. */
 export async function answered<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
   const pending = new Pending(operation)
   await world.flush()
@@ -259,7 +258,7 @@ export async function auditAll(world: BrokerWorld, tenant: string): Promise<RefE
   }
 }
 
-/** What the dry run should say. */
+/** The plan that the dry run should show. */
 export function expectedPlan(
   reference: Reference,
   stream: RefStream,

@@ -1,4 +1,4 @@
-/** What time does to leases: they expire, are prolonged, and on some streams a failure policy acts on them (`apply_on_expiry`). */
+/** Leases and time: they expire, are renewed, and on some streams the failure policy acts on expired ones (`apply_on_expiry`). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { DURATION_MS_MAX } from '../../../src/broker/limits.ts'
@@ -17,7 +17,7 @@ interface Opened {
   readonly delivery: Delivery
 }
 
-/** One record, claimed once. */
+/** A stream with one record, claimed once. */
 async function opened(failure_policy: CreateStreamBody['failure_policy'] = null): Promise<Opened> {
   const world = await BrokerWorld.open()
   const client = new Client(world)
@@ -28,7 +28,7 @@ async function opened(failure_policy: CreateStreamBody['failure_policy'] = null)
   return { world, client, delivery: delivery! }
 }
 
-/** Nothing is taken any more, not even what finishes something. */
+/** The disk is full while `run` runs: the log takes no frame, not even one that finishes a delivery. */
 async function withoutSpace(world: BrokerWorld, run: () => Promise<void>): Promise<void> {
   const { capacityBytes } = world.files
   for (const free of [0, capacityBytes]) {
@@ -319,7 +319,7 @@ describe('a disk whose sync fails', () => {
     const [dead] = await client.messages('dead')
     const { leases } = await client.now(client.leases('orders'))
     const events = await client.now(client.events())
-    const isCopied = dead !== undefined // its frame may have reached the disk: then it did so whole
+    const isCopied = dead !== undefined // its frame may have reached the disk, but then as a whole
     assert.equal(leases[0]!.state, isCopied ? 'dead_lettered' : 'active')
     assert.equal(events.filter(({ kind }) => kind === 'delivery_dead_lettered').length, isCopied ? 1 : 0)
     await client.now(client.publish('orders', 'm-4'))

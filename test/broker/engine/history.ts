@@ -1,9 +1,9 @@
 /**
- * A broker step by step, beside the reference: what each operation is answered, whether it may be answered so (`asking.ts`), and at every
- * quiescent point whether the broker is what its frames say.
+ * Moves a broker step by step beside the reference. Checks whether each answer is allowed (`asking.ts`) and, whenever nothing is under way,
+ * whether the broker shows what its frames say.
  *
- * H3  the same at once, whatever the order in which disks, readers and clients move
- * H4  of what was published and is kept, each record is to be had, leased, delayed or finished for a group, and only one of these
+ * H3  the broker shows this in whatever order disks, readers and clients move
+ * H4  each record that was published and is kept is available, leased, delayed or finished for a group, and only one of these
  */
 import assert from 'node:assert/strict'
 import { lagOf } from '../../../src/broker/state/group-totals.ts'
@@ -71,7 +71,7 @@ export const STEP_KINDS = [
 export type StepKind = (typeof STEP_KINDS)[number][0]
 
 const STREAMS = ['orders', 'jobs', 'dead', 'bulk', 'passing'] as const
-/** Most happens to few. */
+/** Streams of the steps: most of them go to a few. */
 const BUSY = ['orders', 'orders', 'orders', 'orders', 'jobs', 'dead', 'bulk', 'orders'] as const
 const CURSORS = ['c1', 'c2'] as const
 const LINKS = ['dr', 'backup'] as const
@@ -91,7 +91,7 @@ export class History extends RandomHistory<StepKind> {
   readonly #deliveries: StreamingSteps
   readonly #upkeep: UpkeepSteps
   readonly #lifeCycle: LifeCycleSteps
-  /** The disk was made to fail since the start: what was written may be lost. */
+  /** A sync was made to fail since the start: written frames may be lost. */
   #failing = false
 
   constructor(seed: number) {
@@ -119,7 +119,7 @@ export class History extends RandomHistory<StepKind> {
     await this.world.flush()
   }
 
-  /** Of the state as it is, with frames on their way. */
+  /** Checks the state as it is, with frames on their way. */
   check(): void {
     this.trace.check()
     const { core } = this.world
@@ -139,14 +139,14 @@ export class History extends RandomHistory<StepKind> {
     assertTotals(this.world)
   }
 
-  /** Everything that is under way comes to its end, and then the broker is what the reference says. */
+  /** Brings everything that is under way to its end, then compares the broker with the reference. */
   async quiesce(): Promise<Dump> {
     const { world } = this
     this.#serveAll()
     for (let before = ''; before !== `${this.trace.frames.length} ${this.trace.losses}`;) {
       before = `${this.trace.frames.length} ${this.trace.losses}`
       await world.flush()
-      await world.advance(25) // what is due comes about, policies included
+      await world.advance(25) // everything due happens, failure policies included
       await world.flush()
       this.check()
     }
@@ -163,7 +163,7 @@ export class History extends RandomHistory<StepKind> {
     return dump
   }
 
-  /** In the end: everything that is not finished can still be had, once each, at a later attempt. */
+  /** At the end of a history: every record that is not finished can still be claimed once, at a later attempt. */
   async drain(): Promise<void> {
     await this.reopen('kill')
     await this.world.advance(HOUR_MS)
@@ -211,7 +211,7 @@ export class History extends RandomHistory<StepKind> {
 
   protected override mayBreak(kind: 'journalDies' | 'failSync' | 'fillDisk'): boolean {
     if (kind !== 'failSync') return true
-    if (this.world.options.localDisk === 'append') return false // what was only written is gone then, the audit stream too
+    if (this.world.options.localDisk === 'append') return false // frames that were only written would be lost, the audit stream too
     this.#failing = true
     return true
   }
@@ -313,7 +313,7 @@ export class History extends RandomHistory<StepKind> {
     }
   }
 
-  /** H3: by event time and by ingest time the same records are found as by offset. */
+  /** H3: replay by event time or by ingest time finds the same records as by offset. */
   async #checkTimes({ streams }: Dump): Promise<void> {
     for (const stream of this.trace.reference.livingStreams) {
       if (stream.name === AUDIT_STREAM || stream.tenant !== CALLER.tenant) continue

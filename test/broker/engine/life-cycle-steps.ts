@@ -1,4 +1,4 @@
-/** What operators do to streams, groups and cursors: change, purge, seek, redrive, delete. */
+/** Steps of operators on streams, groups and cursors: change, purge, seek, redrive, delete. */
 import assert from 'node:assert/strict'
 import { FRAME_REDRIVE, decodeRedrive } from '../../../src/broker/frames.ts'
 import { CALLER } from '../../support/broker-world.ts'
@@ -151,14 +151,14 @@ export class LifeCycleSteps extends Steps {
     )
   }
 
-  /** By a cursor that has not passed what is below `end`. */
+  /** A cursor that retention waits for is below `end`. */
   #isHeld(stream: RefStream, end: number): boolean {
     const name = stream.config.retention.min_cursor_name
     if (name === null || stream.floor >= end) return false
     return Array.from(stream.groups.values()).some(({ cursors }) => (cursors.get(name)?.offset ?? end) < end)
   }
 
-  /** Likewise, or because no group has such a cursor. */
+  /** As above, or no group has the cursor that retention waits for. */
   #holdsAll(stream: RefStream, end: number): boolean {
     return this.#isHeld(stream, end) || (this.reference.cursorFloor(stream) ?? end) < end
   }

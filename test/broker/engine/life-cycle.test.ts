@@ -1,4 +1,4 @@
-/** Streams, groups and cursors that are changed, purged, sought and deleted, over restarts from frames and from checkpoints. */
+/** Streams, groups and cursors that are changed, purged, moved and deleted, with restarts from frames and from checkpoints. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerWorld, CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
@@ -31,7 +31,7 @@ async function refusalOf(world: BrokerWorld, asked: Promise<unknown>): Promise<{
   return { code: pending.code, message: outcome.error.message }
 }
 
-/** Fills segments until what was there is before a checkpoint. */
+/** Fills segments until a checkpoint covers everything before them. */
 async function checkpoint(world: BrokerWorld, client: Client): Promise<void> {
   const before = world.engine.checkpoints.position
   for (let i = 0; world.engine.checkpoints.position === before; i += 1) {

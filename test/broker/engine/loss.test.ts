@@ -1,4 +1,4 @@
-/** A journal thread that dies takes with it what it had not written. The broker goes on as if that had never been asked. */
+/** If a journal thread dies, its unwritten frames are lost. The broker goes on as if their operations had never been called. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
@@ -17,7 +17,7 @@ async function opened(options: BrokerWorldOptions = {}): Promise<{ world: Broker
   return { world, client }
 }
 
-/** What the state in memory says is what the log says. */
+/** Asserts that a broker recovered from the log shows the same as this one. */
 async function assertRecoverable(world: BrokerWorld): Promise<void> {
   await world.flush()
   const live = await dumpOf(world, GROUPS)
@@ -27,7 +27,7 @@ async function assertRecoverable(world: BrokerWorld): Promise<void> {
   assert.deepEqual(await dumpOf(copy, GROUPS), live)
 }
 
-/** Something is on its way to the disk when the journal dies. */
+/** Loses a publish: it is on its way to the disk when the journal dies. */
 async function loseSomething(world: BrokerWorld, client: Client): Promise<void> {
   const lost = client.publish('orders', 'lost')
   await world.journalDies()
@@ -100,11 +100,11 @@ describe('a loss', () => {
     await turn()
     const stored = client.publish('orders', 'm-1')
     await turn()
-    world.stepUnheard() // in the primary directory, and not yet in the other one
+    world.stepUnheard() // the first is written in the primary directory, but not yet in the replica
     const lost = client.publish('orders', 'm-2')
     await turn()
     assert.equal(stored.outcome.kind, 'pending')
-    await world.journalDies() // with the first it goes on, the second is gone
+    await world.journalDies() // the first frame survives, the second is lost
     const [delivery] = await client.now(waiting)
 
     assert.equal(stored.value.offset, 0)
@@ -139,7 +139,7 @@ describe('a loss', () => {
     await world.journalDies()
     const [delivery] = await client.now(claim)
     assert.deepEqual([delivery!.offset, delivery!.attempt], [0, 2])
-    assert.equal(world.core.counters.expiredLeases, 1) // in the state that was lost, it would be counted twice
+    assert.equal(world.core.counters.expiredLeases, 1) // the stale group of the lost state would count it again
   })
 
   it('while a page is read is noted for who read it', async () => {

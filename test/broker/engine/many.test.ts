@@ -1,4 +1,4 @@
-/** Thousands of streams and groups: what work on main costs is counted, as time says more about the machine. */
+/** Thousands of streams and groups: tests count the work on the main thread, as times would depend on the machine. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StateCopy, decodeCheckpoint } from '../../../src/broker/engine/checkpoint-content.ts'
@@ -11,7 +11,7 @@ import { Client } from './client.ts'
 import { turn } from '../../support/turn.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 
-/** Streams with so many groups each. */
+/** Adds streams with this number of groups each. Returns all groups. */
 function fill(state: BrokerState, streams: number, groupsEach: number): Group[] {
   const groups: Group[] = []
   for (let i = 0; i < streams; i += 1) {
@@ -22,7 +22,7 @@ function fill(state: BrokerState, streams: number, groupsEach: number): Group[] 
   return groups
 }
 
-/** How often the groups are asked when they have something to do. */
+/** Counts how often groups are asked for the time at which they have something to do. */
 function countLooks(): { looks: number; end(): void } {
   const own = Object.getOwnPropertyDescriptor(GroupState.prototype, 'nextDueMs')!
   const counted = { looks: 0, end: () => Object.defineProperty(GroupState.prototype, 'nextDueMs', own) }

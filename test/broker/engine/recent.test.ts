@@ -1,4 +1,4 @@
-/** Claims of records that the memory of the log still has. */
+/** Claims of records that are still in the log's memory. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'

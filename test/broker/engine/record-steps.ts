@@ -1,4 +1,4 @@
-/** Streams and their records: created, published to, read from. */
+/** Steps that create streams, publish records and read them. */
 import assert from 'node:assert/strict'
 import type { PublishedRecords, ReplayRequest } from '../../../src/broker/operations.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
@@ -68,7 +68,7 @@ export class RecordSteps extends Steps {
       unconfirmed: isVolatile || isMemory,
       check: (reply, frames) => {
         assert.deepEqual([reply.offset, reply.next_offset, reply.message_id], [offset, offset + 1, input.messageId])
-        if (frames.some(({ state }) => state === 'lost')) return // volatile
+        if (frames.some(({ state }) => state === 'lost')) return // a volatile publish was lost
         this.#checkRecord(stream!, offset, input, reply.ingest_time_ms)
       },
     })
@@ -105,7 +105,7 @@ export class RecordSteps extends Steps {
     })
   }
 
-  /** As the streaming connection does: records that are encoded already. */
+  /** Publishes encoded records, like the streaming connection. */
   publishRecords(name: string, b: number, c: number): void {
     const stream = this.stream(name)
     const inputs = Array.from({ length: 1 + (b % 4) }, (_, i) => this.#input(b + i, c + i))
@@ -129,7 +129,7 @@ export class RecordSteps extends Steps {
       unconfirmed: durability === 'volatile' || isMemory,
       check: ({ offset, ingestTimeMs }, frames) => {
         assert.equal(offset, first)
-        if (frames.some(({ state }) => state === 'lost')) return // volatile
+        if (frames.some(({ state }) => state === 'lost')) return // a volatile publish was lost
         for (const [i, input] of inputs.entries()) this.#checkRecord(stream!, first + i, input, ingestTimeMs)
       },
     })
@@ -163,7 +163,7 @@ export class RecordSteps extends Steps {
     })
   }
 
-  /** A page tells of nothing that is not stored: that the stream is there, and where it begins. */
+  /** The stream and the first offset that a page shows must be stored. */
   #checkTold({ number }: RefStream, firstOffset: number): void {
     for (const { payload, end } of this.trace.waiting) {
       const change = decodeChange(payload)
@@ -308,7 +308,7 @@ export class RecordSteps extends Steps {
   }
 }
 
-/** As the body of a PUBLISH has them. */
+/** The records as in the body of a PUBLISH frame. */
 function encoded(inputs: readonly PublishInput[]): Buffer {
   const writer = new FrameWriter()
   writer.begin(PUBLISH, 0, 0, 'any')

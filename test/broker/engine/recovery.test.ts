@@ -1,4 +1,4 @@
-/** The state that is rebuilt from the disk answers every question as the state did that was lived. */
+/** The state that a start rebuilds from the disk answers every question like the state that it replaces. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { dumpOf } from './dump.ts'
@@ -12,7 +12,7 @@ import { stepsOf } from '../../support/random-history.ts'
 import { modelRuns, testSeed } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 
-/** What brings a state about; what breaks it is elsewhere. */
+/** Kinds of steps that are left out, as faults have tests of their own. */
 const QUIET: ReadonlySet<StepKind> = new Set([
   'journalDies',
   'failSync',
@@ -23,7 +23,7 @@ const QUIET: ReadonlySet<StepKind> = new Set([
 ])
 const kinds = STEP_KINDS.filter(([kind]) => !QUIET.has(kind))
 
-/** What a broker says that begins with these files, at the same time. */
+/** What another broker shows that starts from a copy of these files, at the same time. */
 async function dumpOfCopy(world: BrokerWorld, change: (copy: BrokerWorld) => void): Promise<Dump> {
   const copy = world.copy(7)
   copy.wallSkewMs += world.nowMs - copy.wallMs

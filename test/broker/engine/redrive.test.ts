@@ -1,4 +1,4 @@
-/** Dead letters that go back into the streams they came from, each once. */
+/** Dead letters that go back into their origin streams, each once. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { RedriveBody } from '../../../src/broker/wire/requests.ts'
@@ -99,7 +99,7 @@ describe('a redrive', () => {
     const second = await client.now(redrive(world, { start_offset: first.next_offset }))
     assert.deepEqual([second.redriven_count, second.end_of_stream], [2, true])
     assert.equal((await client.messages('orders')).length, 10)
-    const third = await client.now(redrive(world, { start_offset: 1 })) // all are used
+    const third = await client.now(redrive(world, { start_offset: 1 })) // all are redriven already
     assert.deepEqual([third.redriven_count, third.next_offset, third.end_of_stream], [0, 5, true])
     await bury(client, 'jobs', 1)
     const fourth = await client.now(redrive(world, { start_offset: third.next_offset }))
@@ -234,5 +234,5 @@ describe('a redrive', () => {
   }
 })
 
-/** In the facts of the first REDRIVE frame of a file; -1: there is none. */
+/** Where a byte of the first REDRIVE frame's JSON is in a file; -1: there is none. */
 const redriveFrameIn = (content: Buffer): number => content.indexOf('"dead_letter_stream"')

@@ -1,4 +1,4 @@
-/** What a reference knows of streams and groups. */
+/** The streams and groups of a reference. */
 import type { ClaimWithId } from '../../../src/broker/state/claim-ids.ts'
 import { NaiveGroup } from '../../support/naive-group.ts'
 import type { Change } from '../../../src/broker/frames/change.ts'
@@ -14,7 +14,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** A record, as `RecordReply` says. */
+/** A record in the form of `RecordReply`. */
 export interface RefRecord {
   readonly offset: number
   readonly message_id: string
@@ -36,19 +36,19 @@ export interface RefEvent {
   readonly offset: number
 }
 
-/** What a claim asked for. */
+/** The fields of a claim that decide which records it finds. */
 export interface RefClaim {
   readonly startOffset: number
   readonly max: number
 }
 
-/** What the frame's operation was about, as far as that decides what the frame must be. */
+/** Parameters of the operation that caused a frame, as far as the frame depends on them. */
 export interface Intent {
-  /** By the lease's length, which is different for each claim. */
+  /** The claim, by the length of its lease, which is different for each claim. */
   claim?(timeoutMs: number): RefClaim | undefined
-  /** A retry, of which the policy knows nothing. */
+  /** The delay that a retry asked for: the policy does not decide it. */
   readonly retryDelayMs?: number | undefined
-  /** The wall clock when retention was planned; undefined when it went on since. */
+  /** The wall clock when retention was planned; undefined if time has passed since. */
   readonly retainedAtWallMs?: number | undefined
 }
 
@@ -64,9 +64,9 @@ export class RefGroup {
   readonly queue = new NaiveGroup()
   readonly cursors = new Map<string, RefCursor>()
   readonly observations = new Map<string, ChangeOf<'observation'>>()
-  /** Number of the next. */
+  /** Number of the next claim. */
   claims: number
-  /** All claims that had an id, by it. */
+  /** All claims with an id, by id. */
   readonly claimsWithId = new Map<string, ClaimWithId[]>()
   isDeleted = false
 
@@ -78,12 +78,12 @@ export class RefGroup {
     this.queue.dropBelow(stream.floor)
   }
 
-  /** Time has come so far: what is due is available again, or up to the failure policy. */
+  /** Expires leases that are due: their records are available again, or left to the failure policy. */
   meet(nowMs: number): void {
     this.queue.expire(nowMs, Infinity, this.stream.appliesOnExpiry)
   }
 
-  /** What an id stands for: deliveries of its last claim whose lease is active. */
+  /** Deliveries that a repeated claim with this id gets: those of its last claim with an active lease. */
   livingOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
     const claim = this.claimsWithId.get(id)?.at(-1)
     const given = (claim?.runs ?? []).flatMap(({ offset: first, count, attempt }) =>
@@ -108,11 +108,11 @@ export class RefStream {
   readonly name: string
   config: Pick<StreamSummary, 'default_durability' | 'retention' | 'failure_policy'>
   readonly createdAtMs: number
-  /** Those below the floor too. */
+  /** By offset, including records below the floor. */
   readonly records = new Map<number, RefRecord>()
   readonly events = new Map<number, RefEvent>()
   readonly groups = new Map<string, RefGroup>()
-  /** Dead letters that were put back. */
+  /** Offsets of dead letters that were redriven. */
   readonly redriven = new Set<number>()
   isDeleted = false
   floor = 0
@@ -138,7 +138,7 @@ export class RefStream {
     return bytes
   }
 
-  /** The first offset whose record has a time at or above it. */
+  /** The first offset whose record has this time or a later one. */
   firstAtOrAbove(by: 'event_time_ms' | 'ingest_time_ms', timeMs: number, end = this.visibleNext): number {
     for (let offset = this.floor; offset < end; offset += 1) {
       if (this.#timeOf(by, offset) >= timeMs) return offset
@@ -146,7 +146,7 @@ export class RefStream {
     return end
   }
 
-  /** The first offset that a greatest age keeps. A record of the future goes with the first one behind it that is too old. */
+  /** The first offset that a limit of age keeps. A record with a time in the future is removed with the next record that is too old. */
   firstNotAged(youngestMs: number, nowMs: number): number {
     const times = Array.from({ length: this.visibleNext - this.floor }, (_, i) =>
       this.#timeOf('ingest_time_ms', this.floor + i),

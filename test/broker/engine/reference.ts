@@ -1,6 +1,6 @@
 /**
- * What the broker's frames mean, in plain maps, and which frame may stand where: the broker judged and chose, this only checks that it was
- * right to. Fed with every frame in its order; whatever was lost is left out by beginning again with the frames that are left.
+ * The meaning of the broker's frames, in plain maps. It applies every frame in order and checks that the frame is allowed there; it decides
+ * nothing itself. After a loss, a new reference starts over with the frames that are left.
  */
 import assert from 'node:assert/strict'
 import {
@@ -29,7 +29,7 @@ import type { Frame, RefRecord, RefEvent, Intent } from './reference-streams.ts'
 
 export class Reference {
   secret = ''
-  /** By number, those that were deleted too. */
+  /** By number, including deleted streams. */
   readonly streams: RefStream[] = []
   readonly groups: RefGroup[] = []
   #claimNumbersUsed = 0
@@ -52,7 +52,7 @@ export class Reference {
     return new Tokens(Buffer.from(this.secret, 'hex'))
   }
 
-  /** @throws AssertionError when the frame must not be there */
+  /** @throws AssertionError when the frame is not allowed */
   apply(frame: Frame, intent: Intent = {}): void {
     switch (frame.type) {
       case FRAME_RECORDS:
@@ -77,7 +77,7 @@ export class Reference {
     }
   }
 
-  /** The frame is stored in its class: what it brought can be read. */
+  /** The frame is stored as its durability asks: its records and events become visible. */
   stored(frame: Frame): void {
     const seen = (stream: RefStream | undefined, offset: number): void => {
       if (stream) stream.visibleNext = Math.max(stream.visibleNext, offset + 1)
@@ -103,7 +103,7 @@ export class Reference {
     for (const stream of this.streams) stream.visibleNext = stream.nextOffset
   }
 
-  /** What retention would leave: the lowest offset that stays. */
+  /** The lowest offset that retention would keep. */
   retentionFloor(
     stream: RefStream,
     wallMs: number,
@@ -289,7 +289,7 @@ export class Reference {
         assert.ok(found.kind === 'active' && valueMs > found.expiresAtMs, 'a lease is prolonged')
         queue.applyRenew(offset, attempt, valueMs)
       } else {
-        // The broker itself gives back what it could not read, and says no reason.
+        // If a record could not be read, the broker releases its lease without a reason.
         const isUnread = !isExpired && reason === undefined && intent.retryDelayMs === undefined
         const policy = isUnread ? null : stream.config.failure_policy
         const delayMs = intent.retryDelayMs ?? policy?.retry_delay_millis ?? 0

@@ -1,6 +1,6 @@
 /**
- * A source and a target, both simulated, and a way between them that a test decides about: what is sent may arrive never, late, twice and in any
- * order, and so may its answer. Both may be killed, or lose power.
+ * A simulated source and target, and a network between them that the test controls: a batch may arrive never, late, twice or out of order,
+ * and so may its answer. Both sites may be killed, or lose power.
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const BATCH_RECORDS = 4
 interface Sent {
   readonly url: string
   readonly body: Uint8Array
-  /** Null: the process that sent it is gone, or has its answer. */
+  /** Null: the sender's process has ended, or it has the answer. */
   settle: { readonly answer: (answer: ApplyAnswer) => void; readonly fail: (error: Error) => void } | null
 }
 
@@ -65,7 +65,7 @@ class Sites {
     for (let i = 0; i < count; i += 1) client.publish('orders', String(this.published++), durability)
   }
 
-  /** One of those on their way arrives. @param isLast it does not arrive again */
+  /** A batch on its way arrives. @param isLast it does not arrive again. @param isAnswered its sender gets the answer */
   async deliver(number: number, isLast: boolean, isAnswered: boolean): Promise<void> {
     const sent = this.way[number % this.way.length]
     if (sent === undefined) return
@@ -84,19 +84,19 @@ class Sites {
     await turn()
   }
 
-  /** What its processes sent stays on the way. */
+  /** Ends the process and starts the site again. Batches that it sent are still on their way, but their answers reach no one. */
   async restart(world: BrokerWorld, how: 'kill' | 'crash'): Promise<void> {
     if (world === this.source) for (const sent of this.way) sent.settle = null
     world.end(how)
     await world.open()
   }
 
-  /** The binding is read again, with other values of its policy. */
+  /** The source reads its binding again, with these values in the policy. */
   bind(more: object): void {
     this.source.broker.replacePolicies(this.#policies(more))
   }
 
-  /** The way is good again, and time passes until nothing has to go. */
+  /** Repairs the network, then lets time pass until the target has everything. */
   async settle(): Promise<void> {
     this.bind({})
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -137,7 +137,7 @@ class Sites {
     const batch = await parseReplicaApply(JSON.parse(Buffer.from(body).toString()))
     const asked = new Pending(this.target.broker.applyReplica(CALLER, batch))
     await this.target.flush()
-    if (asked.outcome.kind === 'pending') await this.target.advance(REPLICATION_WAIT_MS) // for those before it
+    if (asked.outcome.kind === 'pending') await this.target.advance(REPLICATION_WAIT_MS) // it waits for earlier batches until this time is over
     await this.target.flush()
     const { outcome } = asked
     if (outcome.kind === 'answered') return { status: 200, text: JSON.stringify(outcome.value), numberIn: () => null }
@@ -149,7 +149,7 @@ class Sites {
   }
 }
 
-/** The binding, with these values of its policy. */
+/** The policies of the binding, with these values in the policy. */
 type PoliciesWith = (more: object) => readonly ReplicationPolicy[]
 
 type Step = (sites: Sites) => Promise<void>
@@ -401,7 +401,7 @@ describe('a worker', () => {
     const sites = await Sites.open(1)
     const client = new Client(sites.source)
     const { broker } = sites.source
-    sites.publish(BATCH_RECORDS * REPLICATION_WINDOW) // nothing more is sent until one of these is answered
+    sites.publish(BATCH_RECORDS * REPLICATION_WINDOW) // fills the window: nothing more is sent until one is answered
     await sites.source.flush()
     const body = { default_durability: 'replication-policy:dr' } as const
     await client.now(new Pending(broker.updateStream(CALLER, 'orders', body, false)))
@@ -429,7 +429,7 @@ describe('a worker', () => {
     void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, true))
     await turn()
     for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50)
-    await sites.restart(sites.source, 'crash') // the power takes the purge
+    await sites.restart(sites.source, 'crash') // the purge was not synced, and is lost
     await sites.settle()
     assert.deepEqual(await sites.ids(sites.source), [0, 1, 2, 3, 4, 5])
     assert.deepEqual(await sites.ids(sites.target), [0, 1, 2, 3, 4, 5])
@@ -489,7 +489,7 @@ describe('a worker', () => {
     await sites.source.flush()
     const deleted = await client.now(new Pending(broker.deleteStream(CALLER, 'orders', true)))
     assert.equal(deleted.removed_records, 2)
-    await sites.source.advance(1) // a stream is known by the time of its creation
+    await sites.source.advance(1) // streams are told apart by the time of their creation
     await client.now(client.create('orders'))
     sites.publish(1)
     await sites.settle()

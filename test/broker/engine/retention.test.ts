@@ -1,4 +1,4 @@
-/** What the dry run of retention says is what enforcement does, to the byte; and what is removed stays removed, and its room is given back. */
+/** Enforcement of retention does exactly what its dry run says, to the byte. Removed records stay removed, and their space is freed. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -47,7 +47,7 @@ async function opened(retention: NonNullable<CreateStreamBody['retention']>, seg
   return { world, trace, client, plan, expected, enforce, publish }
 }
 
-/** Retention runs for a while; it may never come to its end. */
+/** Runs retention for a while. A run may never end. */
 async function idle(world: BrokerWorld): Promise<void> {
   for (let round = 0; round < 10; round += 1) {
     void world.retainer.enforce()
@@ -63,7 +63,7 @@ async function assertLeftAlone(world: BrokerWorld): Promise<void> {
 
 type Opened = Awaited<ReturnType<typeof opened>>
 
-/** Says what it will do, does it, and is what it said. */
+/** Asserts that enforcement does what the plan says. */
 async function assertTruthful({ plan, expected, enforce, client }: Opened): Promise<void> {
   const planned = await plan()
   const { planned_first_offset, removable_records, removable_bytes, retained_bytes } = planned
@@ -383,7 +383,7 @@ describe('retention', () => {
       await assertLeftAlone(world)
       world.end('crash')
       await world.open()
-      for (let i = 0; i < 3; i += 1) await publish() // checkpoints, without which no segment may go
+      for (let i = 0; i < 3; i += 1) await publish() // writes checkpoints, without which no segment may be dropped
       await assertLeftAlone(world)
     })
   }
@@ -407,7 +407,7 @@ describe('retention', () => {
     const enforced = world.retainer.enforce()
     while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await turn()
     await world.step()
-    while (world.core.appender.inFlight === 0) await turn() // the first that lives in the oldest segment is on its way
+    while (world.core.appender.inFlight === 0) await turn() // the first record to be moved out of the oldest segment is on its way
     const closed = new Pending(world.retainer.close())
     await turn()
     assert.equal(closed.outcome.kind, 'pending')
@@ -438,7 +438,7 @@ describe('retention', () => {
     }
     world.end('kill')
     await world.open()
-    for (const input of inputs.slice(0, 12)) await answered(world, world.broker.publish(CALLER, 'orders', input)) // two checkpoints
+    for (const input of inputs.slice(0, 12)) await answered(world, world.broker.publish(CALLER, 'orders', input)) // writes two checkpoints
     const { written } = world.log
     await idle(world)
     assert.ok(world.log.written > written, 'it is taken for garbage first')
@@ -454,12 +454,12 @@ describe('retention', () => {
     for (let i = 0; i < 40; i += 1) {
       await publish(100, 5)
       const enforced = world.retainer.enforce()
-      const page = client.replay('keep') // while frames of the move are on their way
+      const page = client.replay('keep') // read while frames that move records are on their way
       await world.advance(0)
       if (i % 3 === 2) {
         await world.journalDies()
         losses += 1
-        await world.advance(60_000) // or it gives up: too many deaths in a minute
+        await world.advance(60_000) // after too many deaths in a minute, lanes are no longer replaced
       }
       await world.flush()
       await enforced

@@ -1,4 +1,4 @@
-/** What storage administration is refused with when the log or the threads do not serve it. */
+/** Refusals of storage administration when the log or the threads do not work. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerError } from '../../../src/broker/refusals.ts'
@@ -44,7 +44,7 @@ describe('a tiering manifest', () => {
   })
 })
 
-/** Of `orders`; its incident. */
+/** Reports damage to `orders`. @returns the id of the incident */
 async function damaged({ world, client }: Awaited<ReturnType<typeof opened>>): Promise<string> {
   const { log, state } = world.core
   const [segment] = log.segments

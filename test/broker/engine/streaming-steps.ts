@@ -1,4 +1,4 @@
-/** Groups as the streaming connection uses them: claims that are pushed and wait, acknowledgements of any claims together, leases given back. */
+/** Steps of the streaming connection on groups: pushed claims that wait, acknowledgements for several claims at once, leases given back. */
 import assert from 'node:assert/strict'
 import type { AckedPairs, Pushed, PushedClaim } from '../../../src/broker/operations.ts'
 import { BrokerError } from '../../../src/broker/refusals.ts'
@@ -10,23 +10,23 @@ import type { Expected } from './asking.ts'
 import { DeliverySteps } from './delivery-steps.ts'
 import type { ClaimAnswer, Held } from './delivery-steps.ts'
 
-/** More than any claim here holds. */
+/** More than the records of any claim here take. */
 const BYTES_MAX = 1 << 20
 const NOTHING: ClaimAnswer = { subscription_id: '', deliveries: [], next_offset: 0, delivery_count: 0 }
-/** Deliveries that are acknowledged together. */
+/** Most deliveries in one acknowledgement. */
 const PAIRS_MAX = 5
 const RECENT = 12
 
 interface Pair {
   readonly held: Held
-  /** Whose subscription is named. */
+  /** The delivery whose subscription the request names. */
   readonly by: Held
 }
 
 export class StreamingSteps extends DeliverySteps {
-  /** Claims that were pushed, in the order they came. */
+  /** Claims in the order in which they were pushed. */
   #pushed: PushedClaim[] = []
-  /** By number: ends the wait of a push whose client is gone. */
+  /** By number of the operation: ends the wait of a push whose client is gone. */
   readonly #waiting = new Map<number, () => void>()
 
   override forget(areLost: boolean): void {
@@ -50,13 +50,13 @@ export class StreamingSteps extends DeliverySteps {
     })
   }
 
-  /** The client of a push that waits is gone. */
+  /** The client of a waiting push is gone. */
   abandon(a: number): void {
     const waiting = [...this.#waiting.values()]
     if (waiting.length > 0) pick(waiting, a)()
   }
 
-  /** The client of some claims is gone. What it settled, and what time did, stays as it is. */
+  /** The client of some claims is gone. Deliveries that it settled or that expired stay as they are. */
   giveBack(a: number, b: number): void {
     const from = Math.max(0, this.#pushed.length - 1 - (a % RECENT))
     const claims = this.#pushed.splice(from, 1 + (b % 3))
@@ -66,7 +66,7 @@ export class StreamingSteps extends DeliverySteps {
       failure: 'queue_state_persistence_failed',
       run: () => new Promise((answered, refused) => this.world.operations.giveBack({ answered, refused }, claims)),
       expected: () => 'either',
-      unconfirmed: true, // what was settled before is not waited for: nobody is told of it
+      unconfirmed: true, // no client reads the answer, so it does not wait for earlier frames
       check: (_answer, frames) => {
         for (const { wasStored } of frames) assert.ok(wasStored, 'leases are given back when the disk says so')
         for (const { groupNumber, claimNumber, deliveries } of claims) {

@@ -1,6 +1,6 @@
 /**
- * Every frame that a broker appends, with the reference that follows it. The reference knows what a client asked for (`Intent`), where a
- * frame does not say it.
+ * Records every frame that a broker appends, and applies it to the reference. Where a frame does not say what the client asked for, `Intent`
+ * tells the reference.
  */
 import assert from 'node:assert/strict'
 import type { BrokerWorld } from '../../support/broker-world.ts'
@@ -13,7 +13,7 @@ export type Cause = CauseOf<Intent>
 export type TracedFrame = Traced<Intent>
 
 export class Trace extends FrameTrace<Intent, Reference> {
-  /** What claims asked for that are served when somebody else's frame is stored. */
+  /** Finds the request of a claim that had waited: it is served when another operation's frame is stored. */
   claimsAsked: NonNullable<Intent['claim']> = () => undefined
   /** Called when the reference has changed. */
   changed: (isLoss: boolean) => void = () => {}
@@ -57,7 +57,7 @@ export class Trace extends FrameTrace<Intent, Reference> {
     return found.equals(appended)
   }
 
-  /** A start sets broker time, and sees to what is overdue. */
+  /** Any frames are allowed: a start sets broker time, and handles what is overdue. */
   protected assertAppendedByStart(): void {}
 
   protected assertMayBeLost(frames: readonly TracedFrame[]): void {

@@ -1,4 +1,4 @@
-/** Clients that leave so many long answers unread that no more are made. */
+/** Clients that leave so many long answers unread that the broker makes no more. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { BrokerWorld } from '../../support/broker-world.ts'

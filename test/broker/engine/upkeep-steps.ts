@@ -1,4 +1,4 @@
-/** What operators and other sites do: retention, copies of records, incidents. */
+/** Steps of operators and other sites: retention, replicated records, incidents. */
 import assert from 'node:assert/strict'
 import { CALLER } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
@@ -9,7 +9,7 @@ import { AUDIT_STREAM } from './reference-streams.ts'
 export class UpkeepSteps extends Steps {
   #holds = 0
 
-  /** Readers are held from now on. */
+  /** Called when readers are held from now on. */
   onHold(): void {
     this.#holds += 1
   }
@@ -25,7 +25,7 @@ export class UpkeepSteps extends Steps {
       run: () => this.world.broker.retentionPlan(CALLER, name, limits),
       expected: () => (this.stream(name) ? 'either' : { code: 'missing_stream' }),
       check: (reply) => {
-        if (!isQuiet) return // something else may have come between
+        if (!isQuiet) return // other frames may have been applied first
         const { planned_first_offset, removable_bytes, retained_bytes, removable_records } = reply
         assert.deepEqual({ planned_first_offset, removable_bytes, retained_bytes, removable_records }, plan)
       },
@@ -39,7 +39,7 @@ export class UpkeepSteps extends Steps {
     const cause = {
       frames: [],
       get retainedAtWallMs() {
-        return isHeld() ? undefined : world.wallMs // no time goes by between plan and frame, unless it waits for readers
+        return isHeld() ? undefined : world.wallMs // no time passes between plan and frame, unless retention waits for readers
       },
     }
     void this.trace.causedBy(cause, () => world.retainer.enforce())
@@ -83,7 +83,7 @@ export class UpkeepSteps extends Steps {
     })
   }
 
-  /** Damage where no record is: the header of a segment that is not needed any more. */
+  /** Reports damage where no record is: in the segment header, which is no longer needed. */
   acknowledgeIncident(a: number, isNew: boolean): void {
     const { log, broker } = this.world
     const sealed = log.segments.filter((segment) => segment.sealed)

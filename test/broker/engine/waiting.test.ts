@@ -61,7 +61,7 @@ describe('a claim that waits', () => {
     const claim = client.claim('orders', WAIT)
     await world.flush()
     await world.advance(999)
-    await world.advance(1) // less than the broker's timer has to look for what is due
+    await world.advance(1) // too short for a tick of the broker's timer
     await client.now(client.publish('orders', 'm-2'))
     const given = (await client.now(claim)).map(({ record, attempt }) => [record.message_id, attempt])
     assert.deepEqual(given, [['m-1', 2]])
@@ -96,7 +96,7 @@ describe('a claim that waits', () => {
     await client.now(client.claim('orders', { lease_timeout_millis: 1000 }))
     const early = client.claim('orders', WAIT)
     await world.flush()
-    world.world.nowMs += 1000 // no timer has come yet
+    world.world.nowMs += 1000 // time has passed, but no timer has fired yet
     const late = client.claim('orders')
     assert.deepEqual(await client.now(late), [])
     assert.equal((await client.now(early)).length, 1)
@@ -118,7 +118,7 @@ describe('a claim that waits', () => {
     await world.flush()
     await world.advance(99)
     assert.equal(claim.outcome.kind, 'pending')
-    await world.advance(20) // of the broker's one timer
+    await world.advance(20) // a tick of the broker's only timer
     assert.deepEqual(await client.now(claim), [])
     assert.equal(world.broker.waitingClaims, 0)
   })
@@ -162,7 +162,7 @@ describe('a claim that waits', () => {
     const acked = client.ack(delivery!)
     await world.flush()
     assert.equal(acked.code, 'queue_state_persistence_failed')
-    assert.equal(claim.outcome.kind, 'pending') // its record is leased to another for all that is known
+    assert.equal(claim.outcome.kind, 'pending') // as far as the broker knows, another client still has the lease
     await world.advance(30_020)
     assert.equal(claim.code, 'queue_state_persistence_failed')
   })

@@ -1,4 +1,4 @@
-/** A wall clock that was wrong once, and a machine that sleeps: what stays wrong, for how long, and how it is put right. */
+/** A wall clock that was wrong once, and a machine that sleeps: what stays wrong, for how long, and how to correct it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
@@ -8,7 +8,7 @@ import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 const HOUR_MS = 3_600_000
 const YEAR_MS = 365 * 24 * HOUR_MS
 const LEASE_MS = 60_000
-/** Broker time draws near by less in these tests. */
+/** More than broker time slews towards the wall clock in these tests. */
 const NEAR_MS = 100
 
 async function opened(options: BrokerWorldOptions = {}): Promise<{ world: BrokerWorld; client: Client }> {
@@ -16,7 +16,7 @@ async function opened(options: BrokerWorldOptions = {}): Promise<{ world: Broker
   return { world, client: new Client(world) }
 }
 
-/** A year ahead while a lease and a delay are made; then right again, after a restart. */
+/** The clock is a year ahead while a lease and a delay begin, and right again after a restart. */
 async function afterAYear(how: 'slew' | 'reset') {
   const { world, client } = await opened()
   world.wallSkewMs = YEAR_MS
@@ -68,7 +68,7 @@ describe('a wall clock that was a year ahead at an earlier start', () => {
       [['operator', -YEAR_MS / HOUR_MS]],
     )
     await world.close()
-    await world.open() // from the frames, and with nothing set again
+    await world.open() // recovers from the frames, without setting the clock again
     assert.ok(Math.abs(world.core.time.offsetMs) < NEAR_MS)
     await check()
     await world.advance(LEASE_MS - NEAR_MS)

@@ -7,11 +7,11 @@ import { HealthReply } from '../../../src/broker/wire/node-answers.ts'
 import { Breakable, Faults } from '../../support/faults.ts'
 import { BrokerServer } from '../../support/broker.ts'
 
-/** Segments fill soon: faults hit the making of them too. */
+/** Small: segments fill soon, so faults also hit the creation of segments. */
 const SEGMENT_BYTES = 1 << 20
 
 export class BreakableBroker extends Breakable<BrokerServer> {
-  /** Killed when the test is over. */
+  /** Starts a broker, which is killed when the test is over. */
   static async start(context: TestContext): Promise<BreakableBroker> {
     const faults = new Faults()
     const server = await BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)], env: faults.env })
@@ -19,7 +19,7 @@ export class BreakableBroker extends Breakable<BrokerServer> {
     return new BreakableBroker(server, faults)
   }
 
-  /** Everybody at work, until the test is over. */
+  /** Puts the broker under load until the test is over. */
   async load(context: TestContext, options: Partial<LoadOptions> = {}): Promise<Load> {
     const load = await Load.start(() => this.server.readyLine.http, { seed: seedOf(context), ...options })
     context.after(() => load.abandon())

@@ -14,7 +14,7 @@ function assertFailed(reply: BrokerReply, code: 'internal_error' | 'queue_state_
   assert.equal(reply.refusal().retryable, true, reply.text)
 }
 
-/** Every kind of change is refused, as what it is. */
+/** Asserts that every kind of change is refused, with its own code. */
 async function assertTakesNothing(stream: Stream, delivery: Delivery): Promise<void> {
   const { group } = delivery
   assertFailed(await stream.server.request('PUT', '/v1/streams/another'), 'internal_error')
@@ -37,8 +37,7 @@ interface Shown {
   readonly copies: number
 }
 
-/** What is shown of a stream, its group and what is audited. */
-/** Without what is left of leases, which goes on with time. */
+/** What the broker shows of a stream, its group and the audit events. The remaining time of leases is left out, as it changes. */
 async function shownOf(group: Group): Promise<Shown> {
   const { server } = group.stream
   const { leases } = await group.leases(true)
@@ -135,8 +134,8 @@ describe('a disk that fails', () => {
   it('that cannot read a segment fails what needs it, retryably, and nothing else, and gives back what was claimed there', async (context) => {
     const { server, faults } = await BreakableBroker.start(context)
     const stream = await server.newStream()
-    for (let batch = 0; batch < 8; batch++) await stream.fill(400, (n) => ''.padEnd(400, `${n}`)) // more than a segment
-    await server.restart() // nothing is open or cached
+    for (let batch = 0; batch < 8; batch++) await stream.fill(400, (n) => ''.padEnd(400, `${n}`)) // fills more than a segment
+    await server.restart() // no segment is open or cached now
     const reopened = server.stream(stream.name)
     faults.set('read-eio', '/0000000000000000/')
     assertFailed(await server.request('GET', `${stream.path}/records`), 'internal_error')

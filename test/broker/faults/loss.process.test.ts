@@ -1,4 +1,4 @@
-/** What an operator hears of a broker that lost something while it was stopped, or loses a replica directory. */
+/** What an operator learns when a broker lost files while it was stopped, or loses a replica directory. */
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'

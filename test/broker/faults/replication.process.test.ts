@@ -1,4 +1,4 @@
-/** Two real nodes that replicate, while one is killed or stopped, the way between them loses and repeats, or records go before they are sent. */
+/** Two real nodes replicate while one is killed or stopped, the network loses and repeats requests, or records are removed before they are sent. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { BrokerServer, assertRefused } from '../../support/broker.ts'
@@ -92,7 +92,7 @@ describe('replication between two sites', () => {
       message_id: 'm-0',
       payload: 'x',
     })
-    assertRefused(first, 503, 'replication_unavailable') // stored: that it cannot be reached was not known
+    assertRefused(first, 503, 'replication_unavailable') // but stored: the source did not know yet that the target cannot be reached
     assert.equal((await source.worker(stream)).state, 'failing')
     const second = await source.node.request('POST', `/v1/streams/${stream}/records`, {
       message_id: 'm-1',
@@ -196,7 +196,7 @@ describe('replication', () => {
       const policy = policyTo(relays[i]!.url, { source_site, target_site: names[(i + 1) % 3], forward: true })
       sites.push(new Site(await BrokerServer.start({ flags: boundTo([policy]) })))
     }
-    for (const site of sites) await site.create('orders') // before a record arrives, which would create it
+    for (const site of sites) await site.create('orders') // here, as the first record from another site would create it
     for (const [i, site] of sites.entries()) await site.publish('orders', [`${names[i]}-0`, `${names[i]}-1`])
     const all = names.flatMap((name) => [`${name}-0`, `${name}-1`])
     for (const site of sites) await eventually(async () => (await site.ids('orders')).length >= all.length)

@@ -4,7 +4,7 @@ import { assertRefused } from '../../support/broker.ts'
 import { eventually } from '../../support/waiting.ts'
 import { BreakableBroker } from './breakable.ts'
 
-/** Lanes are replaced up to five times a minute. */
+/** Fewer than the five times a minute that a lane is replaced. */
 const DEATHS = 3
 
 describe('a journal lane that dies under load', () => {
@@ -39,7 +39,7 @@ describe('a reader thread that dies', () => {
     assert.equal(replayed.refusal().retryable, true, replayed.text)
     assert.equal((await stream.replay()).records.length, 20)
 
-    await server.restart() // or its window still holds what is to be read
+    await server.restart() // otherwise the window of the reader still holds the records
     faults.set('exit-read', 'FrameSource.')
     const claimed = await group.tryClaim({ max_messages: 5, lease_timeout_millis: 600_000 })
     assertRefused(claimed, 500, 'internal_error')

@@ -1,4 +1,4 @@
-/** Contract "Broker", audit: refused credentials, at most one event a second and principal; those of nobody are the operator's. */
+/** Contract "Broker", audit: at most one event per second for each refused principal, and one in the operator's stream for all unknown ones. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AccessAudit } from '../../../src/broker/operations/access-audit.ts'

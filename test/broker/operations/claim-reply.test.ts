@@ -16,7 +16,7 @@ const record = fc.record(
 const delivery = fc.record({
   offset: fc.constantFrom(0, 5, OFFSET_MAX),
   attempt: fc.constantFrom(1, 4_294_967_295),
-  /** Null: it cannot be read. */
+  /** Null: the record cannot be read. */
   record: fc.option(record),
 })
 

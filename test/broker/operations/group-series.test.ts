@@ -21,7 +21,7 @@ const finish = (state: BrokerState, group: Group, offset: number): void =>
 
 const seriesOf = ({ core }: BrokerWorld, max: number): GroupSeries => new GroupSeries(core, new GroupAges(core), max)
 
-/** A stream whose records came in at these times, and a group of it that has done nothing. */
+/** A stream whose records have these ages, and a group of it without claims. */
 async function streamWith(world: BrokerWorld, name: string, agesMs: readonly number[]): Promise<Group> {
   const done = async (asked: Promise<unknown>): Promise<void> => {
     const pending = new Pending(asked)

@@ -85,7 +85,7 @@ describe('audited frames', () => {
     },
   ]
 
-  /** The changes above and a dead letter, as the first six events of an audit stream; the dead letter is record 0 of stream 1 too. */
+  /** The changes above and a dead letter are the first six events of an audit stream. The dead letter is also record 0 of stream 1. */
   async function audited(): Promise<{ stream: StoredStream; places: Places; events: object[] }> {
     const stream = await StoredStream.open()
     const places = new Places(6)

@@ -22,7 +22,7 @@ const offset = fc.oneof(fc.constantFrom(0, 2 ** 48 - 1), fc.nat())
 export const head = plain({ streamNumber: u32, firstOffset: offset, ingestTimeMs: timeMs })
 export const records = fc.array(newRecord, { minLength: 1, maxLength: 6 })
 
-/** A record read back, in the form it was given in. */
+/** A record read back, in the form of `given`. */
 export function readBack(payload: Buffer, record: RecordCursor): unknown {
   const headers: [string, string][] = []
   for (let at = record.headersAt; at < record.headersEnd; at = record.headerEnd) {
@@ -49,7 +49,7 @@ export const given = ({ messageId, payload, key, headers, eventTimeMs }: NewReco
   eventTimeMs,
 })
 
-/** All records of a frame; null when it is not one, or one of them is not whole. */
+/** All records of a frame; null when the payload is not such a frame, or a record is not whole. */
 export function allRecords(type: number, payload: Buffer): unknown[] | null {
   const frame = new FrameRecords()
   if (!frame.open(type, payload)) return null

@@ -10,15 +10,15 @@ const FRAME_OVERHEAD_BYTES = 60
 interface Frame {
   /** Payload bytes of its records. */
   readonly sizes: readonly number[]
-  /** What others wrote behind it. */
+  /** Bytes of other frames behind this one. */
   readonly gap: number
-  /** It begins a segment. */
+  /** The frame begins a segment. */
   readonly rotates: boolean
 }
 
 interface Stored {
   readonly index: RecordIndex
-  /** By offset. */
+  /** Payload bytes by offset. */
   readonly sizes: readonly number[]
   readonly segmentBytes: (segmentBase: number) => number
 }

@@ -265,7 +265,7 @@ describe('a page', () => {
       unreadable.map(({ request, number, cause }) => [request, number, cause]),
       [
         [1, 3, 'withheld'],
-        [2, 2, 'withheld'], // with what stands around the payloads, three are too many
+        [2, 2, 'withheld'], // with the rest of their frames, three are too large
         [2, 3, 'withheld'],
       ],
     )

@@ -1,4 +1,4 @@
-/** What the reader is asked, and what it answers. */
+/** Tasks for the reader, and its results. */
 import assert from 'node:assert/strict'
 import type { NewRecord } from '../../../src/broker/frames.ts'
 import { PLACE_NUMBERS, Places } from '../../../src/broker/records/places.ts'
@@ -37,7 +37,7 @@ export const upTo = (count: number): number[] => Array.from({ length: count }, (
 export const textOf = ({ text }: ReadResult, begin: number, end: number): string =>
   Buffer.from(text).toString('utf8', begin, end)
 
-/** Of the first request, deliveries: each record, null where it could not be read. */
+/** The records of the first request, for deliveries; null: a record could not be read. */
 export function delivered(result: ReadResult, count: number): unknown[] {
   return upTo(count).map((n) => {
     const json = textOf(result, result.numbers[n]!, result.numbers[n + 1]!)

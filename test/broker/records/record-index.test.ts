@@ -7,7 +7,7 @@ import { RUN_RECORDS_MAX } from '../../../src/broker/records/record-run.ts'
 import { decodeSegmentIndex, encodeSegmentIndex } from '../../../src/broker/records/segment-index.ts'
 
 const SEGMENT_BYTES = 1 << 20
-/** Of every record: its key, headers and frame. */
+/** Bytes of a record's key, headers and frame. */
 const BESIDE_PAYLOAD_BYTES = 70
 
 interface Entry {
@@ -29,7 +29,7 @@ interface Sizes {
   readonly bytes: number
 }
 
-/** The index, and what it should know, record by record. */
+/** The index beside a map of every record that it should know. */
 class World {
   index = new RecordIndex()
   readonly entries = new Map<number, Entry>()
@@ -114,7 +114,7 @@ class World {
     for (const [i, entry] of entries.entries()) this.entries.set(first + i, entry)
   }
 
-  /** A frame has one ingest time; records that were moved together may differ in it, so each is a frame here. */
+  /** Adds each record as a frame of its own, as a frame has one ingest time and records moved together may have several. */
   #index(first: number, place: number, entries: readonly Entry[]): void {
     for (const [i, { ingestTimeMs, eventTimeMs, bytes }] of entries.entries()) {
       const at = { segmentBase: this.#base, place, frameBytes: bytes + BESIDE_PAYLOAD_BYTES }
@@ -292,7 +292,7 @@ describe('the index of a stream', () => {
     world.run({ kind: 'append', hole: 0, records })
     world.run({ kind: 'rotate' })
     world.run({ kind: 'move', at: 0, count: 32 })
-    assert.equal(lowestKept(world, 700), 0) // 640 bytes are there; all 64 and the 32 moved ones would be 960
+    assert.equal(lowestKept(world, 700), 0) // 640 bytes are stored; counting the 32 moved records twice would make 960
     assert.equal(world.index.storedBytes, 640 + 64 * BESIDE_PAYLOAD_BYTES)
   })
 

@@ -11,7 +11,7 @@ import { StoreError } from '../../../src/errors.ts'
 import { INGEST_TIME_MS, StoredStream, bytesOf, plainRecord, shownRecord } from './support.ts'
 import { unloggedReadErrors } from '../../support/health.ts'
 
-/** Reads of a stream, done in place and at once. */
+/** Reads of a stream, done at once and without threads. */
 function readsOf(stream: StoredStream): RecordReads {
   const { reader } = stream
   return new RecordReads({
@@ -27,7 +27,7 @@ function readsOf(stream: StoredStream): RecordReads {
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
 const parsed = (bytes: Buffer): { offset: number }[] => JSON.parse(`[${bytes.toString()}]`) as { offset: number }[]
 
-/** Frames of records, with offsets that were never given between them. */
+/** Frames of records, with holes of unused offsets between them. */
 const frames = fc.array(
   fc.record(
     {
@@ -200,7 +200,7 @@ describe('reads of a stream', () => {
 })
 
 describe('requests for the reader threads', () => {
-  /** Jobs that are finished by hand, and turns of the event loop that end by hand. */
+  /** Threads whose jobs the test finishes, and deferred work that the test runs. */
   class Threads {
     readonly jobs: { task: ReadTask; finish: () => void; fail: (error: Error) => void }[] = []
     readonly deferred: (() => void)[] = []

@@ -15,7 +15,7 @@ import { SimFiles } from '../../support/sim-files.ts'
 
 const SEGMENT = { base: 4096, end: 1 << 20, directory: '/data/segments/x' }
 
-/** Streams 0, 1, … with so many records each, every record in a frame of its own. */
+/** Streams 0, 1, … with these numbers of records, each record in a frame of its own. */
 function streams(counts: readonly number[]): { readonly number: number; readonly index: RecordIndex }[] {
   return counts.map((count, number) => {
     const index = new RecordIndex()

@@ -13,11 +13,11 @@ import type { Log } from '../../../src/log/log.ts'
 import { World, openWriter } from '../../support/log-harness.ts'
 import { codePoint } from '../../support/code-point.ts'
 
-/** Objects as literals make them: fast-check's own have no prototype now and then. */
+/** Objects with a prototype, like those of literals: fast-check sometimes makes objects without. */
 export const plain = <T>(fields: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> =>
   fc.record(fields, { noNullPrototype: true })
 
-/** Short and long, with everything JSON escapes and everything UTF-8 takes one to four bytes for. */
+/** Short and long texts, with characters that JSON escapes and that take one to four bytes of UTF-8. */
 export const text = fc.oneof(
   fc.string(),
   fc.string({ unit: codePoint, maxLength: 80 }),
@@ -42,7 +42,7 @@ export const newRecord: fc.Arbitrary<NewRecord> = plain<NewRecord>({
   eventTimeMs: timeMs,
 })
 
-/** The simplest record that can be told from others. */
+/** A simple record that differs from those of other numbers. */
 export const plainRecord = (n: number, payloadBytes = 8): NewRecord => ({
   messageId: `m-${n}`,
   payload: new Uint8Array(payloadBytes).fill(n),
@@ -55,7 +55,7 @@ export function bytesOf(from: Content): Buffer {
   return from instanceof Uint8Array ? Buffer.from(from) : Buffer.from(from.text, from.encoding)
 }
 
-/** What a user sees of a record, as `RecordReply` says. */
+/** The record as users see it, in the form of `RecordReply`. */
 export const shownRecord = (record: NewRecord, offset: number, ingestTimeMs: number): object => ({
   offset,
   message_id: record.messageId,
@@ -66,7 +66,7 @@ export const shownRecord = (record: NewRecord, offset: number, ingestTimeMs: num
   ingest_time_ms: ingestTimeMs,
 })
 
-/** A payload in a buffer with other bytes around it, so that a wrong position shows. */
+/** Encodes a payload into the middle of a buffer, to find writes outside of its place. */
 export function encoded(payloadBytes: number, encode: (into: Buffer, at: number) => number): Buffer {
   const around = Buffer.alloc(payloadBytes + 32, 0xa5)
   const end = encode(around, 16)
@@ -79,7 +79,7 @@ export function encoded(payloadBytes: number, encode: (into: Buffer, at: number)
 
 export const INGEST_TIME_MS = 1_800_000_000_000
 
-/** One stream in a log that is stepped by hand. */
+/** One stream in a log that the test steps. */
 export class StoredStream {
   readonly world: World
   readonly log: Log
@@ -106,7 +106,7 @@ export class StoredStream {
     return { from: this.log.segments[0]?.base ?? 0, end: this.log.written, generation: this.log.generation }
   }
 
-  /** Stores a frame, or leaves it in the log's ring; where it is. */
+  /** Stores a frame, or leaves it in the log's ring. @returns its place */
   store(type: number, payload: Buffer, fate: 'written' | 'waiting' = 'written'): Place {
     const writer = this.#writer
     const begun = writer.tryBegin(type, payload.byteLength, -1, 0, 'sync', 'admit')
@@ -118,7 +118,7 @@ export class StoredStream {
     return { segmentBase, place, frameBytes: frameBytes(payload.byteLength) }
   }
 
-  /** Stores records as one frame, at the next offsets or at given ones (moved). */
+  /** Stores records as one frame, at the next offsets or, like moved records, at given ones. */
   publish(records: readonly NewRecord[], firstOffset = this.nextOffset, ingestTimeMs = INGEST_TIME_MS): void {
     const frame = { streamNumber: 1, firstOffset, ingestTimeMs, records }
     const place = this.store(

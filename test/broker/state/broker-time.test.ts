@@ -9,7 +9,7 @@ const DAY_MS = 24 * HOUR_MS
 const WALL_MS = 1_800_000_000_000
 const SLEW = 500e-6
 
-/** Clocks that are moved by hand. */
+/** Clocks that the test moves. */
 class TestClocks {
   now = 12.5
   wall = WALL_MS

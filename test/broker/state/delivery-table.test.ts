@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { DELAYED, DeliveryTable, LEASED } from '../../../src/broker/state/delivery-table.ts'
 
-/** Dense windows that would share home buckets if offsets were taken as they are, strides, and offsets past 32 bits. */
+/** Dense windows that would share home buckets if offsets were not hashed, strides, and offsets beyond 32 bits. */
 const offsets = fc.oneof(
   fc.nat(40),
   fc.nat(40).map((i) => 2 ** 20 + i),

@@ -1,6 +1,6 @@
 /**
- * Random histories of a consumer group, as a broker and a damaged log bring them about, on three groups at once: the naive one, a live one
- * that meets expiries as time passes and is stored and read again now and then, and one that sees the frames only, as recovery does.
+ * Random histories of a consumer group, as a broker and a damaged log may cause them, on three groups at once: a naive one; a live one, which
+ * expires leases as time passes and is sometimes stored and read again; and one that only applies the frames, like recovery.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ import type { LeaseRun, Outcome } from '../../../src/broker/state/group.ts'
 import { IntervalSet } from '../../../src/broker/interval-set.ts'
 import { NaiveGroup } from '../../support/naive-group.ts'
 
-/** Offsets in use: around where they get too long for 32 bits. */
+/** Offsets in use: those around 2^32, where they no longer fit 32 bits. */
 const FIRST = 2 ** 32 - 12
 const END = 2 ** 32 + 12
 const HOLES: ReadonlySet<number> = new Set([FIRST + 5, FIRST + 6, END - 1])
@@ -33,7 +33,7 @@ const kind = fc.oneof(
 const step = fc.record({
   kind,
   offset: fc.integer({ min: FIRST, max: END - 1 }),
-  /** Of the attempt from the last one given at the offset: other than 0 only damage to the log brings about. */
+  /** Distance of the attempt from the last one at the offset. Only damage to the log makes it other than 0. */
   skew: fc.oneof(
     { weight: 6, arbitrary: fc.constant(0) },
     { weight: 1, arbitrary: fc.integer({ min: -1, max: 3 }) },
@@ -95,7 +95,7 @@ class History {
         break
       }
       case 'renew':
-        // the frame of a lease that had expired is never written
+        // The broker never writes a renewal of an expired lease.
         if (attempt === last && this.#naive.find(offset, last, this.#nowMs).kind !== 'active') break
         for (const group of this.#all()) group.applyRenew(offset, attempt, this.#nowMs + 5 + ms)
         break
@@ -117,7 +117,7 @@ class History {
     this.#checkInvariants()
   }
 
-  /** Once time has done its work on it, nothing tells it from the one that lived through it all. */
+  /** Asserts that the recovered group equals the live one once both have expired what is due. */
   checkThatRecoveredCatchesUp(): void {
     for (const group of [this.#live, this.#recovered, this.#naive]) this.#expireAll(group)
     for (const group of [this.#live, this.#recovered]) {
@@ -154,7 +154,7 @@ class History {
     }
     const met = this.#live.expire(this.#nowMs, max, this.#policyOnExpiry ? report : undefined)
     assert.deepEqual({ due: met, reported }, this.#naive.expire(this.#nowMs, max, this.#policyOnExpiry))
-    if (!byPolicy) return // the broker stopped before it wrote what the policy wants
+    if (!byPolicy) return // the broker stopped before it wrote the decision of the failure policy
     for (const [offset, attempt] of reported) {
       for (const group of this.#all()) {
         if (ms % 2 === 0) group.applyFinish(offset, attempt, outcome, true)
@@ -171,7 +171,7 @@ class History {
   #reopen(): void {
     this.#live = stored(this.#live)
     for (const delivery of this.#naive.deliveries.values()) {
-      if (delivery.status === 'reported') delivery.status = 'leased' // and is reported again
+      if (delivery.status === 'reported') delivery.status = 'leased' // so that it is reported again
     }
   }
 
@@ -208,7 +208,7 @@ class History {
     assert.deepEqual(this.#live.plan(FIRST, END, Infinity, holes), naive.plan(FIRST, END, Infinity, HOLES))
   }
 
-  /** Of the group alone: the naive one might be wrong too. */
+  /** Checks the group without the naive one, which might be wrong too. */
   #checkInvariants(): void {
     const group = stored(this.#live)
     group.expire(this.#nowMs, Infinity)

@@ -1,4 +1,4 @@
-/** What a copy says of a file that arrives in pieces is what a reader of the whole file says. */
+/** Checking a file while it arrives in pieces finds the same as reading the whole file. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ArrivingSegment, ArrivingStandIn } from '../../../src/cluster/catch-up/arrival.ts'
@@ -15,7 +15,7 @@ import { LOG } from './copying.ts'
 
 const MIB = 1 << 20
 
-/** Frames up to some times as long as what a reader of frames has in memory, in sealed segments. */
+/** Sealed segments with frames of up to several times the memory of a frame reader. */
 async function longFrames() {
   const world = new World({ seed: 1 })
   const log = await world.open({ ringBytes: 8 * MIB, segmentBytes: 5 * MIB })
@@ -35,7 +35,7 @@ function feed(arrival: Arrival, bytes: Buffer, random: () => number): void {
     const piece = Buffer.from(bytes.subarray(at, at + 1 + Math.floor(random() * random() * 2 * MIB)))
     arrival.add(piece)
     at += piece.byteLength
-    piece.fill(0) // its memory is used again
+    piece.fill(0) // a real source would use this memory again
   }
 }
 

@@ -1,4 +1,4 @@
-/** A broker that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
+/** A broker that was alone gets a second node, which copies its log and takes over the lead on request. On a real NATS server. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
@@ -34,7 +34,7 @@ describe(name, { skip }, () => {
       BrokerServer.start({ env: { ...small.nodeOf('b'), MQ_METRICS_EXPOSURE: 'http' } }),
     )
     await inStep(second, 'b')
-    await inStep(first, 'b') // which is asked next
+    await inStep(first, 'b') // the tests ask this node next
     await second.logged(/"msg":"the log of another node was copied"/)
     const shown = new Exposition((await second.request('GET', '/metrics')).text)
     assert.ok(shown.value('trilog_cluster_copied_bytes_total', { cluster: 'test', service: 'broker' })! > 10_000)
@@ -90,7 +90,7 @@ describe(name, { skip }, () => {
     await link.close()
   })
 
-  /** As the log of the node says it. */
+  /** The node's address for other nodes, from its log output. */
   function peerOf({ stderr }: BrokerServer): string {
     const [, address] = /"address":"([^"]+)","msg":"listening for other nodes"/.exec(stderr) ?? []
     assert.ok(address, stderr)

@@ -20,12 +20,12 @@ import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { LOG, copied, partsOf, readerOf } from './copying.ts'
 
-/** Of a copy that finds nothing to take. */
+/** Most tries of a copy whose source has nothing to give for a moment. */
 const TRIES_MAX = 5
 
 const PIECE_BYTES = 1000
 
-/** As the lane of a cluster keeps it: confirmed and synced is the same here. */
+/** The anchor that a cluster's lane would keep. Here everything confirmed is synced too. */
 function anchorOf({ log, world: { files } }: MovingStore): Anchor {
   const position = log.committed
   let end = LOG_BEGIN
@@ -212,7 +212,7 @@ describe('a copy of the log of another node', () => {
     const checked = livelyFiles(files, () => {})
     checked.open = (path, access) => {
       const file = files.open(path, access)
-      const reading = Object.create(file) as typeof file // the others are those of the file itself
+      const reading = Object.create(file) as typeof file // inherits the other methods of the file
       reading.read = (into, at) => {
         const count = file.read(into, at)
         if (count > SEGMENT_HEADER_BYTES) read.set(path, (read.get(path) ?? 0) + count)
@@ -336,7 +336,7 @@ describe('a copy of the log of another node', () => {
 
 class Died extends Error {}
 
-/** Files of a process that dies at a step: nothing it does afterwards has an effect. */
+/** Files of a process that dies at a step: its later steps have no effect. */
 class Mortal implements Files {
   steps = 0
   readonly #files: Files

@@ -1,4 +1,4 @@
-/** Copies of a log on simulated files, as a node makes them. */
+/** Copies a log on simulated files, like a node. */
 import { copyLog } from '../../../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../../../src/cluster/catch-up/copy.ts'
 import { readPiece } from '../../../src/cluster/catch-up/listing.ts'
@@ -11,7 +11,7 @@ export const LOG = { directory: '/data', segmentsName: 'segments' }
 
 export const partsOf = (files: Files) => ({ ...LOG, files, replicas: [], writeAnchor })
 
-/** Tried again like a node does it, whose source has nothing to give for a moment. */
+/** Copies a log and, like a node, tries again when the source has nothing to give for a moment. */
 export async function copied(files: Files, remote: RemoteLog, triesMax: number): Promise<Listing> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -22,7 +22,7 @@ export async function copied(files: Files, remote: RemoteLog, triesMax: number):
   }
 }
 
-/** Reads as the node that has the log gives its pieces, no longer than these. */
+/** Reads pieces as the node with the log gives them, but at most `bytesMax` bytes each. */
 export const readerOf =
   (files: Files, bytesMax: number): RemoteLog['read'] =>
   async (path, from, into) => {

@@ -8,7 +8,7 @@ const KIB = 1 << 10
 /** 256 KiB every 10 ms. */
 const BYTES_PER_SECOND = 256 * KIB * 100
 
-/** @param isDirect the page cache has nothing. @param lateMs so much later than asked for timers fire */
+/** @param isDirect the page cache has nothing. @param lateMs delay of every timer */
 function reading({ isDirect = false, lateMs = 0 } = {}) {
   const clock = { nowMs: 1000 }
   const steps: { path: string; at: number; bytes: number; atMs: number }[] = []

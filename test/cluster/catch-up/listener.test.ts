@@ -1,4 +1,4 @@
-/** A log is copied over real sockets, from real files, with what a listener refuses. */
+/** A log is copied over real sockets from real files, and a listener refuses requests. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
@@ -39,7 +39,7 @@ describe('the listener for other nodes', () => {
   const servers: Server[] = []
   const ends: (() => void)[] = []
   const asked: Question[] = []
-  /** The memory of pieces. */
+  /** Memory in which pieces were given. */
   const given: Uint8Array[] = []
   after(() => {
     for (const server of servers) server.close()
@@ -98,7 +98,7 @@ describe('the listener for other nodes', () => {
       assert.deepEqual(log!.problems, [])
       node.close()
       assert(given.length > 1)
-      assert.equal(new Set(given.map(({ buffer }) => buffer)).size, 1) // V3
+      assert.equal(new Set(given.map(({ buffer }) => buffer)).size, 1) // V3: all pieces share one buffer
     })
   }
 

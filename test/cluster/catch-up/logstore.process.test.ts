@@ -1,4 +1,4 @@
-/** A log store that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
+/** A log store that was alone gets a second node, which copies its log and takes over the lead on request. On a real NATS server. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client, credentials, status } from '@grpc/grpc-js'
@@ -43,11 +43,11 @@ const batchOf = (label: string, records = 10): Buffer =>
 const ONE_RECORD = encodeLogs(requestOf('refused', 1))
 
 async function accept(server: LogStoreServer, batch: Buffer): Promise<{ readonly record_ids: readonly string[] }> {
-  return (await server.request(JSON_LOGS, batch)).ok() as { record_ids: string[] } // compared by the test
+  return (await server.request(JSON_LOGS, batch)).ok() as { record_ids: string[] } // the tests check the members
 }
 
 async function count(server: LogStoreServer): Promise<number> {
-  const found = (await server.request(QUERY, { dataset: 'checkout' })).ok() as { matched_records: number } // likewise
+  const found = (await server.request(QUERY, { dataset: 'checkout' })).ok() as { matched_records: number } // the tests check the members
   return found.matched_records
 }
 
@@ -110,7 +110,7 @@ describe(name, { skip }, () => {
     assert.equal(await count(second), records + 10)
   })
 
-  /** In the form that the client of each route reads. */
+  /** Asserts that a follower refuses every route, in the form that the clients of each route read. */
   async function refusesEverything(node: LogStoreServer): Promise<void> {
     assert.equal((await node.request('/health', null)).status, 200)
     assert.equal((await node.request('/metrics', null)).status, 200)
@@ -148,6 +148,6 @@ describe(name, { skip }, () => {
   }
 })
 
-/** As it was, without the settings of the cluster. */
+/** Unsets the settings of the cluster. */
 const without = (env: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.keys(env).flatMap((each) => (each.startsWith('TRILOG_') ? [[each, '']] : [])))

@@ -19,12 +19,12 @@ import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { LOG, copied, partsOf, readerOf } from './copying.ts'
 
-/** Of a copy that finds nothing to take. */
+/** Most tries of a copy whose source has nothing to give for a moment. */
 const TRIES_MAX = 20
 
 const SEGMENTS = '/data/segments'
 
-/** As the lane of a cluster keeps it: confirmed and synced is the same here. */
+/** The anchor that a cluster's lane would keep. Here everything confirmed is synced too. */
 function anchorOf({ log, world: { files } }: MovingStore): Anchor {
   const { base } = log.segments.at(-1)!
   let end = { position: 0, chain: 0 }
@@ -47,7 +47,7 @@ function remoteOf(store: MovingStore, anchor: Anchor, happens: () => void): Remo
 
 const sealedOf = ({ log }: MovingStore) => log.segments.filter(({ sealed }) => sealed)
 
-/** What the background of a store does, one thing after the other. */
+/** The background work of a store, step by step. */
 function lifeOf(store: MovingStore, from: number): (() => void)[] {
   const { files } = store.world
   const run = sealedOf(store).slice(from, from + 4)
@@ -97,7 +97,7 @@ describe('a copy of a log whose segments are merged', () => {
         files.crash()
       }
       finishCopy(partsOf(files))
-      // The directory has the old log or the new one; then it is brought to the new one.
+      // The directory now has the old log or the new one. Another copy brings the new one.
       if (files.exists('/data/FORMAT')) assert.deepEqual(inspect(files, '/data')[0]!.problems, [])
       const listing = await copied(files, remote, TRIES_MAX)
       commitCopy(partsOf(files), listing)

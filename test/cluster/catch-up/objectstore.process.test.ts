@@ -1,4 +1,4 @@
-/** An object store that was alone gets a second node, which copies its log; and the lead goes to it when it is asked to. On a real NATS server. */
+/** An object store that was alone gets a second node, which copies its log and takes over the lead on request. On a real NATS server. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'

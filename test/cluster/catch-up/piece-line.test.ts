@@ -1,4 +1,4 @@
-/** Questions and answers of a connection that gives pieces, however the network cuts them. */
+/** Questions and answers on a connection that gives pieces, however the network cuts them. */
 import assert from 'node:assert/strict'
 import { duplexPair } from 'node:stream'
 import type { Duplex } from 'node:stream'
@@ -8,7 +8,7 @@ import { PieceAnswers, givePieces } from '../../../src/cluster/catch-up/piece-li
 import type { PieceAnswer } from '../../../src/cluster/catch-up/piece-line.ts'
 import { StoreError } from '../../../src/errors.ts'
 
-/** What the side that gives writes, to questions that come cut like this. */
+/** The bytes that the giving side writes when the questions arrive in these chunks. */
 async function written(chunks: readonly string[], give: Parameters<typeof givePieces>[1]): Promise<Buffer> {
   const [giver, asker] = duplexPair()
   const given = givePieces(giver, give)
@@ -20,7 +20,7 @@ async function written(chunks: readonly string[], give: Parameters<typeof givePi
   return Buffer.concat(answers)
 }
 
-/** Puts bytes where they have to be, in chunks of at most so many. */
+/** Hands bytes to the answers, in chunks of at most `chunkBytes()`. */
 function arrive(answers: PieceAnswers, bytes: Buffer, chunkBytes: () => number): void {
   for (let from = 0; from < bytes.byteLength;) {
     const count = bytes.copy(answers.place, 0, from, from + chunkBytes())

@@ -1,4 +1,4 @@
-/** A log on a real disk, made of real frames without a service: sealed segments, and one that is written. */
+/** A log on a real disk, made of real frames without a service: sealed segments and an active one. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import {
   FRAME_HEADER_BYTES,
@@ -29,7 +29,7 @@ export interface WrittenLog {
   readonly frames: number
 }
 
-/** The last of the segments is the one that is written. */
+/** Writes a log. The last of its segments is active. */
 export function writtenLog(directory: string, segments: number, segmentBytes: number, payloadBytes = 4000): WrittenLog {
   const segmentsName = 'segments'
   let [position, chain, frames] = [0, 0, 0]

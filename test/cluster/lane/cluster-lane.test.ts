@@ -13,13 +13,13 @@ import { eventually, staysAwake } from '../../support/waiting.ts'
 import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
-/** The long part of frames that have one in the arena. */
+/** Bytes of the part that long frames have in the arena. */
 const EXTERNAL_BYTES = 4096
 const ARENA = new SharedArrayBuffer(EXTERNAL_BYTES)
 const LEASE_MS = 2000
 const LOG_ID = 7
 
-/** The lane of a node that leads, after its first frame. The test plays main, and the stream. Time stands still. */
+/** The lane of a leader, after its first frame. The test acts as the main thread and the stream. Time stands still. */
 async function leading(before: (lane: ClusterLane) => void = () => {}) {
   const clock = new TestClock()
   const world = new World({ seed: 1 })
@@ -67,7 +67,7 @@ async function leading(before: (lane: ClusterLane) => void = () => {}) {
     { kind: 'join', log: log.cluster!.handle, anchor: STREAM_BEGIN },
   )
   before(lane)
-  clock.passes(2 * LEASE_MS) // nobody leads
+  clock.passes(2 * LEASE_MS) // no other node leads
   await eventually(() => told.some(({ kind }) => kind === 'lead'))
   log.cluster!.lead(1)
   lane.heard({ kind: 'begun', epoch: 1, generation: log.generation })
@@ -85,12 +85,12 @@ async function leading(before: (lane: ClusterLane) => void = () => {}) {
   return { lane, running, append, appendLong, published, resigned: () => resignations }
 }
 
-/** The lane has done what there was to do. */
+/** Waits until the lane has done its work. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Frames, all of one length. */
+/** Number of frames in a body, which all have the same length. */
 const countIn = (body: Uint8Array): number => body.byteLength / frameBytes(PAYLOAD.byteLength)
 
 describe('the lane of a leader', () => {

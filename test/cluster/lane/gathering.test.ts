@@ -4,7 +4,7 @@ import { Gathering } from '../../../src/cluster/lane/gathering.ts'
 
 const KIB = 1 << 10
 
-/** One whose frames were confirmed just now, at 10 ms. @param waitingBytes what came meanwhile */
+/** A gathering whose frames were confirmed just now, at 10 ms. @param waitingBytes bytes that came meanwhile */
 function confirmed({ frames, bytes, waitingBytes = 0 }: { frames: number; bytes: number; waitingBytes?: number }) {
   const gathering = new Gathering()
   gathering.offered(frames, bytes, 9)

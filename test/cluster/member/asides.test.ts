@@ -4,7 +4,7 @@ import { Asides } from '../../../src/cluster/member/asides.ts'
 import { setAsideBehind } from '../../../src/log/set-aside.ts'
 import { World, appended, openWriter, payloadOf } from '../../support/log-harness.ts'
 
-/** A log of five frames, whose end is cut behind the first two again and again. @param third another number: another frame */
+/** A log of five frames; `cut` cuts it behind the first two, repeatedly. @param third payload number of the third frame */
 async function rig(third = 3) {
   const world = new World({ seed: 5 })
   const log = await world.open()

@@ -17,7 +17,7 @@ const heard = (node: string, role: HeardStatus['role'], changed: Partial<HeardSt
   ...changed,
 })
 
-/** What node a knows, at a time that the test moves. */
+/** What node `a` knows, at a time that the test moves. */
 function rig() {
   const clock = { nowMs: 0 }
   const nodes = new KnownNodes({ cluster: 'test', node: 'a', nowMs: () => clock.nowMs })

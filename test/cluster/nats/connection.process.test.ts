@@ -1,4 +1,4 @@
-/** A start that cannot work says why in one line: against real NATS servers, and against what only pretends to be one. */
+/** A start that cannot work says why in one line: against real NATS servers, and against a fake one. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -76,7 +76,7 @@ describe(name, { skip }, () => {
   const authority = new Authority('an authority')
   tls.write(authority.certify([['CN', 'localhost']]), authority)
 
-  /** @param access with which it can be told that they take connections */
+  /** @param access for a connection that tells when the servers are ready */
   async function start(settings: string, access: NatsAccess = PLAIN, hasJetStream = true): Promise<readonly string[]> {
     const started = await startNatsServers(1, settings, hasJetStream)
     servers.push(...started)

@@ -3,9 +3,9 @@ import { soon } from './node-process.ts'
 import type { NodeProcess } from './node-process.ts'
 import type { NodeReply } from './workers/cluster-node.ts'
 
-/** Outside of all nodes: what they told whom, and when. */
+/** Clients outside of all nodes, with a ledger of the answers: checks that no read is older than an earlier answer. */
 export class Ledger {
-  /** By id: which place in the log it was told to have. */
+  /** By id of a write: its place in the log, as the answer said. */
   readonly acknowledged = new Map<number, number>()
   readonly problems: string[] = []
   answered = 0
@@ -17,7 +17,7 @@ export class Ledger {
     this.#isEnded = true
   }
 
-  /** A client: asks the node that answered last, or the next one. */
+  /** A client. It asks the node that answered last; without an answer, the next one. */
   async run(nodes: () => readonly NodeProcess[], first: number): Promise<void> {
     for (let at = first; !this.#isEnded;) {
       const node = nodes()[at % 3]!
@@ -32,7 +32,7 @@ export class Ledger {
         await told
         this.answered += 1
       } else {
-        at += 1 // what this one still says is noted when it comes
+        at += 1 // a late answer of this node is still noted
         await timePasses(20)
       }
     }

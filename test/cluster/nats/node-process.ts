@@ -1,4 +1,4 @@
-/** A node as a process, see workers/cluster-node.ts. */
+/** A node as a process: see workers/cluster-node.ts. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -10,7 +10,7 @@ import type { NodeReply, NodeRequest } from './workers/cluster-node.ts'
 const WORKER = fileURLToPath(new URL('workers/cluster-node.ts', import.meta.url))
 const PATIENCE_MS = 1500
 
-/** What a client makes of an answer: after some time there is none for it. */
+/** The answer as a client sees it: null after a timeout. */
 export const soon = (answer: Promise<NodeReply | null>): Promise<NodeReply | null> =>
   Promise.race([answer, timePasses(PATIENCE_MS).then(() => null)])
 
@@ -26,7 +26,7 @@ export class NodeProcess {
     this.#name = name
   }
 
-  /** Until it is one of the cluster: NATS servers that have just begun take some time to agree. */
+  /** Starts until the node has joined the cluster: NATS servers take some time to agree after their start. */
   async start(): Promise<void> {
     await eventually(() => this.#startOnce())
   }
@@ -51,7 +51,7 @@ export class NodeProcess {
     })
   }
 
-  /** Null: there will be no answer. It may take until the process goes on. */
+  /** Null: there will be no answer. A stopped process answers when it goes on. */
   async ask(request: Omit<NodeRequest, 'request'>): Promise<NodeReply | null> {
     const child = this.#child
     if (child === null || child.exitCode !== null || child.signalCode !== null) return null

@@ -1,4 +1,4 @@
-/** Another NATS server comes to lead a stream: it is spoken to by way of that one from then on. */
+/** When another NATS server becomes the leader of the stream, the node connects to that server. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -25,7 +25,7 @@ describe(name, { skip }, () => {
   let links: readonly Link[] = []
   let stream: NatsStream
   let beside: NatsConnection
-  /** The next look for who leads, which the test makes. */
+  /** The next look for the stream's leader, which the test runs. */
   let look = (): void => {}
 
   before(async () => {
@@ -51,7 +51,7 @@ describe(name, { skip }, () => {
     return NatsStream.open(streamOptions({ servers, timeout: 2000 }, { after }))
   }
 
-  /** The number of the server; -1: none does now. */
+  /** Number of the server that leads the stream, from 0; -1: none does now. */
   const leading = async (): Promise<number> => {
     const { cluster } = await (
       await jetstreamManager(beside, { timeout: 500, checkAPI: false })
@@ -115,7 +115,7 @@ describe(name, { skip }, () => {
     const opened = await NatsStream.open(streamOptions({ servers: addresses, timeout: 2000, noRandomize: true }))
     try {
       assert.equal(refused(), 1)
-      await eventually(() => link.connections === 1) // the look for the leader by name made another one
+      await eventually(() => link.connections === 1) // looking for the leader by name made another connection
       const { last } = await opened.ends()
       assert.deepEqual(await opened.publish(last, BEAT), { kind: 'stored', sequence: last + 1 })
     } finally {
@@ -126,7 +126,7 @@ describe(name, { skip }, () => {
   })
 })
 
-/** A server of that name that no request for a stream gets through to. @returns how often it said so, too */
+/** A fake server of that name without streams. @returns also a count of the requests for streams that it refused */
 async function withoutStreams(
   serverName: string,
 ): Promise<{ readonly server: Server; readonly refused: () => number }> {
@@ -152,7 +152,7 @@ async function withoutStreams(
   return { server, refused: () => refused }
 }
 
-/** Of what belongs to a connection, only the look for who leads waits so long. */
+/** Delay from which a timer is taken for the look for the leader: all others are shorter. */
 const LOOK_MS = 10_000
 const BEAT: StreamMessage = {
   kind: 'beat',

@@ -16,7 +16,7 @@ function asking() {
       publish: (_subject, _body, options) => void inboxes.push(options!.reply!),
       subscribe: (_subject, options) => {
         callback = options!.callback!
-        return {} as Subscription // nobody looks at it
+        return {} as Subscription // the replies do not use it
       },
     },
     nowMs: clock.nowMs,
@@ -29,7 +29,7 @@ function asking() {
     )
   const answer = (subject: string, text: string, status = 0): void => {
     const said = status === 0 ? undefined : headers(status, 'said')
-    void callback(null, { subject, headers: said, string: () => text } as Msg) // what is looked at
+    void callback(null, { subject, headers: said, string: () => text } as Msg) // all that the replies read
   }
   return { clock, replies, ask, inboxes, answer }
 }

@@ -1,4 +1,4 @@
-/** Three nodes on three NATS servers, with an outside ledger of everything that was acknowledged, while leaders and servers are killed and stopped. */
+/** Three nodes on three NATS servers, while leaders and servers are killed and stopped. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -9,7 +9,7 @@ import { eventually, timePasses } from '../../support/waiting.ts'
 import { Ledger } from './ledger.ts'
 import { NodeProcess, soon } from './node-process.ts'
 
-/** Longer than the lease of the nodes, and than followers wait. */
+/** Longer than the lease of the nodes, and than followers wait for a leader. */
 const STOPPED_MS = 5000
 const CLIENTS = 4
 
@@ -32,7 +32,7 @@ describe(name, { skip }, () => {
     await Promise.all(servers.map((server) => server.kill()))
   })
 
-  /** Goes on when clients are answered again. */
+  /** Waits until clients have got this many more answers. */
   const isAnsweredAgain = async (count = 20): Promise<void> => {
     const from = ledger.answered
     await eventually(() => ledger.answered >= from + count)
@@ -80,7 +80,7 @@ describe(name, { skip }, () => {
     server.wipe()
     await isAnsweredAgain()
     server.start()
-    await eventually(() => hasAllReplicas(server)) // two copies that are gone would be one too many
+    await eventually(() => hasAllReplicas(server)) // until then no second copy may be lost
     await isAnsweredAgain()
   })
 

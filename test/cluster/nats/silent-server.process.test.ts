@@ -1,4 +1,4 @@
-/** A NATS server that takes what it is sent and says nothing: its process hangs, or the network between loses what it answers. */
+/** A NATS server that takes requests and answers none: its process hangs, or the network loses its answers. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -31,7 +31,7 @@ describe(name, { skip }, () => {
     await Promise.all(linked.servers.map((server) => server.kill()))
   })
 
-  /** By way of the first of them that answers, unless there is a reason for another one. */
+  /** Opens the stream over the first server that answers, unless another one leads the stream. */
   const open = (among = links): Promise<NatsStream> => {
     const servers = among.map(({ address }) => address)
     const connection = connectionOptionsOf({ servers, credentials: { kind: 'none' }, natsTls: null })

@@ -11,7 +11,7 @@ import { TestClock } from '../../support/cluster-clock.ts'
 const PAUSE_MS = 50
 const SILENT_MS = 2500
 
-/** A reader, and a server that the test plays. */
+/** A reader; the test acts as its server. */
 async function reading() {
   const clock = new TestClock()
   const seen = { asked: [] as string[], delivered: [] as number[][], ended: 0, deleted: [] as string[] }
@@ -24,11 +24,11 @@ async function reading() {
       },
       subscribe: (_subject, options) => {
         callback = options!.callback!
-        return { unsubscribe: () => {} } as Subscription // all that a reader asks of it
+        return { unsubscribe: () => {} } as Subscription // the reader calls nothing else
       },
     },
     consumers: {
-      add: async () => ({ name: 'own' }) as never, // all that a reader takes of it
+      add: async () => ({ name: 'own' }) as never, // the reader reads nothing else
       delete: async (_stream, name) => seen.deleted.push(name) > 0,
     },
     stream: 'log',
@@ -40,7 +40,7 @@ async function reading() {
   })
   const sends = async (...messages: (number | { readonly status: number })[]): Promise<void> => {
     for (const message of messages) callback(null, typeof message === 'number' ? stored(message) : said(message.status))
-    await Promise.resolve() // what came together is delivered
+    await Promise.resolve() // delivers messages that came together
   }
   const asks = (): readonly string[] =>
     seen.asked.splice(0).map((text) => text.replace('$JS.API.CONSUMER.MSG.NEXT.log.own ', ''))
@@ -51,10 +51,10 @@ function stored(sequence: number): Msg {
   const sent = headers()
   for (const [name, value] of headersOf(message(1, 'a/1', sequence))) sent.set(name, value)
   const reply = `$JS.ACK.log.own.1.${sequence}.1.1795818689194743466.0`
-  return { reply, headers: sent, data: new Uint8Array(0) } as Msg // what a reader looks at
+  return { reply, headers: sent, data: new Uint8Array(0) } as Msg // the reader reads nothing else
 }
 
-const said = (status: number): Msg => ({ headers: headers(status, 'said'), data: new Uint8Array(0) }) as Msg // likewise
+const said = (status: number): Msg => ({ headers: headers(status, 'said'), data: new Uint8Array(0) }) as Msg // the reader reads nothing else
 
 describe('a reader of a stream', () => {
   it('waits for one message, and then takes together what came since', async () => {

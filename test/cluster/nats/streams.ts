@@ -3,7 +3,7 @@ import type { NatsStream, NatsStreamOptions } from '../../../src/cluster/nats/na
 import { systemClock } from '../../../src/observability/system-clock.ts'
 import { eventually } from '../../support/waiting.ts'
 
-/** Of a broker and three servers, but for what is changed. */
+/** Options of a broker's stream on three servers, with the given changes. */
 export const streamOptions = (
   connection: NatsStreamOptions['connection'],
   changed: Partial<NatsStreamOptions> = {},
@@ -21,7 +21,7 @@ export const streamOptions = (
   ...changed,
 })
 
-/** Servers that were just started have to find each other first. */
+/** Opens again and again until it succeeds: servers that were just started have to find each other first. */
 export async function openedSoon(open: () => Promise<NatsStream>): Promise<NatsStream> {
   let stream: NatsStream | null = null
   await eventually(async () => {

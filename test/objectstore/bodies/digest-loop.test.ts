@@ -91,7 +91,7 @@ test('a body with much that waits lets others have their turns', () => {
 })
 
 test('a body whose checksum has to be loaded waits for that, and others with it', async () => {
-  let isLoaded = false // other tests of this process may have loaded them
+  let isLoaded = false // so that loads by other tests of this process do not count
   const load = async (algorithms: Parameters<typeof loadChecksums>[0]): Promise<void> => {
     await loadChecksums(algorithms)
     isLoaded = true

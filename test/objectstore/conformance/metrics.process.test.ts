@@ -1,4 +1,4 @@
-/** What a scrape of an object store says after real traffic. */
+/** What a scrape of an object store shows after real traffic. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { Exposition } from '../../support/exposition.ts'

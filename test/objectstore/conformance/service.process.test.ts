@@ -1,4 +1,4 @@
-/** The contract's lines for all services, where they are about the object store's process: its start, its end, and what it keeps. */
+/** The contract's lines for all services that concern the object store's process: its start, its end, and what it keeps. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { failToStartObjectStore, ObjectStoreServer, TestBucket } from '../../support/objectstore.ts'

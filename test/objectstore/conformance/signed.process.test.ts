@@ -1,4 +1,4 @@
-/** What needs settings of its own: signatures (contract `sigv4`, Amazon S3), the extensions, another cap of a PUT, credentials read again. */
+/** Tests with settings of their own: signatures (contract `sigv4`, Amazon S3), extensions, another limit of a PUT, credentials read again. */
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -22,7 +22,7 @@ const PUT_BYTES_MAX = 6 << 20
 
 const sha256 = (body: Uint8Array | string): string => createHash('sha256').update(body).digest('hex')
 const md5 = (body: string): string => createHash('md5').update(body).digest('base64')
-/** `20130524T000000Z` */
+/** A time in the form `20130524T000000Z`. */
 const timestampAt = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, '')
 const now = (): string => timestampAt(Date.now())
 
@@ -37,7 +37,7 @@ before(async () => {
 })
 after(() => store.stop())
 
-/** Signed in its header. */
+/** A request with its signature in a header. */
 function ask(method: string, path: string, body: Uint8Array | string = '', draft: Draft = {}): Promise<ObjectReply> {
   const signed = signHeader({
     method,
@@ -51,7 +51,7 @@ function ask(method: string, path: string, body: Uint8Array | string = '', draft
   return store.request(method, target, { headers: Object.fromEntries(signed.headers), body })
 }
 
-/** By a URL that was signed. */
+/** A request to a pre-signed URL. */
 function follow(draft: Parameters<typeof presign>[0], body?: string): Promise<ObjectReply> {
   const host = store.readyLine.http
   const { method, path, query } = presign({ timestamp: now(), ...draft, headers: { host } })

@@ -1,4 +1,4 @@
-/** The tables of the specification that one object store covers: see `suites/`. Each of them can be run alone as well. */
+/** The tables of the specification that one object store covers: see `suites/`. Each suite also runs alone. */
 import './suites/management.ts'
 import './suites/shapes.ts'
 import './suites/headers.ts'

@@ -16,7 +16,7 @@ const faults = new Faults()
 const server = await ObjectStoreServer.start({ env: { ...faults.env, OBJSTORE_SEGMENT_BYTES: String(1 << 20) } })
 after(() => server.kill())
 
-/** Of the log, by what was applied, durable or not. */
+/** Bytes of the log that are needed, counting all applied frames, also those that are not durable yet. */
 async function neededBytes(): Promise<number> {
   const { text } = await server.request('GET', '/v1/metrics')
   return Number(/^objstore_live_bytes (\d+)$/m.exec(text)![1])

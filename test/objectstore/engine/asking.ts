@@ -1,8 +1,8 @@
 /**
- * How a history asks the object store, and what it may be answered.
+ * How a history calls the object store, and which answers are allowed.
  *
- * H1  an operation is answered when everything that was on its way to the disk when it was asked, and what it wrote, is stored
- * H2  what was refused has left nothing behind; what was answered is there, whole, until it is replaced or deleted, and then never again
+ * H1  an operation is answered once its own frames are stored, and all frames that were on their way to the disk when it was called
+ * H2  a refused operation has left nothing behind; the effect of an answered one is there, whole, until it is replaced or deleted, and never after
  */
 import assert from 'node:assert/strict'
 import {
@@ -21,21 +21,21 @@ import type { Condition, SentBodies } from './sent.ts'
 import type { Cause, Trace, TracedFrame } from './trace.ts'
 import type { StoreWorld } from './world.ts'
 
-/** What an operation may be refused with when the disk, the journal or a lane fails. */
+/** Codes that may refuse an operation when the disk, the journal or a lane fails. */
 const FAILURES: ReadonlySet<string> = new Set(['InternalError', 'ServiceUnavailable'])
 
 interface Operation<T> {
   readonly name: string
   readonly run: () => Promise<T>
-  /** As the reference is now: 'effect', or the code of the refusal. */
+  /** The outcome in the reference's present state: 'effect', or the code of a refusal. */
   readonly expected: () => string
-  /** Of an answer. */
+  /** Checks an answer. */
   readonly check?: (value: T, frames: readonly TracedFrame[]) => void
-  /** A question: only true of what was known when it was asked, if nothing was lost. */
+  /** The answer is that of the call's time: it is checked only if nothing was lost since. */
   readonly judged?: boolean
-  /** About one object, which may be stored when others are not. */
+  /** The operation is about one object: its answer waits only for its own frames. */
   readonly single?: boolean
-  /** What went wrong since then excuses a failure: see `troubles`. */
+  /** Count of `troubles` from which a later trouble excuses a failure. Default: the count at the call. */
   readonly since?: number
   readonly cause?: string
 }
@@ -49,7 +49,7 @@ interface Asked {
 export class Asking {
   readonly world: StoreWorld
   readonly trace: Trace
-  /** What went wrong so far, counted. */
+  /** Number of faults so far. */
   troubles = 0
   diskIsLimited = false
   readonly #asked = new Set<Asked>()
@@ -62,12 +62,12 @@ export class Asking {
     }
   }
 
-  /** Names of what is not answered. */
+  /** Names of operations without an answer. */
   get pending(): readonly string[] {
     return Array.from(this.#asked, ({ name }) => name)
   }
 
-  /** The process has ended: nobody hears of what was asked. */
+  /** The process has ended: answers to its operations no longer count. */
   forget(): void {
     this.#asked.clear()
   }
@@ -91,7 +91,7 @@ export class Asking {
     this.#asked.add(asked)
     const about: Cause = { kind: cause, frames }
     const settle = (judge: () => void): void => {
-      if (!this.#asked.delete(asked)) return // of an earlier life
+      if (!this.#asked.delete(asked)) return // called in an earlier life of the process
       trace.attempt(() => {
         try {
           judge()
@@ -134,7 +134,7 @@ export class Asking {
   }
 }
 
-/** What one kind of client asks for. */
+/** The calls of one kind of client. */
 export abstract class Steps {
   protected readonly bodies: SentBodies
   readonly #asking: Asking
@@ -179,7 +179,7 @@ export abstract class Steps {
   }
 }
 
-/** The one frame that made an object what it is. */
+/** The object that an operation wrote, by its only frame of an object. */
 export function committed(frames: readonly TracedFrame[], bucket: Bucket, key: string): RefObject {
   const commits = frames.filter(({ type }) => type === FRAME_OBJECT)
   assert.equal(commits.length, 1, 'one change')

@@ -13,7 +13,7 @@ const open = async (extents: number): Promise<{ world: StoreWorld; client: Store
   return { world, client: await StoreClient.open(world) }
 }
 
-/** What a promise has come to. */
+/** The state of a promise. */
 function watched<T>(promise: Promise<T>): { state: 'pending' | 'resolved' | 'rejected'; error: unknown } {
   const seen: ReturnType<typeof watched<T>> = { state: 'pending', error: null }
   promise.then(
@@ -85,7 +85,7 @@ describe('many fast bodies that wait when they are asked to', () => {
   })
 })
 
-/** A client that sends pieces of a body when it may. */
+/** A client that sends pieces of a body whenever the writer has room. */
 class Sender {
   readonly key: string
   readonly bytes: Buffer
@@ -111,7 +111,7 @@ class Sender {
   }
 }
 
-/** Sizes of the extents that are appended from now on. */
+/** Records the sizes of the extents that are appended from now on. */
 function watchedExtents(world: StoreWorld): number[] {
   const sizes: number[] = []
   const append = world.core.engine.append.bind(world.core.engine)
@@ -144,7 +144,7 @@ describe('more slow bodies than there are blocks', () => {
       await settled(world, Promise.all(puts))
       for (const { key, bytes } of senders.slice(0, 50)) assert.ok((await client.get(key)).equals(bytes))
       const small = sizes.filter((bytes) => bytes < EXTENT_BYTES / 4).length
-      assert.ok(small <= count, `${small} of ${sizes.length}`) // the last of each
+      assert.ok(small <= count, `${small} of ${sizes.length}`) // only the last extent of each body may be small
       assert.equal(world.arena.usedBytes, 0)
     })
   }
@@ -263,7 +263,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     const { world, client } = await open(2)
     const lost = client.large('lost')
     lost.write(payloadOf(10, 2 * EXTENT_BYTES))
-    world.serveDigests() // appended, and not written
+    world.serveDigests() // appends the extents, which are not written yet
     const waits = client.large('waits')
     waits.write(payloadOf(11, EXTENT_BYTES))
     await world.journalDies()
@@ -281,7 +281,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     const client = await StoreClient.open(world)
     const lost = client.large('lost')
     lost.write(payloadOf(10, 2 * EXTENT_BYTES))
-    world.serveDigests() // appended, and not written
+    world.serveDigests() // appends the extents, which are not written yet
     world.files.faults = { write: (path) => (path.startsWith('/replica/') ? 'EIO' : null) }
     world.world.lanes[1]!.step()
     await turn()

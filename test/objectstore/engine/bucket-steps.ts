@@ -1,4 +1,4 @@
-/** Buckets: created, deleted, described and listed. */
+/** Steps that create, delete, describe and list buckets. */
 import assert from 'node:assert/strict'
 import type { Bucket, ListOptions, ObjectPage } from '../../../src/objectstore/operations.ts'
 import { payloadOf } from '../../support/log-harness.ts'
@@ -75,7 +75,7 @@ export class BucketSteps extends Steps {
     })
   }
 
-  /** Listed page by page, the bucket has its keys. */
+  /** Asserts that a listing, page by page, has all keys of the bucket. */
   async checkAll({ name, objects }: RefBucket): Promise<void> {
     const { store } = this.world
     const bucket = store.bucket(name)!
@@ -89,7 +89,7 @@ export class BucketSteps extends Steps {
     assert.deepEqual(keys, [...objects.keys()].sort())
   }
 
-  /** As it is, or as it was when it was there; null: there never was one. */
+  /** The bucket, or the deleted bucket of that name; null: there never was one. */
   bucket(name: string): Bucket | null {
     return this.world.store.bucket(name) ?? this.#buckets.get(name) ?? null
   }

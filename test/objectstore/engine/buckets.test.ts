@@ -1,4 +1,4 @@
-/** Buckets that others change while their creation is on its way to the disk. */
+/** Buckets that other requests change while their creation is on its way to the disk. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreWorld } from './world.ts'

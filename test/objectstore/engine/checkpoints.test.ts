@@ -15,10 +15,10 @@ import { StoreClient, settled } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 import { turn } from '../../support/turn.ts'
 
-/** What `filled` puts into its bucket. */
+/** The bytes that `filled` puts into its bucket, as a checkpoint shows them. */
 const BUCKET_BYTES = `,"bytes":${100 + 3 * EXTENT_BYTES + 2000}`
 
-/** Everything of a state, in plain data. */
+/** Everything in a state, as plain data. */
 function contentOf(state: StoreState): unknown {
   const buckets = [...state.buckets]
   const objects = buckets.map(({ number }) => state.index.scan(number, { max: Infinity }).keys)
@@ -29,7 +29,7 @@ function contentOf(state: StoreState): unknown {
   return { buckets, objects, bytes, uploads, completed, nextBucketNumber, commitSequence, liveBytes, objectBytes }
 }
 
-/** Objects, documents, uploads under way and completed. */
+/** A store with objects, a document, an upload under way and a completed one. */
 async function filled(): Promise<{ world: StoreWorld; client: StoreClient }> {
   const world = await StoreWorld.open()
   const client = await StoreClient.open(world)
@@ -44,14 +44,14 @@ async function filled(): Promise<{ world: StoreWorld; client: StoreClient }> {
   return { world, client }
 }
 
-/** As they come, as another thread has them. */
+/** Copies of the parts as they come, as another thread would have them. */
 async function partsOf(copy: StateCopy): Promise<Buffer[]> {
   const parts: Buffer[] = []
   for (let part = await copy.next(); part !== null; part = await copy.next()) parts.push(Buffer.from(part))
   return parts
 }
 
-/** In version 0 of the format. */
+/** The content of a checkpoint in version 0 of the format. */
 function olderContent(state: StoreState): string {
   const ofUploads = Array.from(state.uploads.values(), (upload) => {
     const parts = Array.from(upload.parts.values(), (part) => ({
@@ -76,7 +76,7 @@ function olderContent(state: StoreState): string {
   })
 }
 
-/** Of which one has a part of many extents, and each has headers of 1000 bytes. */
+/** A state of many uploads, each with metadata of 1000 bytes. One of them has a part of many extents. */
 function manyUploads(count: number): StoreState {
   const state = new StoreState()
   state.addBucket({ number: 1, name: 'photos', owner: 'ann', createdMs: 1, cors: null, policy: null })
@@ -200,7 +200,7 @@ describe('when a checkpoint is due', () => {
     assert.equal(plan.bytes, bytes)
     assert.equal(plan.isWorthwhile(bytes / 2 - 1, 0), false)
     assert.equal(plan.isWorthwhile(bytes / 2, 0), true)
-    const checkpoint = { contentBytes: bytes } as Checkpoint // all that is asked of it
+    const checkpoint = { contentBytes: bytes } as Checkpoint // the plan reads nothing else
     assert.equal(new CheckpointPlan(() => state, { ...recovered, checkpoint }).bytes, bytes)
   })
 })
@@ -239,7 +239,7 @@ describe('a checkpoint whose end was lost', () => {
         if (n === 6) for (let step = 0; step < steps; step += 1) world.serveWrites()
       }
       const lost = client.putting('lost', payloadOf(9, 900))
-      lost.catch(() => {}) // heard below
+      lost.catch(() => {}) // awaited below
       await turn()
       await world.journalDies()
       await settled(world, Promise.allSettled([lost]))

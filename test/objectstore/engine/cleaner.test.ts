@@ -22,7 +22,7 @@ const open = async (): Promise<{ world: StoreWorld; client: StoreClient }> => {
 
 const clean = (world: StoreWorld): Promise<void> => settled(world, world.engine.cleaner.enforce())
 
-/** Bytes of the frames that are needed: the bodies, and what is around them. */
+/** Bytes of the frames that are needed, with their headers and padding. */
 function liveBytesOf({ core, log, files }: StoreWorld): number {
   const needed = new Set<number>()
   for (const { number } of core.state.buckets)
@@ -47,7 +47,7 @@ function liveBytesOf({ core, log, files }: StoreWorld): number {
   return extents.reduce((sum, position) => sum + (lengths.get(position) ?? 0), bytes)
 }
 
-/** Segments full of what nobody needs. */
+/** Fills segments with garbage. */
 async function litter({ world, client }: { world: StoreWorld; client: StoreClient }, segments: number): Promise<void> {
   const { end } = world.log.segments.at(-1)!
   for (let n = 0; world.log.written - end < segments * SEGMENT_BYTES; n += 1)
@@ -132,7 +132,7 @@ describe('cleaning', () => {
     ['half', (n: number) => n % 2 === 0],
   ] as const) {
     it(`makes room on a full disk after two restarts, when ${what} is deleted`, async () => {
-      const segmentBytes = 32 * 1024 // deletes do not fill one
+      const segmentBytes = 32 * 1024 // the deletes do not fill a segment
       const world = await StoreWorld.open({ segmentBytes, extents: 24, ringBytes: 1 << 16 })
       const client = await StoreClient.open(world)
       world.limitDisk(40 * segmentBytes)
@@ -201,7 +201,7 @@ describe('cleaning', () => {
     await client.putLarge('large', BODY)
     const large = await client.found('large')
     const source = large.read(0, large.size)
-    await settled(world, source.next()) // whoever reads keeps its segments: what is moved out of them gives nothing back
+    await settled(world, source.next()) // the reader keeps its segments, so moving objects out of them frees nothing
     world.limitDisk(60 * SEGMENT_BYTES)
     const bodyOf = (n: number): Buffer => payloadOf(n, n % 2 === 0 ? 1000 : 10)
     let count = 0
@@ -210,9 +210,9 @@ describe('cleaning', () => {
     }
     await assert.rejects(fill(), { code: 'ServiceUnavailable' })
     for (let n = 0; n < count; n += 2) await client.delete(`${n}`)
-    world.limitDisk(-RESERVE_BYTES + (1 << 20) + SEGMENT_BYTES) // another program took the rest
+    world.limitDisk(-RESERVE_BYTES + (1 << 20) + SEGMENT_BYTES) // another program has taken the rest
     await clean(world)
-    const deleted = [1, 3, 5, 7, 9, 11, 13, 15, 17] // more than fits between two objects that are moved
+    const deleted = [1, 3, 5, 7, 9, 11, 13, 15, 17] // more deletes than fit between two objects that are moved
     for (const n of deleted) await client.delete(`${n}`)
     const assertWhole = async (): Promise<void> => {
       for (let n = 19; n < count; n += 2) assert.ok((await client.get(`${n}`)).equals(bodyOf(n)))
@@ -254,7 +254,7 @@ describe('cleaning', () => {
     const client = await StoreClient.open(world)
     const bodies = [1, 2].map((seed) => payloadOf(seed, 20 * EXTENT_BYTES))
     const upload = await client.begin('in parts')
-    await client.part(upload, 1, bodies[0]!) // garbage: it is replaced
+    await client.part(upload, 1, bodies[0]!) // garbage, once the next part replaces it
     const parts = [await client.part(upload, 1, bodies[1]!)]
     for (let n = 0; world.log.written < 9 * 64 * 1024; n += 1) await client.put('litter', payloadOf(n, 1000))
     const { mock } = t.mock.method(ExtentList.prototype, 'nextWithin')
@@ -331,7 +331,7 @@ describe('cleaning', () => {
     await turn()
     const tagging = world.store.setTags(client.bucket, 'large', [{ key: 'k', value: 'v' }])
     world.serveReads()
-    await turn() // appended, and not written
+    await turn() // the tags are appended, but not written
     world.serveScans()
     await turn()
     world.serveReads()
@@ -349,7 +349,7 @@ describe('cleaning', () => {
       await client.putLarge('large', BODY)
       await litter(store, 20)
       const deleting = world.store.deleteObject(client.bucket, 'small', () => null)
-      deleting.catch(() => {}) // heard below
+      deleting.catch(() => {}) // awaited below
       const cleaning = world.engine.cleaner.enforce()
       for (let step = 0; step < steps; step += 1) {
         world.serveReads()

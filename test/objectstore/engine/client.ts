@@ -1,4 +1,4 @@
-/** What tests ask of a store whose world they move: each call goes on until it is answered. */
+/** A client of a simulated store: most calls step the world until they are answered. */
 import { finished } from '../../../src/objectstore/finished.ts'
 import type {
   BodyTarget,
@@ -34,7 +34,7 @@ export class StoreClient {
     return { bucket: this.bucket, key, upload: null }
   }
 
-  /** In extents, however small. */
+  /** A body that goes to the log in extents, even if it is small. */
   large(key: string): BodyWriter {
     return this.world.store.receive(1 << 20, PLAN, this.target(key))
   }
@@ -47,7 +47,7 @@ export class StoreClient {
     return this.#settled(this.putting(key, bytes, 1 << 20))
   }
 
-  /** Under way: the caller moves the world. */
+  /** Starts a put. The caller has to step the world. */
   async putting(key: string, bytes: Buffer, declared = bytes.byteLength): Promise<ObjectSummary> {
     const writer = this.world.store.receive(declared, PLAN, this.target(key))
     writer.write(bytes)
@@ -94,13 +94,13 @@ export class StoreClient {
     return object
   }
 
-  /** The whole body. */
+  /** Reads the whole body. */
   async get(key: string): Promise<Buffer> {
     const object = await this.found(key)
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
     for (let piece = await this.#settled(source.next()); piece !== null; piece = await this.#settled(source.next())) {
-      pieces.push(Buffer.from(piece)) // its memory is used again
+      pieces.push(Buffer.from(piece)) // the source uses this memory again
     }
     return Buffer.concat(pieces)
   }
@@ -110,13 +110,13 @@ export class StoreClient {
   }
 }
 
-/** All that is known of an object, without the way to its bytes and what is made of it. */
+/** The members of an object, except the method that reads it and the headers made from it. */
 export const factsOf = (object: StoredObject): object =>
   Object.fromEntries(Object.entries(object).filter(([name]) => name !== 'read' && name !== 'headers'))
 
-/** What a promise comes to while the world goes on. */
+/** Steps the world until it is idle, then awaits the promise. */
 export async function settled<T>(world: StoreWorld, promise: Promise<T>): Promise<T> {
-  promise.catch(() => {}) // heard below
+  promise.catch(() => {}) // awaited below
   await world.flush()
   return promise
 }

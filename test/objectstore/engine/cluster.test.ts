@@ -1,4 +1,4 @@
-/** The engine in a cluster: a leader whose frames a follower applies, with the lane of the cluster moved by hand. */
+/** The engine in a cluster: a leader whose frames a follower applies. The test steps the lane of the cluster. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { RingFrames } from '../../../src/cluster/lane/ring-frames.ts'
@@ -18,7 +18,7 @@ const CLUSTER: ClusterOptions = { ack: 'cluster', logId: 77, keepUpTo: null, now
 /** A node whose lane confirms everything at once, unless it is cut off. */
 class Node extends StoreWorld {
   follower: Node | null = null
-  /** The anchor follows what is synced. */
+  /** Whether the anchor follows the synced frames. */
   isAnchoring = true
   isCutOff = false
   #confirmed = 0
@@ -35,7 +35,7 @@ class Node extends StoreWorld {
     this.log.cluster!.lead(epoch)
   }
 
-  /** As the membership does it. */
+  /** Steps down like the membership does. */
   async stepDown(): Promise<void> {
     this.#shared.publishLease(0)
     this.log.cluster!.follow()
@@ -85,7 +85,7 @@ async function cluster(): Promise<{ leader: Node; follower: Node; client: StoreC
   return { leader, follower, client: await StoreClient.open(leader) }
 }
 
-/** One of them found that a cut left the last segment ended on one node alone. */
+/** Seeds of a test. One of them found that after a cut the last segment was sealed on one node only. */
 const SEEDS = [1, 3, 6]
 
 const clientOf = (node: Node): StoreClient => new StoreClient(node, node.store.bucket('photos')!)
@@ -107,7 +107,7 @@ describe('a log that the leader cleans', () => {
     follower.isAnchoring = false
     await clean(leader)
     await leader.flush()
-    await clean(leader) // the anchor has the word of the last segment
+    await clean(leader) // only now the anchor covers the frame that drops the last segment
     assert.ok(begin(leader) > 5 * SEGMENT_BYTES)
     await clean(follower)
     assert.equal(begin(follower), 0)
@@ -158,7 +158,7 @@ describe('a log that the leader cleans', () => {
     await client.putLarge('large', BODY)
     await litter(leader, client)
     await clean(leader)
-    await litter(leader, client) // behind which checkpoints stand
+    await litter(leader, client) // so that checkpoints come after it
     await leader.flush()
     const { before } = leader.core.state.cleaned
     assert.ok(before > 0)
@@ -172,7 +172,7 @@ describe('a body on its way', () => {
   it('never goes to the cluster as other bytes than those that were digested', async () => {
     const { leader, client } = await cluster()
     client.large('large').write(BODY)
-    await leader.step() // the lane of digests has answered, and the frames stand in the ring
+    await leader.step() // the digest lane has answered, and the frames are in the ring
     leader.arena.bytes.fill(0)
     await assert.rejects(leader.step(), { message: 'the arena keeps a frame until the lane has taken it' })
   })

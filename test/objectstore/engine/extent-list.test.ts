@@ -38,7 +38,7 @@ describe('a list of extents', () => {
   })
 })
 
-/** The extent of each byte of the body. */
+/** For each byte of the body, the number of its extent. */
 const ownersOf = (all: readonly Extent[]): number[] => all.flatMap(({ bytes }, i) => Array<number>(bytes).fill(i))
 
 describe('the extents that have a range of a body', () => {

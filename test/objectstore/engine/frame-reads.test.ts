@@ -17,7 +17,7 @@ import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
 
-/** A store that has read nothing yet, with one small and one large object. */
+/** A reopened store with one small and one large object, neither of them in memory. */
 async function stored(): Promise<{ world: StoreWorld; client: StoreClient }> {
   const world = await StoreWorld.open()
   const client = await StoreClient.open(world)
@@ -26,14 +26,14 @@ async function stored(): Promise<{ world: StoreWorld; client: StoreClient }> {
   return { world, client: await reopened(world) }
 }
 
-/** Nothing is in memory. */
+/** Reopens the store, so that nothing is in memory. */
 async function reopened(world: StoreWorld): Promise<StoreClient> {
   await world.close()
   await world.open()
   return new StoreClient(world, world.store.bucket('photos')!)
 }
 
-/** Flips a bit of a byte that only stands there. */
+/** Flips a bit at the first place in the log where these bytes are. */
 function damage(world: StoreWorld, bytes: Buffer): void {
   for (const path of world.files.paths().filter((each) => each.endsWith('.log'))) {
     const at = world.files.contentOf(path).indexOf(bytes)
@@ -63,7 +63,7 @@ describe('a thread that reads', () => {
 describe('an object whose stored bytes changed', () => {
   it('is refused, for good, and there is an incident of its frame; others are read', async () => {
     const { world, client } = await stored()
-    damage(world, BODY.subarray(100, 200)) // the small one is in the log first
+    damage(world, BODY.subarray(100, 200)) // these bytes are in both objects: the small one comes first in the log
     await assert.rejects(client.get('small'), { code: 'InternalError', retryable: false })
     assert.equal(world.counters.damagedReads, 1)
     const [incident, ...others] = world.log.incidents
@@ -266,7 +266,7 @@ describe('what is read ahead of a body', () => {
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
     const second = await Promise.all(sources.map(async (source) => (await settled(world, source.next()))?.byteLength))
     assert.deepEqual(second, [
-      ...Array.from({ length: RUNS_MAX / 2 }, () => 4 * EXTENT_BYTES), // who has one, and the next
+      ...Array.from({ length: RUNS_MAX / 2 }, () => 4 * EXTENT_BYTES), // readers that hold one run and the next
       ...Array.from({ length: RUNS_MAX / 2 + 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()

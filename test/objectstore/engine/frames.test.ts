@@ -23,7 +23,7 @@ import { testSeed } from '../../support/seed.ts'
 import { PLAIN } from '../../support/object-attributes.ts'
 
 const record = <T extends object>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
-  fc.record<T, keyof T>(fields, { noNullPrototype: true, requiredKeys: Object.keys(fields) as (keyof T)[] }) // its own keys
+  fc.record<T, keyof T>(fields, { noNullPrototype: true, requiredKeys: Object.keys(fields) as (keyof T)[] }) // the keys of T
 const u48 = fc.oneof(
   fc.nat(),
   fc.constant(2 ** 48 - 1),
@@ -55,7 +55,7 @@ const commit: fc.Arbitrary<CommitFrame> = record({
   content,
 })
 
-/** In the middle of something else, of which nothing may change. */
+/** Encodes into the middle of a buffer, to find writes outside of its place. */
 function encoded(length: number, encode: (into: Buffer, at: number) => void): Buffer {
   const around = Buffer.alloc(length + 16, 0xa5)
   encode(around, 8)

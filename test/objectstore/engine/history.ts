@@ -1,8 +1,8 @@
 /**
- * An object store step by step, beside the reference: what each operation is answered, whether it may be answered so (`asking.ts`), and
- * whether the store is what its frames say.
+ * Moves an object store step by step beside the reference. Checks whether each answer is allowed (`asking.ts`), and whether the store has
+ * what its frames say.
  *
- * H4  nothing that is needed is in a segment that was dropped; what nobody needs goes
+ * H4  a dropped segment has nothing that is needed; garbage is removed in the end
  */
 import assert from 'node:assert/strict'
 import {
@@ -64,7 +64,7 @@ export const STEP_KINDS = [
 export type StepKind = (typeof STEP_KINDS)[number][0]
 
 const OWNERS = ['ann', 'bob'] as const
-/** Most happens in one. */
+/** Buckets of the steps: most of them go to one. */
 const BUCKETS = ['photos', 'photos', 'photos', 'photos', 'photos', 'logs', 'logs', 'spare'] as const
 const KEYS = ['a', 'a/1', 'a/2/x', 'b', 'b/2', 'c', 'c/d/e'] as const
 const HOUR_MS = 3_600_000
@@ -80,9 +80,9 @@ export class History extends RandomHistory<StepKind> {
   readonly #buckets: BucketSteps
   readonly #objects: ObjectSteps
   readonly #uploads: UploadSteps
-  /** The latest that the wall clock showed since cleaning began that is under way. */
+  /** Latest wall clock time since the present cleaning began; without one, the present time. */
   #latestMs = 0
-  /** Of uploads completed before, the store may know nothing more. */
+  /** The store may have forgotten uploads that were completed before this time. */
   #forgottenBeforeMs = 0
 
   constructor(seed: number) {
@@ -117,7 +117,7 @@ export class History extends RandomHistory<StepKind> {
     await this.world.flush()
   }
 
-  /** Of the state as it is, with frames on their way. */
+  /** Checks the state as it is, with frames on their way. */
   check(): void {
     this.trace.check()
     const isCleaning = this.#asking.pending.includes('clean')
@@ -167,7 +167,7 @@ export class History extends RandomHistory<StepKind> {
     )
   }
 
-  /** Everything that is under way comes to its end, and then all that is there is read. */
+  /** Brings everything that is under way to its end, then reads all buckets and objects. */
   async quiesce(): Promise<void> {
     const { world } = this
     this.#objects.readAllOn()
@@ -186,7 +186,7 @@ export class History extends RandomHistory<StepKind> {
     assert.equal(world.counters.damagedReads, 0)
   }
 
-  /** In the end: what nobody needs goes, and then there is nothing more to clean. */
+  /** At the end of a history: cleaning removes garbage, and then comes to an end. */
   async drain(): Promise<void> {
     this.#objects.abandonAll()
     await this.world.flush()
@@ -233,7 +233,7 @@ export class History extends RandomHistory<StepKind> {
   }
 
   protected override onRoom(): void {
-    if (this.#asking.diskIsLimited) this.#asking.troubles += 1 // of those who were refused and do not know yet
+    if (this.#asking.diskIsLimited) this.#asking.troubles += 1 // for operations that are refused already but have not heard yet
     this.#asking.diskIsLimited = false
   }
 
@@ -288,7 +288,7 @@ export class History extends RandomHistory<StepKind> {
       case 'clean':
         return this.#clean()
       case 'step':
-        if (world.log.state.kind === 'read-only' && a % 4 === 0) return this.reopen('crash') // somebody saw to the disk
+        if (world.log.state.kind === 'read-only' && a % 4 === 0) return this.reopen('crash') // an operator has repaired the disk
         if (yes) await world.step()
         return world.step()
       case 'hold':
@@ -316,7 +316,7 @@ export class History extends RandomHistory<StepKind> {
     })
   }
 
-  /** Before a frame is applied: what moves an object or a part changes nothing else, and who tags one changes the tags. */
+  /** Called before a frame is applied. Moving an object or a part changes nothing else; tagging an object changes only its tags. */
   #judge({ type, position, payload, cause }: TracedFrame): void {
     if (type === FRAME_OBJECT && (cause?.kind === 'clean' || cause?.kind === 'tags')) {
       const frame = decodeCommit(payload)

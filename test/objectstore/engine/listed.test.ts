@@ -1,4 +1,4 @@
-/** Listings of buckets and of uploads look at what they list, not at everything. */
+/** Listings of buckets and of uploads look only at what they list. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'

@@ -6,7 +6,7 @@ import type { Cached } from '../../../src/objectstore/engine/object-cache.ts'
 
 const BYTES_MAX = 1000
 
-/** The same as a plain list, the one used last behind. */
+/** A model of the cache: a list whose last entry was used last. */
 class ListedCache {
   entries: { readonly position: number; readonly bytes: number }[] = []
 
@@ -67,7 +67,7 @@ describe('the cache of objects', () => {
       if (cache.get(position) !== undefined) found += 1
       else if (cache.wants(10, true)) cache.add({ position, bytes: 10 })
     }
-    assert.ok(found > (130 * 100) / 2, `${found} found`) // in order of use alone: none
+    assert.ok(found > (130 * 100) / 2, `${found} found`) // eviction by last use alone would find none
     assert.ok(cache.bytes <= BYTES_MAX)
   })
 })

@@ -1,4 +1,4 @@
-/** Objects: written, at once or slowly, deleted, tagged, and read while they change. */
+/** Steps that write objects, at once or slowly, delete and tag them, and read them while they change. */
 import { finished } from '../../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { FRAME_DELETED } from '../../../src/objectstore/engine/frames.ts'
@@ -30,17 +30,17 @@ interface SlowBody {
 
 interface Reader {
   readonly source: ByteSource
-  /** What is still to come. */
+  /** The bytes that are still to come. */
   rest: Buffer
   isBusy: boolean
 }
 
-/** H3  bytes of a body are what a client sent, however the object is overwritten and moved meanwhile */
+/** H3  a reader gets the bytes that a client sent, even if the object is overwritten and moved meanwhile */
 export class ObjectSteps extends Steps {
   #slow: SlowBody[] = []
   #readers: Reader[] = []
 
-  /** Some bodies are still arriving. */
+  /** Whether bodies are still arriving. */
   get isReceiving(): boolean {
     return this.#slow.length > 0
   }
@@ -51,7 +51,7 @@ export class ObjectSteps extends Steps {
     this.#readers = []
   }
 
-  /** Clients send and read no more. */
+  /** All clients stop sending and reading. */
   abandonAll(): void {
     for (const { writer } of this.#slow.splice(0)) writer.abandon()
     for (const { source } of this.#readers.splice(0)) source.close()
@@ -66,7 +66,7 @@ export class ObjectSteps extends Steps {
     if (this.#readers.length > 0) this.#readOn(pick(this.#readers, choice), isEnough)
   }
 
-  /** @param declared what is said of the length before: more than it is makes it go to the log in extents */
+  /** @param declared bytes of each write. If not the whole length, a larger body is announced, so it goes to the log in extents */
   put(bucket: Bucket | null, key: string, bytes: Buffer, condition: Condition, declared = bytes.byteLength): void {
     if (bucket === null) return
     const isLarge = declared !== bytes.byteLength
@@ -130,7 +130,7 @@ export class ObjectSteps extends Steps {
     })
   }
 
-  /** The rest of it, at once, or nothing more. */
+  /** Sends the rest of a body at once, or abandons it. */
   endBody(choice: number, isKept: boolean): void {
     if (this.#slow.length === 0) return
     const body = pick(this.#slow, choice)
@@ -227,7 +227,7 @@ export class ObjectSteps extends Steps {
     }
   }
 
-  /** H2, H3: each object of the bucket is what its last change made it. */
+  /** H2, H3: each object of the bucket has what its last change wrote. */
   async checkAll({ name, objects }: RefBucket): Promise<void> {
     const { store } = this.world
     const bucket = store.bucket(name)!
@@ -242,7 +242,7 @@ export class ObjectSteps extends Steps {
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
     for (let piece = await settled(this.world, source.next()); piece !== null;) {
-      pieces.push(Buffer.from(piece)) // its memory is used for the next one
+      pieces.push(Buffer.from(piece)) // the source uses this memory again
       piece = await settled(this.world, source.next())
     }
     return Buffer.concat(pieces)

@@ -1,4 +1,4 @@
-/** What the frames of an object store say, in the simplest way there is: maps, and nothing that makes anything fast. */
+/** The content of an object store by its frames, in plain maps, without anything to make it fast. */
 import {
   FRAME_CHANGE,
   FRAME_DELETED,
@@ -55,7 +55,7 @@ export interface RefBucket {
 export class Reference {
   readonly buckets = new Map<number, RefBucket>()
   readonly uploads = new Map<string, RefUpload>()
-  /** By upload: the object that it became, and the bucket's number. */
+  /** By upload: the object that it became, with its bucket and key. */
   readonly completed = new Map<string, { readonly object: RefObject; readonly bucket: number; readonly key: string }>()
   commitSequence = 0
 
@@ -63,7 +63,7 @@ export class Reference {
     return [...this.buckets.values()].find((bucket) => bucket.name === name)
   }
 
-  /** About what `StoreState` says it is. */
+  /** Bytes that `StoreState` counts as needed: an object counts 400 for its frame. */
   get liveBytes(): number {
     const objects = [...this.buckets.values()].flatMap((bucket) => [...bucket.objects.values()])
     const parts = [...this.uploads.values()].flatMap((upload) => [...upload.parts.values()])
@@ -133,7 +133,7 @@ export function objectOf(frame: CommitFrame, position: number): RefObject {
 
 export function partOf(frame: CommitFrame): RefPart {
   const { partNumber, size, etag, lastModifiedMs, content } = frame
-  const { checksum } = JSON.parse(frame.details.toString()) as { checksum: string } // as the store writes it
+  const { checksum } = JSON.parse(frame.details.toString()) as { checksum: string } // the store writes it so
   const extents = 'extents' in content ? [...content.extents] : []
   return { partNumber, size, etag, lastModifiedMs, checksum: { value: checksum, bytes: size }, extents }
 }
@@ -145,7 +145,7 @@ export const summaryOf = ({ size, lastModifiedMs, etag, commitSequence }: Object
   commitSequence,
 })
 
-/** Keys are ASCII here: the order of the characters is that of the bytes. */
+/** A listing of the bucket. Keys are ASCII here, so characters have the order of bytes. */
 export function listed(
   bucket: RefBucket | undefined,
   {

@@ -12,7 +12,7 @@ const KEY_BYTES = 3
 const KEPT_RUNS = 24
 const SEGMENT = { base: 0, end: 1e12, sealed: true, directory: '', recordsPath: '' }
 
-/** Body n: two extents where nobody else's are, enough for a run that is worth keeping. */
+/** Extents of each body, far from those of other bodies: enough for a run that is worth keeping. */
 const EXTENTS = 2
 const RUN_CONTENT_BYTES = EXTENTS * EXTENT_BYTES
 const extentsOf = (n: number): ExtentList =>
@@ -22,12 +22,12 @@ const extentsOf = (n: number): ExtentList =>
   ])
 const bodyOf = (n: number): RunsOf => ({ extents: extentsOf(n), keyBytes: KEY_BYTES, owner: n * 1_000_000 + 900_000 })
 
-/** Runs whose first byte says which frame it was read from, and how many memories they stand in. */
+/** A disk whose runs are filled with the number of their body. Records jobs, and the memories that runs are read into. */
 class Disk {
   fails = false
   readonly jobs: number[] = []
   readonly memories = new Set<SharedArrayBuffer>()
-  /** Of the last job. */
+  /** `isAgain` of the last job. */
   isAgain = false
   readonly runs: RunReads
 
@@ -40,7 +40,7 @@ class Disk {
     return this.runs.read(bodyOf(n), 0, RUN_CONTENT_BYTES)
   }
 
-  /** As a reader that is alone. */
+  /** Reads a run and gives it back, like the only reader of it. */
   async pass(n: number): Promise<void> {
     const run = (await this.read(n))!
     assert.equal(run.bytes[0], n % 256)

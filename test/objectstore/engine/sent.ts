@@ -1,4 +1,4 @@
-/** What clients send: bodies, attributes and conditions. */
+/** Bodies, attributes and conditions that clients send. */
 import { createHash } from 'node:crypto'
 import { STORAGE_CLASSES } from '../../../src/objectstore/storage-class.ts'
 import type { BodyWriter, ObjectAttributes, ObjectSummary } from '../../../src/objectstore/operations.ts'
@@ -9,7 +9,7 @@ import { PLAIN } from '../../support/object-attributes.ts'
 export const CONDITIONS = ['any', 'any', 'any', 'absent', 'present', 'odd'] as const
 export type Condition = (typeof CONDITIONS)[number]
 
-/** 'odd': of an object whose number is. */
+/** 'odd': the object must have an odd commit sequence. */
 export function holds(condition: Condition, current: ObjectSummary | null): boolean {
   if (condition === 'absent') return current === null
   if (condition === 'present') return current !== null
@@ -39,7 +39,7 @@ export class SentBodies {
   readonly #byEtag = new Map<string, Buffer>()
   #sent = 0
 
-  /** One that nobody has sent yet. */
+  /** A new body, different from all others. */
   create(bytes: number): Buffer {
     this.#sent += 1
     const body = payloadOf(this.#sent, bytes)

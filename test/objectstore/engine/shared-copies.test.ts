@@ -9,7 +9,7 @@ interface Kept {
   readonly expected: Buffer
 }
 
-/** Whatever stands in memory that is given back is written over. */
+/** Whether a copy still has its bytes. Later copies may overwrite only memory that was given back. */
 const isWhole = ({ copy, expected }: Kept): boolean => copy.bytes.equals(expected)
 
 describe('shared copies', () => {

@@ -1,4 +1,4 @@
-/** What the index keeps of an object. */
+/** The facts that the index keeps of an object. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CHECKSUM_ALGORITHMS } from '../../../src/objectstore/bodies/checksums.ts'

@@ -1,11 +1,11 @@
-/** Every frame that an object store appends, with the reference that follows it. */
+/** Records every frame that an object store appends, and applies it to the reference. */
 import assert from 'node:assert/strict'
 import { FrameTrace } from '../../support/frame-trace.ts'
 import type { CauseOf, TracedFrame as Traced } from '../../support/frame-trace.ts'
 import { Reference } from './reference.ts'
 import type { StoreWorld } from './world.ts'
 
-/** What a frame was appended for. */
+/** The operation for which a frame was appended. */
 interface Purpose {
   readonly kind: string
 }
@@ -53,7 +53,7 @@ export class Trace extends FrameTrace<Purpose, Reference> {
     return reference
   }
 
-  /** Bytes of bodies follow what was encoded. */
+  /** In the log, bytes of bodies follow the encoded part of a frame. */
   protected holds(found: Buffer, appended: Buffer): boolean {
     return found.subarray(0, appended.byteLength).equals(appended)
   }

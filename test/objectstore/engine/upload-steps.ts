@@ -1,4 +1,4 @@
-/** Uploads in parts. */
+/** Steps on uploads in parts. */
 import { finished as finishedBody } from '../../../src/objectstore/finished.ts'
 import assert from 'node:assert/strict'
 import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
@@ -61,7 +61,7 @@ export class UploadSteps extends Steps {
     })
   }
 
-  /** As it is now, or as it was when somebody looked. */
+  /** Completes an upload with its present parts, or with those of an earlier look. */
   complete(choice: number, selection: number, isFresh: boolean, condition: Condition): void {
     const seen = this.#upload(choice)
     if (seen === undefined) return
@@ -119,7 +119,7 @@ export class UploadSteps extends Steps {
     })
   }
 
-  /** One of the last. */
+  /** One of the last uploads. */
   #upload(choice: number): Upload | undefined {
     return this.#uploads.at(-1 - (choice % 4))
   }

@@ -1,15 +1,15 @@
 /**
- * An object store without threads, disk or clock: the engine on simulated files, with journals, readers, digest lanes and the threads of
- * checkpoints and cleaning moved by hand.
+ * An object store without threads, disk or clock: the engine on simulated files. The test steps its journals, readers, digest lanes and the
+ * threads of checkpoints and cleaning.
  *
- *   journal  `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
- *   digests  answer in `step` what was asked before, or when `serveDigests` is called; they can die
- *   main     reads by itself what the simulated page cache has, when there is one
- *   readers  answer in `step`, or when `serveReads` is called; they give out copies, as threads do
- *   writer   of checkpoints, and scanner of segments, likewise; the writer can be made to fail
+ *   journal  `step` writes the waiting frames as one group and tells main; `stepUnheard` writes them, and main hears of it later or never
+ *   digests  answer earlier requests in `step`, or when `serveDigests` is called; lanes can die
+ *   main     reads what the simulated page cache has, if there is one
+ *   readers  answer in `step`, or when `serveReads` is called; they give out copies, like threads
+ *   writer   of checkpoints, and scanner of segments: they answer in `step`, or in `serveWrites` and `serveScans`; the writer can be made to fail
  *   time     a monotonic clock that begins anew with each start, and a wall clock that jumps
  *
- * Everything is small: extents of 1 KiB, segments of 3 KiB, so that they fill, are sealed and cleaned all the time.
+ * Everything is small, extents of 1 KiB and segments of 3 KiB, so that segments are filled, sealed and cleaned all the time.
  */
 import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
@@ -38,24 +38,24 @@ import { turn } from '../../support/turn.ts'
 export const EXTENT_BYTES = 1024
 export const SEGMENT_BYTES = 3 * 1024
 export const UPLOAD_TTL_MS = 100_000
-/** Without a change that shows, after which nothing is under way: a body goes from lane to lane. */
+/** Steps without a visible change after which nothing is under way. One is not enough, as a body goes from lane to lane. */
 const QUIET_STEPS = 8
-/** A frame takes at most half of it. */
+/** Bytes of the ring, of which a frame takes at most half. */
 const RING_BYTES = 1 << 15
 const LANES = 2
 
 export interface StoreWorldOptions {
   readonly seed?: number
-  /** How many there are at a time. */
+  /** Number of extents that fit into the arena. */
   readonly extents?: number
   readonly segmentBytes?: number
   readonly ringBytes?: number
   readonly readThreads?: number
-  /** How often what main reads is in the page cache, 0 to 1. Null, the default: threads read everything. */
+  /** Share of reads that main finds in the page cache, 0 to 1. Null, the default: threads read everything. */
   readonly inPageCache?: number | null
 }
 
-/** The thread of a digest lane, in this one. */
+/** A digest lane that runs in the test's thread. */
 class HandDigests {
   readonly #answerAll: ReturnType<typeof digestsOf>
   readonly #heard: { onMessage(message: unknown): void; onDeath(error: Error): void }
@@ -66,7 +66,7 @@ class HandDigests {
     this.#heard = heard
   }
 
-  /** What was asked until now; main hears it as messages, one after the other. */
+  /** Answers all requests so far. Main gets the answers as messages, one after the other. */
   serve(): void {
     if (this.#isDead) return
     const answers: DigestAnswer[] = []
@@ -124,7 +124,7 @@ export class StoreWorld extends EngineWorld {
     return this.engine.core
   }
 
-  /** Of all segments, in the files. */
+  /** Bytes of all segments in the log. */
   get logBytes(): number {
     const { segments } = this.log
     return (segments.at(-1)?.end ?? 0) - (segments[0]?.base ?? 0)
@@ -190,7 +190,7 @@ export class StoreWorld extends EngineWorld {
     })
   }
 
-  /** The page cache has all of what is asked for, or a part of it: errors are met by threads only. */
+  /** A page cache that has all or a part of each read. Errors show only in threads. */
   #cachedFrames(log: Log): CachedFrames | null {
     const { inPageCache = null } = this.options
     if (inPageCache === null) return null
@@ -214,7 +214,7 @@ export class StoreWorld extends EngineWorld {
 
   // Threads
 
-  /** Each thread does what it was asked, but those that are held. */
+  /** Every thread does its work, except those that are held. */
   async step(): Promise<void> {
     this.world.step()
     if (!this.holdsDigests) this.serveDigests()
@@ -224,7 +224,7 @@ export class StoreWorld extends EngineWorld {
     await turn()
   }
 
-  /** Until nobody has anything to do. */
+  /** Steps until no thread has anything to do. */
   async flush(): Promise<void> {
     this.holdsReads = this.holdsWrites = this.holdsScans = this.holdsDigests = false
     for (let quiet = 0; quiet < QUIET_STEPS; quiet += 1) {
@@ -234,7 +234,7 @@ export class StoreWorld extends EngineWorld {
     }
   }
 
-  /** What is under way: the same again when nothing moved. */
+  /** Text of what is under way: it is the same again if nothing moved. */
   #work(): string {
     const { log, core, arena } = this
     const served = this.#reads.served + this.#writes.served + this.#scans.served
@@ -242,7 +242,7 @@ export class StoreWorld extends EngineWorld {
     return `${log.written} ${log.segments.length} ${tail} ${inFlight} ${arena.usedBytes} ${served}`
   }
 
-  /** One of those that were started. */
+  /** One of the running digest lanes dies. */
   digestLaneDies(number: number): void {
     const [lane] = this.#lanes.splice(number % Math.max(1, this.#lanes.length), 1)
     lane?.die()
@@ -270,13 +270,13 @@ export class StoreWorld extends EngineWorld {
     this.passTime(ms)
   }
 
-  /** The disk has room for so many bytes more, besides the log's reserve; Infinity: enough. The log finds out. */
+  /** Leaves this much free space on the disk besides the log's reserve, and lets the log notice. Infinity: no limit. */
   limitDisk(bytes: number): void {
     this.setRoom(bytes)
     this.lookAtSpace()
   }
 
-  /** What became free is found out. */
+  /** Lets the log notice free space. */
   lookAtSpace(): void {
     this.advance(250)
     this.letLogLook()

@@ -7,7 +7,7 @@ import { ObjectStoreServer } from '../../support/objectstore.ts'
 import type { ObjectReply } from '../../support/objectstore.ts'
 import { seedOf } from '../../support/seed.ts'
 
-/** Segments fill soon: faults hit the making of them too. */
+/** Small: segments fill soon, so faults also hit the creation of segments. */
 const SEGMENT_BYTES = 1 << 20
 
 export class BreakableObjectStore extends Breakable<ObjectStoreServer> {
@@ -17,7 +17,7 @@ export class BreakableObjectStore extends Breakable<ObjectStoreServer> {
     return new BreakableObjectStore(await ObjectStoreServer.start({ env }), faults)
   }
 
-  /** Everybody at work, until the test is over. One for each store: its buckets have names. */
+  /** Puts the store under load until the test is over. Only one load for each store, as the names of its buckets are fixed. */
   async load(context: TestContext): Promise<Load> {
     const load = await Load.start(this.server, { seed: seedOf(context) })
     context.after(() => load.abandon())
@@ -30,7 +30,7 @@ export class BreakableObjectStore extends Breakable<ObjectStoreServer> {
   }
 }
 
-/** Refused, and the same request may succeed later. */
+/** Asserts that the request was refused, and that the same request may succeed later. */
 export function assertFailed(reply: ObjectReply, code: 'InternalError' | 'ServiceUnavailable'): void {
   const status = code === 'InternalError' ? 500 : 503
   assert.deepEqual([reply.status, reply.header('x-obj-error-code')], [status, code], reply.text)

@@ -6,15 +6,15 @@ import { Random } from '../../../bench/load/random.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { testSeed } from '../../support/seed.ts'
 
-/** What was just stored would be in memory. */
+/** Without a read cache, which would still have the objects that were just stored. */
 const server = await ObjectStoreServer.start({ env: { OBJSTORE_READ_CACHE_BYTES: '0' } })
 after(() => server.kill())
 
 const random = new Random(testSeed())
-/** In no two places the same. */
+/** Random bytes, so that no piece occurs twice. */
 const BYTES = Buffer.from(Uint32Array.from({ length: 7_000_000 / 4 }, () => random.uint32()).buffer)
 
-/** Flips a bit of what stands on the disk where these bytes do. */
+/** Flips a bit of these bytes where they are on the disk. */
 function flip(bytes: Buffer): void {
   for (const path of globSync(`${server.dataDirectory}/segments/*/records.log`)) {
     const content = readFileSync(path)
@@ -28,14 +28,14 @@ function flip(bytes: Buffer): void {
   assert.fail('the bytes are in no segment')
 }
 
-/** What comes of a body, whole or not. */
+/** Receives a body, whole or not. */
 function received(target: string): Promise<{ status: number; bytes: Buffer; isWhole: boolean }> {
   const { hostname, port } = new URL(server.url)
   return new Promise((resolve, reject) => {
     const asking = request({ hostname, port, path: target }, (message) => {
       const pieces: Buffer[] = []
       message.on('data', (piece: Buffer) => void pieces.push(piece))
-      message.on('error', () => {}) // told by `complete`
+      message.on('error', () => {}) // `complete` tells
       message.on('close', () => {
         resolve({ status: message.statusCode!, bytes: Buffer.concat(pieces), isWhole: message.complete })
       })
@@ -64,7 +64,7 @@ describe('a bit that flips in a stored body', () => {
     await bucket.put('last', 'last')
 
     flip(small.subarray(1000, 2000))
-    flip(large.subarray(700_000, 700_400)) // of the first of the two that have it
+    flip(large.subarray(700_000, 700_400)) // in the first of the two objects with these bytes
     flip(parts[1].subarray(1000, 2000))
     for (const isAgain of [false, true]) {
       const reply = await bucket.ask('GET', '/small')

@@ -15,7 +15,7 @@ after(() => server.kill())
 
 const LARGE = Buffer.alloc(700_000, 'large')
 
-/** Every kind of change that makes something new. */
+/** Tries every kind of change that stores something new. */
 async function newThings(bucket: TestBucket, upload: TestUpload): Promise<Record<string, ObjectReply>> {
   const tagging = '<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>'
   const copy = { 'x-obj-copy-source': `/${bucket.name}/kept` }
@@ -47,13 +47,13 @@ const deleteTogether = (bucket: TestBucket, key: string): Promise<ObjectReply> =
   })
 }
 
-/** Of the log, by what was applied, durable or not. */
+/** Bytes of the log that are needed, counting all applied frames, also those that are not durable yet. */
 async function neededBytes(): Promise<number> {
   const { text } = await server.request('GET', '/v1/metrics')
   return Number(/^objstore_live_bytes (\d+)$/m.exec(text)![1])
 }
 
-/** Its name. */
+/** Name of the newest segment. */
 function newestSegment(): string {
   const names = readdirSync(`${server.dataDirectory}/segments`).filter((name) => /^[0-9a-f]{16}$/.test(name))
   return names.sort().at(-1)!
@@ -113,7 +113,7 @@ describe('a disk that fails', () => {
     const [again] = await Promise.all(told)
     again!.refused('PreconditionFailed')
     await Promise.all([put, completed])
-    assert.equal(order[0], 'read') // asked last; the others come together, on connections of their own
+    assert.equal(order[0], 'read') // it was sent last; the others come together, on connections of their own
     faults.clear('fdatasync-slow')
     assert.equal(await bucket.read('new'), 'new')
   })
@@ -122,7 +122,7 @@ describe('a disk that fails', () => {
     const bucket = await server.newBucket()
     await bucket.put('first', 'first')
     const segment = newestSegment()
-    await bucket.put('large', Buffer.concat([LARGE, LARGE, LARGE])) // more than a segment
+    await bucket.put('large', Buffer.concat([LARGE, LARGE, LARGE])) // fills more than a segment
     await bucket.put('last', 'last')
     faults.set('read-eio', `/${segment}/`)
     assertFailed(await bucket.ask('GET', '/first'), 'ServiceUnavailable')

@@ -1,4 +1,4 @@
-/** What an operator hears of an object store that lost something while it was stopped. */
+/** What an operator learns when an object store lost files while it was stopped. */
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ const SEGMENT_BYTES = 1 << 20
 interface Started {
   readonly server: ObjectStoreServer
   readonly bucket: TestBucket
-  /** Of the segments, the oldest first. */
+  /** Directories of the segments, oldest first. */
   readonly directories: () => readonly string[]
 }
 
@@ -27,7 +27,7 @@ async function start(context: TestContext): Promise<Started> {
   return { server, bucket: await server.newBucket(), directories }
 }
 
-/** It answers, and says what nobody acknowledged. */
+/** The unacknowledged reason for which the store is degraded; null: it is not. Asserts that the store answers. */
 async function degradedBy(server: ObjectStoreServer): Promise<string | null> {
   const health = await server.request('GET', '/health')
   assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
@@ -73,7 +73,7 @@ describe('an object store that lost something while it was stopped', () => {
     it(`says so when the directory of ${which} is gone; what was in there is damaged, not unknown`, async (context) => {
       const { server, bucket, directories } = await start(context)
       const large = Buffer.alloc(400_000, 'large')
-      // Until a checkpoint knows the changes that will be lost. Names of both end in a position, in hexadecimal digits.
+      // A checkpoint covers the changes that will be lost. Names of checkpoints and segments have their position, in hexadecimal digits.
       const isKnown = (): boolean => {
         const behind = directories()[number + 1]?.split('/').at(-1)
         const checkpoints = readdirSync(server.dataDirectory).map(

@@ -19,7 +19,7 @@ describe('a digest lane that dies', () => {
       () => upload.ask('PUT', '&partNumber=1', { body: LARGE }),
       () => bucket.ask('PUT', '/copy', { headers: { 'x-obj-copy-source': `/${bucket.name}/kept` } }),
     ]) {
-      faults.set('exit-digest', '1') // a lane looks for it when it has done something
+      faults.set('exit-digest', '1') // a lane looks for it after each piece of work
       await eventually(async () => {
         const [reply] = await Promise.all([put(), bucket.put('small', 'small')])
         if (reply.status === 200) return false

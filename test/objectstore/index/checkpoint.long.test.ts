@@ -82,7 +82,7 @@ describe('a checkpoint of the key index', () => {
     for (let i = 0; i < 10_000; i++) index.put(i % 3, keyOf(i), valueOf(i + 1))
     assert.deepEqual([abandoned.bytes, abandoned.next()], [0, null])
     const second = index.checkpoint()
-    abandoned.abandon() // late: the second goes on
+    abandoned.abandon() // too late: the second checkpoint goes on
     index.put(0, keyOf(0), valueOf(5))
     assert.ok(second.bytes > 0)
   })

@@ -10,16 +10,16 @@ import { contentOf, expectedContent, valueOf } from './support.ts'
 const BUCKETS = [0, 1, 2 ** 32 - 1] as const
 const bucket = fc.constantFrom(...BUCKETS)
 
-/** Characters are bytes: delimiters, UTF-8 of é and 😀 whole and in parts, the lowest and the highest byte. */
+/** Parts of keys, with a character for each byte: delimiters, UTF-8 of é and 😀 whole and in parts, the lowest and the highest byte. */
 const unit = fc.constantFrom('a', 'b', '/', '//', '\xc3\xa9', '\xc3', '\xf0\x9f\x98\x80', '\0', '\xff', '\xff\xff')
 const short = fc.array(unit, { maxLength: 5 }).map((units) => units.join(''))
-/** Long ones that share much or nothing, so that a few hundred keys make a tree of three levels. */
+/** Long parts that share much or nothing, so that a few hundred keys make a tree of three levels. */
 const filler = fc.constantFrom('', '', 'x'.repeat(300), 'y'.repeat(900), '\xff'.repeat(1018), '\0'.repeat(600))
 const key = fc.tuple(short, filler, short).map((pieces) => pieces.join('').slice(0, 1024))
 
 /**
- * Many keys at once, long ones: a group of them takes several leaves, whose separators are long and share nothing with those of other
- * groups. So pages above the leaves overflow, too.
+ * Many long keys at once. A group of them takes several leaves, and its long separators share nothing with those of other groups, so pages
+ * above the leaves overflow too.
  */
 const many = fc.record({
   bucket: fc.constantFrom(1, 1, 1, 0),
@@ -108,7 +108,7 @@ class Pair {
     this.index = KeyIndex.decode(this.index.encode())
   }
 
-  /** Begins one, or takes some parts of the one that is under way. */
+  /** Begins a checkpoint, or takes some parts of the one under way. */
   stepCheckpoint(parts: number): void {
     if (this.#writer === null) {
       this.#writer = this.index.checkpoint()

@@ -11,7 +11,7 @@ const random = (): ((limit: number) => number) => {
   return (limit) => source.between(0, limit - 1)
 }
 
-/** 40 bytes. */
+/** A key of 40 bytes. */
 const scatteredKey = (number: number): Buffer => {
   const hex = Math.imul(number, 0x9e37_79b1) >>> 0
   return Buffer.from(
@@ -22,7 +22,7 @@ const scatteredKey = (number: number): Buffer => {
   )
 }
 
-/** Pages that the same keys take when they are put in order: next to nothing is free in them. */
+/** Number of pages that the same keys take when they are put in order, which leaves next to nothing free. */
 function packedPages(index: KeyIndex, bucket: number): number {
   const packed = KeyIndex.create()
   for (const { key, value } of index.scan(bucket, { max: Infinity }).keys) packed.put(bucket, key, value)

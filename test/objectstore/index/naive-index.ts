@@ -1,4 +1,4 @@
-/** What the key index does, in the simplest way there is: a map, sorted for each question. Keys are texts of one character a byte. */
+/** A model of the key index: a map that is sorted for each question. Keys are texts with one character for each byte. */
 import type { ObjectValue } from '../../../src/objectstore/index/value.ts'
 
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1')
@@ -64,5 +64,5 @@ export class NaiveIndex {
   }
 }
 
-/** One character a byte: the order of UTF-16 units is that of bytes. */
+/** With one character for each byte, UTF-16 units have the order of the bytes. */
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

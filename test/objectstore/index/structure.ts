@@ -1,6 +1,6 @@
 /**
- * Reads a checkpoint by its description (checkpoint.ts, page.ts), without the code that wrote it, and checks what the tree promises: so it
- * holds format and structure alike.
+ * Reads a checkpoint by its description (checkpoint.ts, page.ts), without the code that wrote it, and checks the promises of the tree. So it
+ * tests both format and structure.
  */
 import assert from 'node:assert/strict'
 import { textOf } from './naive-index.ts'
@@ -13,7 +13,7 @@ const VALUE_BYTES = 44
 const CHILD_BYTES = 4
 
 interface Entry {
-  /** Bucket, highest byte first, and key; one character a byte. */
+  /** Bucket, highest byte first, and key; one character for each byte. */
   readonly key: string
   readonly value: Buffer
 }
@@ -28,11 +28,11 @@ export interface Structure {
   readonly entries: readonly Entry[]
   readonly height: number
   readonly pages: number
-  /** By number. */
+  /** Used bytes by number of the page. */
   readonly usedBytes: readonly number[]
 }
 
-/** @returns what the tree holds. Throws when it is not as it must be. */
+/** @returns the content of the tree. @throws AssertionError when a promise of the tree is broken */
 export function checkStructure(parts: readonly Uint8Array[]): Structure {
   const bytes = Buffer.concat(parts)
   assert.equal(bytes.toString('latin1', 0, 4), 'TKIX')
@@ -96,7 +96,7 @@ function readPage(bytes: Buffer, at: number): { page: StoredPage; end: number } 
   assert.equal(word(7), 0)
   const slotsEnd = HEADER_BYTES + SLOT_BYTES * count
   assert.ok(slotsEnd <= heapBegin && heapBegin + prefixBytes <= PAGE_BYTES)
-  const heapAt = at + slotsEnd - heapBegin // where offset 0 of the page would be
+  const heapAt = at + slotsEnd - heapBegin // where byte 0 of the page would be
   const prefix = textOf(bytes.subarray(heapAt + PAGE_BYTES - prefixBytes, heapAt + PAGE_BYTES))
   const valueBytes = level === 0 ? VALUE_BYTES : CHILD_BYTES
 

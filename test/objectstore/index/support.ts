@@ -4,7 +4,7 @@ import type { ObjectValue } from '../../../src/objectstore/index/value.ts'
 import { bytesOf, textOf } from './naive-index.ts'
 import type { NaiveIndex } from './naive-index.ts'
 
-/** Differs in every field from those of other numbers. */
+/** A value that differs in every field from those of other numbers. */
 export const valueOf = (number: number): ObjectValue => ({
   position: 2 ** 47 + number,
   size: 2 ** 33 + number,

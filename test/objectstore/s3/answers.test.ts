@@ -1,4 +1,4 @@
-/** Every XML answer of the gateway: the elements of S3, in its order. */
+/** Every XML answer of the gateway has the elements of S3, in its order. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -33,7 +33,7 @@ const OWNER: Plain = [
 ]
 const CHECKSUMS = [{ algorithm: 'CRC32C', value: 'AAAAAA==-2', type: 'COMPOSITE' }] as const
 
-/** @param namespace null: S3 sends this one without */
+/** @param namespace null: S3 sends this answer without a namespace */
 function assertAnswer(xml: string, root: string, expected: Plain, namespace: string | null = NAMESPACE): void {
   assert.ok(xml.startsWith('<?xml version="1.0" encoding="UTF-8"?>\n'))
   const tree = parseTree(xml)

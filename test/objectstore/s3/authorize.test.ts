@@ -10,7 +10,7 @@ import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
 import type { Asked } from './support.ts'
 
-/** As `local`, and anonymous for the principal `nobody`. */
+/** Mode `local`, except that the principal `nobody` is anonymous. */
 const authenticator: Authenticator = {
   ...localAuthenticator,
   authenticate(request, nowMs) {
@@ -19,7 +19,7 @@ const authenticator: Authenticator = {
   },
 }
 
-/** The tests' own address is that of a proxy, when a test says so. */
+/** A test may set OWN_PROXY, so that its own address is that of a trusted proxy. */
 let trusted: TrustedProxies | null = null
 const NO_PROXIES = new TrustedProxies([])
 const OWN_PROXY = new TrustedProxies([{ network: '127.0.0.1', prefixBits: 32 }])
@@ -45,13 +45,13 @@ async function policy(...statements: Statement[]): Promise<void> {
   assert.equal(put.status, 204, put.text)
 }
 
-/** DeleteObjects of these keys. */
+/** The body and headers of DeleteObjects for these keys. */
 function deletion(...keys: readonly string[]): Required<Asked> {
   const body = `<Delete>${keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('')}</Delete>`
   return { body, headers: { 'content-md5': createHash('md5').update(body).digest('base64') } }
 }
 
-/** PostObject of a key. */
+/** The body and headers of PostObject for a key. */
 const form = (key: string, headers: Readonly<Record<string, string>> = {}): Required<Asked> => ({
   body: formBody('limit', [
     ['key', key],
@@ -276,7 +276,7 @@ describe('authorization', () => {
         )
         it(`is judged by what it reads and sets: ${names.join('; ')}`, async () => {
           await policy(...statements)
-          // The header says nothing where tags are taken over.
+          // The header does not count when the copy takes over the tags of its source.
           for (const headers of [copied, { ...copied, 'x-amz-tagging-directive': 'COPY', ...tagged }]) {
             const bob = await gateway.askAs('bob', 'PUT', '/bkt/w', { headers })
             if (ofBob === 403) assertRefused(bob, 403, 'AccessDenied')
@@ -324,7 +324,7 @@ describe('authorization', () => {
         ['DELETE', '/bkt/absent', { headers }],
       ]
       const Action = ['s3:PutObject', 's3:DeleteObject']
-      // The source of the copy stays readable.
+      // The source of the copy remains readable.
       await policy({ Action }, { Action: 's3:GetObject', Resource: 'arn:aws:s3:::bkt/red' })
       for (const [method, target, asked] of writes) {
         assertRefused(await gateway.askAs('bob', method, target, asked), 403, 'AccessDenied')

@@ -213,7 +213,7 @@ describe('bucket requests', () => {
       assert.equal(await allowed('/bkt/key', { ...ORIGIN, 'x-obj-permissions': 'list' }), 'https://app.example')
       assert.equal(await allowed('/bkt/key', { origin: 'https://evil.example' }), undefined)
       assert.equal(await allowed('/bkt/key', {}), undefined)
-      assert.equal(await allowed('/bkt/key', { ...ORIGIN, 'x-obj-principal': 'bob' }), undefined) // NoSuchBucket
+      assert.equal(await allowed('/bkt/key', { ...ORIGIN, 'x-obj-principal': 'bob' }), undefined) // the answer is NoSuchBucket
     })
 
     it('is on refusals of what is outside the profile or cannot be read, wherever the bucket is named', async () => {
@@ -267,7 +267,7 @@ describe('bucket requests', () => {
       const unknown = POLICY.replace('s3:GetObject', 's3:GetObjects')
       assertRefused(await gateway.ask('PUT', '/bkt?policy', { body: unknown }), 400, 'MalformedPolicy')
       await gateway.store.setBucketDocument(gateway.store.bucket('bkt')!, 'policy', Buffer.from(unknown))
-      assert.equal((await gateway.ask('PUT', '/bkt/key', { body: 'x' })).status, 200) // stored before it was refused
+      assert.equal((await gateway.ask('PUT', '/bkt/key', { body: 'x' })).status, 200) // a policy that was stored before such policies were refused
     })
   })
 

@@ -21,7 +21,7 @@ function classified(
 
 const COPY = { 'x-obj-copy-source': '/from/key' }
 
-/** The query of a pre-signed URL, as most signers write it. */
+/** The query of a pre-signed URL, in the form of most signers. */
 const PRESIGNED =
   'X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=KEY%2F20261124%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20261124T000000Z' +
   `&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=${'a'.repeat(64)}`
@@ -119,7 +119,7 @@ const OUTSIDE = [
   'TRACE /bkt',
 ]
 
-/** The only version there is, wherever S3 takes one. */
+/** Requests for version `null`, the only one there is, wherever S3 takes a version. */
 const OF_THE_ONLY_VERSION = [
   ['GET /bkt/key?versionId=null', 'GetObject'],
   ['HEAD /bkt/key?versionId=null&partNumber=1', 'HeadObject'],

@@ -1,4 +1,4 @@
-/** Long documents wait for room in memory before anything of them is read or made. */
+/** Long documents wait for room in memory before they are read or made. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { completeBytes, deletedBytes } from '../../../src/objectstore/s3/document-bytes.ts'

@@ -12,7 +12,7 @@ const LONG = COMPLETE_BODY_BYTES_MAX
 const IN_WORK = DOCUMENTS_IN_WORK_BYTES_MAX / LONG
 const WAITING = DOCUMENTS_WAITING_BYTES_MAX / LONG
 
-/** Work that ends when the test says so. */
+/** Works behind a gate, which end when the test says so. */
 class Works {
   readonly gate = new DocumentGate()
   readonly begun: number[] = []

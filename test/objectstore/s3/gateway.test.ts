@@ -11,7 +11,7 @@ import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
 import { turn } from '../../support/turn.ts'
 
-/** What HeadBucket and GetBucketLocation do instead, in some tests. */
+/** What GetBucketLocation answers in these tests. */
 let instead: () => Promise<Answer> | Answer = () => ({ status: 200 })
 const replaced: Handlers = {
   ...handlers,
@@ -50,7 +50,7 @@ describe('the gateway', () => {
         ],
       )
       assert.equal(headers['x-obj-endpoint-style'], 'virtual-host')
-      assert.equal(headers['x-obj-operation'], 'HeadObject') // the host's bucket wins: the path is a key
+      assert.equal(headers['x-obj-operation'], 'HeadObject') // the host names the bucket, so the path is a key
     })
 
     it('keeps the client’s request id, which is that of the error too', async () => {
@@ -212,7 +212,7 @@ describe('the gateway', () => {
       const reply = await gateway.ask('HEAD', '/none')
       assertRefused(reply, 404, 'NoSuchBucket')
       assert.equal(reply.text, '')
-      assert.equal((await gateway.ask('GET', '/bkt?location')).status, 204) // the connection goes on
+      assert.equal((await gateway.ask('GET', '/bkt?location')).status, 204) // the connection still works
     })
 
     it('of what is outside the profile says so', async () => {
@@ -426,7 +426,7 @@ describe('the gateway', () => {
       instead = () => new Promise((resolve) => (answer = () => resolve({ status: 200 })))
       await client.send(`GET /bkt?location HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
       await until(() => gateway.inFlight > 0)
-      for (let turns = 0; turns < 10; turns++) await turn() // the body is in
+      for (let turns = 0; turns < 10; turns++) await turn() // until the body has arrived
       answer()
       assert.equal((await client.reply())?.headers['x-obj-body-disposition'], 'discarded')
       await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: localhost\r\n\r\n')

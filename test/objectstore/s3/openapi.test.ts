@@ -11,7 +11,7 @@ interface Operation {
 }
 
 const pathsOf = (...extensions: 'list-v1'[]): Record<string, Record<string, Operation>> => {
-  const { paths } = openApiOf('1', [], new Set(extensions)) as { paths: Record<string, Record<string, Operation>> } // openApiDocument makes it so
+  const { paths } = openApiOf('1', [], new Set(extensions)) as { paths: Record<string, Record<string, Operation>> } // openApiDocument gives this form
   return paths
 }
 

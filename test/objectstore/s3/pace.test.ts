@@ -1,4 +1,4 @@
-/** Work whose length a client decides, and what the event loop gets to do meanwhile. */
+/** Work whose length a client decides leaves turns of the event loop to others. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -8,7 +8,7 @@ import { Pace, STEPS_PER_TURN } from '../../../src/objectstore/s3/pace.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
 import { turn } from '../../support/turn.ts'
 
-/** Turns of the event loop that come when the test says so. */
+/** Turns of the event loop, which the test grants. */
 class Turns {
   readonly waiting: (() => void)[] = []
   readonly nextTurn = (run: () => void): void => void this.waiting.push(run)
@@ -17,12 +17,12 @@ class Turns {
   async next(): Promise<boolean> {
     const waiting = this.waiting.splice(0)
     for (const run of waiting) run()
-    await turn() // promises settle
+    await turn() // until promises are settled
     return waiting.length > 0
   }
 }
 
-/** Takes `slices` times `steps`, and says how many it took. */
+/** Work of `slices` slices of `steps` steps. Calls `took` with the steps of each slice. */
 function* work(slices: number, steps: number, took: (steps: number) => void): Sliced<string> {
   for (let i = 0; i < slices; i++) {
     took(steps)
@@ -58,7 +58,7 @@ describe('the pace of requests', () => {
   })
 })
 
-/** How often the event loop came around while something was under way. */
+/** Number of turns of the event loop during `run`. */
 async function turnsDuring(run: () => Promise<unknown>): Promise<number> {
   let turns = 0
   let isRunning = true
@@ -86,7 +86,7 @@ async function withPolicy(Statement: object, run: (gateway: TestGateway) => Prom
 
 describe('a policy that takes long', () => {
   it('of 40 wildcards is asked for 1000 keys while others are served', { timeout: 60_000 }, async () => {
-    const Resource = Array.from({ length: 40 }, (_, i) => `arn:aws:s3:::bkt/*${'?'.repeat(430 + i)}iz*`) // equal ones count once
+    const Resource = Array.from({ length: 40 }, (_, i) => `arn:aws:s3:::bkt/*${'?'.repeat(430 + i)}iz*`) // all different, as equal patterns count once
     const statement = { Effect: 'Deny', Principal: '*', Action: 's3:DeleteObject', Resource }
     await withPolicy(statement, async (gateway) => {
       const keys = Array.from({ length: 1000 }, (_, i) => 'i'.repeat(899) + String(i).padStart(4, '0'))
@@ -99,7 +99,7 @@ describe('a policy that takes long', () => {
         assert.equal(textsOf(reply.text, 'Key').length, 1000)
         assert.deepEqual(textsOf(reply.text, 'Code'), ['AccessDenied'])
       })
-      const steps = 40 * 900 * 999 // one for each character of each key, at least
+      const steps = 40 * 900 * 999 // at least one for each character of each key
       assert.ok(turns > steps / STEPS_PER_TURN, `${turns} turns`)
     })
   })

@@ -4,7 +4,7 @@ import { ReadyDocuments } from '../../../src/objectstore/s3/ready-documents.ts'
 
 const document = (bytes: number): Uint8Array => new Uint8Array(bytes)
 
-/** Counts what is made. */
+/** Counts how often something is made of a document. */
 function counting(bytesMax: number): { of: (document: Uint8Array) => number; made: () => number } {
   const ready = new ReadyDocuments<number>(bytesMax)
   let made = 0
@@ -24,7 +24,7 @@ describe('what was made of documents', () => {
     const documents = Array.from({ length: 5 }, () => document(2000))
     for (const each of documents.slice(0, 3)) of(each)
     of(documents[0]!)
-    of(documents[3]!) // four have more than 10 000 bytes with what each takes besides: the second one goes
+    of(documents[3]!) // four need more than 10 000 bytes with their overhead: the second one is evicted
     assert.equal(made(), 4)
     of(documents[0]!)
     of(documents[2]!)

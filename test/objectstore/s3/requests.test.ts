@@ -1,4 +1,4 @@
-/** Bodies of DeleteObjects, CompleteMultipartUpload and CreateBucket. */
+/** Request bodies of DeleteObjects, CompleteMultipartUpload and CreateBucket. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

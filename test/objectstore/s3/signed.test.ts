@@ -1,4 +1,4 @@
-/** Requests as an SDK signs them, through the whole gateway. */
+/** Requests signed like those of an SDK, through the whole gateway. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** What is answered while something else is lost: see G1 of the gateway. */
+/** Answers of the gateway while frames of other requests are lost: see G1 of the gateway. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -20,7 +20,7 @@ const deletion = (...keys: readonly string[]): Asked => {
   return { body, headers: { 'content-md5': createHash('md5').update(body).digest('base64') } }
 }
 
-/** Behind it, frames of others are lost. */
+/** A gateway on a store that has lost frames of other requests. */
 async function losing(): Promise<TestGateway> {
   const gateway = await TestGateway.start()
   gateway.store.settled = () => Promise.reject(refuse('InternalError', 'lost'))

@@ -1,4 +1,4 @@
-/** The gateway over a listening server, on the store in memory, with a clock that stands still. */
+/** The gateway over a listening server, on a store in memory, with a clock that stands still. */
 import assert from 'node:assert/strict'
 import { StoreCounters } from '../../../src/objectstore/counters.ts'
 import { listen } from '../../../src/http/server.ts'
@@ -42,7 +42,7 @@ export class TestGateway {
   readonly clock = new TestClock()
   readonly audited: object[] = []
   readonly logged: { readonly details: object; readonly message: string }[] = []
-  /** Of the endpoint helper. */
+  /** Objects of the endpoint helper by activation, newest first. */
   readonly stored = new Map<string, string[]>()
   problems: readonly string[] = []
   degradations: readonly StandingDegradation[] = []
@@ -108,7 +108,7 @@ export class TestGateway {
     return RawClient.connect(this.#server!)
   }
 
-  /** One request after the other over one connection, byte by byte as given. */
+  /** Sends the target and the headers unchanged. All requests use one connection, one after the other. */
   async ask(method: string, target: string, { body, headers = {} }: Asked = {}): Promise<Reply> {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const lines = Object.entries({ host: 'localhost:9000', ...length, ...headers })
@@ -120,7 +120,7 @@ export class TestGateway {
     return { status: reply.status, headers: reply.headers, text: reply.body }
   }
 
-  /** As another principal. */
+  /** Sends the request as another principal. */
   askAs(principal: string, method: string, target: string, asked: Asked = {}): Promise<Reply> {
     return this.ask(method, target, { ...asked, headers: { ...asked.headers, 'x-obj-principal': principal } })
   }

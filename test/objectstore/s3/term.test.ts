@@ -1,11 +1,11 @@
-/** What a node of a cluster answers while another one leads, or begins to: see G2 of the gateway. */
+/** Answers of a cluster's node while another one leads, or begins to: see G2 of the gateway. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { TestGateway } from './support.ts'
 import type { Reply } from './support.ts'
 
-/** With a bucket and an object. */
+/** A gateway with a bucket and an object. */
 async function started(context: TestContext): Promise<TestGateway> {
   const gateway = await TestGateway.start()
   context.after(() => gateway.stop())
@@ -52,7 +52,7 @@ describe('a node that does not lead', () => {
 })
 
 describe('a request whose term is over when it is answered', () => {
-  /** Another term has begun when the request was judged. */
+  /** The reply to a request during which another term begins, after the request was judged. */
   const asked = async (context: TestContext, method: string, target: string, body = ''): Promise<Reply> => {
     const gateway = await started(context)
     const { store } = gateway

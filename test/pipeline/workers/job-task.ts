@@ -1,4 +1,4 @@
-/** A job for the tests: ends in the way its task says, and tells whether its gate opened. */
+/** A job for the tests: it ends in the way that its task says. */
 import { threadId } from 'node:worker_threads'
 import { StoreError } from '../../../src/errors.ts'
 

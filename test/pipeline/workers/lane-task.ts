@@ -1,4 +1,4 @@
-/** A lane for the tests: echoes what its port brings, and ends in the way it is told to. */
+/** A lane for the tests: it echoes the messages of its port, and ends in the way it is told to. */
 import { receiveMessageOnPort } from 'node:worker_threads'
 import { isStop } from '../../../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../../../src/pipeline/lane-task.ts'

@@ -76,7 +76,7 @@ describe('a connection of one request at a time', () => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.after(() => server.close())
-    const socket = await ReplySocket.open((server.address() as AddressInfo).port) // a TCP server has no other
+    const socket = await ReplySocket.open((server.address() as AddressInfo).port) // a TCP server has no other kind
     const read = (bytes: Buffer): string | null => (bytes.at(-1) === 0x21 ? bytes.toString() : null)
     assert.equal(await socket.request('one', read), 'one!')
     assert.equal(await socket.request('two', read), 'two!')

@@ -9,7 +9,7 @@ const run = (name: string, ...args: string[]) =>
     [fileURLToPath(new URL(`../../../scripts/compare/${name}.ts`, import.meta.url)), ...args],
     {
       encoding: 'utf8',
-      env: { ...process.env, PATH: '' }, // trilog alone, whatever else is installed
+      env: { ...process.env, PATH: '' }, // only trilog, whatever else is installed
     },
   )
 

@@ -1,4 +1,4 @@
-/** The archive of `npm run dist`, made of a small directory. What is in the real one is tried unpacked (test/package). */
+/** The archive of `npm run dist`, made of a small directory. test/package tests the unpacked content of the real one. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ it('holds one directory of the name of the release, owned by root, with commands
   mkdirSync(`${work}/${NAME}/lib/trilog/bin`, { recursive: true })
   writeFileSync(`${work}/${NAME}/bin/mq`, launcher('mq'))
   chmodSync(`${work}/${NAME}/bin/mq`, 0o755)
-  copyFileSync('/bin/echo', `${work}/${NAME}/lib/node`) // it says what it is called with
+  copyFileSync('/bin/echo', `${work}/${NAME}/lib/node`) // it prints its arguments
   pack(work, NAME, file)
 
   const listed = execFileSync('tar', ['--list', '--verbose', '--numeric-owner', `--file=${file}`], { encoding: 'utf8' })
@@ -25,7 +25,7 @@ it('holds one directory of the name of the release, owned by root, with commands
     [],
   )
 
-  // As docs/install.md says.
+  // The steps of docs/install.md.
   const place = `${work}/opt`
   mkdirSync(place)
   execFileSync('tar', ['-xzf', file, '-C', place, '--strip-components=1'])

@@ -12,11 +12,11 @@ const FIXTURES = 'test/scripts/tests/fixtures'
 interface Run {
   readonly code: number
   readonly lines: readonly string[]
-  /** What stands below `FAILED <file>`. */
+  /** The text below `FAILED <file>`. */
   readonly failuresOf: (fixture: string) => string
 }
 
-/** @param fixtures in one process, unless the options say otherwise */
+/** @param fixtures run in one process, unless the options say otherwise */
 function runTests(fixtures: readonly string[], ...options: readonly string[]): Promise<Run> {
   const args = [
     `${root}scripts/test.ts`,

@@ -1,4 +1,4 @@
-/** Specification "Audit" and "Events", contract "Broker": the reserved stream, and what has exactly one event in it. */
+/** Specification "Audit" and "Events", contract "Broker": the reserved stream, and the acts that have exactly one event in it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Static } from 'typebox'
@@ -18,7 +18,7 @@ const exported = async (query = ''): Promise<string> => {
 }
 const audit = () => broker.stream('system.audit')
 
-/** What an act left in the audit stream, without ids and times, which are checked here. */
+/** The events of an act in the audit stream, without ids and times, which are checked here. */
 async function eventsOf(act: () => Promise<unknown>): Promise<object[]> {
   const { next_offset } = await audit().describe()
   await act()
@@ -45,7 +45,7 @@ describe('an audit event', () => {
     assert.deepEqual(await eventsOf(() => stream.put('', body)), [
       { kind: 'stream_created', stream: 'created', detail },
     ])
-    assert.deepEqual(await eventsOf(() => stream.put('', body)), []) // refused
+    assert.deepEqual(await eventsOf(() => stream.put('', body)), []) // refused: the stream exists
   })
   it('is there once for a cursor that was rewound, with the reason', async () => {
     const stream = await broker.newStream()

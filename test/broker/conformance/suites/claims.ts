@@ -1,4 +1,4 @@
-/** Specification "Shared queue" and "Queue delivery and lease": claiming records, and what ends a lease by time. */
+/** Specification "Shared queue" and "Queue delivery and lease": claiming records, and leases that expire. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ClaimReply } from '../../../../src/broker/wire/queue-answers.ts'

@@ -1,4 +1,4 @@
-/** Specification "Shared queue" and "Queue delivery and lease": what becomes of an active lease, verb by verb. */
+/** Specification "Shared queue" and "Queue delivery and lease": what each verb does to an active lease. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import {
@@ -202,9 +202,9 @@ describe('renew', () => {
       return (await claimed.renew(HOUR_MS)).status === 200 ? claimed : null
     }
     let kept: Delivery | null
-    // On a machine so slow that the renewal comes too late the next lease is longer.
+    // If the machine is so slow that the renewal comes too late, the next lease is longer.
     while ((kept = await claimAndRenew()) === null) leaseMs *= 4
-    // A lease that is as long and begins later: when it has expired, the first expiry of the one that was renewed has passed.
+    // A lease of the same length that begins later: once it has expired, the renewed lease is past its first expiry.
     await group.claimOne({ lease_timeout_millis: leaseMs })
     await eventually(async () => (await group.describe()).in_flight_count === 1)
     assert.equal((await kept.ack()).status, 200)

@@ -1,4 +1,4 @@
-/** A delivery of its own for each test, and what holds for all verbs. */
+/** A delivery for each test, and what holds for all verbs. */
 import assert from 'node:assert/strict'
 import type { CreateStreamBody } from '../../../../src/broker/wire/requests.ts'
 import { assertRefused } from '../../../support/broker.ts'
@@ -10,7 +10,7 @@ export const CONTROL = '\u0007'
 
 export const HOUR_MS = 3_600_000
 
-/** A delivery of a stream of its own. */
+/** A delivery from a new stream. */
 export async function delivery(failure_policy: CreateStreamBody['failure_policy'] = null): Promise<Delivery> {
   const stream = await broker.newStream({ failure_policy })
   await stream.publish('job')
@@ -25,7 +25,7 @@ export const identityOf = ({ group, id, subscription }: Delivery) => ({
 })
 export const isNow = (time: number): boolean => Math.abs(time - Date.now()) < 60_000
 
-/** Every verb with a body that is good. */
+/** Every verb, with a good body. */
 export const VERBS: readonly (readonly [verb: string, body: object | null])[] = [
   ['ack', null],
   ['nack', { reason: 'r', requeue: true }],
@@ -43,7 +43,7 @@ export async function everyVerbIs(
   for (const [verb, body] of VERBS) assertRefused(await delivery.post(verb, body), status, code)
 }
 
-/** Bodies that are refused, and the delivery is as active as before. */
+/** Asserts that these bodies, and some that no verb takes, are refused and leave the delivery active. */
 export async function refused(delivery: Delivery, verb: string, bodies: readonly unknown[]): Promise<void> {
   for (const body of [...bodies, '{', 'null', '[]', { unknown: 1 }]) {
     assertRefused(await delivery.post(verb, body as object), 400, 'invalid_request')

@@ -24,7 +24,7 @@ async function numbersOf(group: Group): Promise<number[]> {
   return [highest_next_offset, progress_offset, lag_messages, in_flight_count, delayed_count]
 }
 
-/** Every inspection route is refused alike. */
+/** The refusals that all inspection routes share. */
 function itIsRefusedAsInspection(route: string): void {
   it('is 404 stream_not_found for a stream that is not there', async () => {
     assertRefused(

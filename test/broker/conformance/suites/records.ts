@@ -1,4 +1,4 @@
-/** Specification "Record publish body", contract "Broker": publishing, one by one and, as an extension, in batches. */
+/** Specification "Record publish body", contract "Broker": publishing one by one and, as an extension, in batches. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { PublishBatchReply, PublishReply } from '../../../../src/broker/wire/record-answers.ts'
@@ -16,7 +16,7 @@ before(async () => {
 
 const hexOf = (text: string): string => Buffer.from(text).toString('hex')
 
-/** The record as it is stored. */
+/** Publishes a record with these fields; returns it as stored. */
 async function stored(fields: object): Promise<ReplayedRecord> {
   const reply = await stream.post('/records', { message_id: 'm', payload: 'p', ...fields })
   const { offset } = reply.succeeded(PublishReply, 201)
@@ -25,7 +25,7 @@ async function stored(fields: object): Promise<ReplayedRecord> {
   return records[0]
 }
 
-/** A refused record takes no offset. */
+/** Asserts that the record is refused, and takes no offset. */
 async function refused(fields: object, code: 'invalid_request' | 'invalid_payload', message?: RegExp): Promise<void> {
   await refusedBody({ message_id: 'm', payload: 'p', ...fields }, code, message)
 }

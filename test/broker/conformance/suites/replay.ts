@@ -7,7 +7,7 @@ import type { ReplayPage, Stream } from '../../../support/broker.ts'
 import { broker } from './shared-node.ts'
 
 const RECORDS = 1050
-/** Not in order, as event times are not. */
+/** Out of order, as event times may be. */
 const EVENT_TIMES = [50, 10, 40, 20, 30, 30, 60]
 const SAFE = Number.MAX_SAFE_INTEGER
 

@@ -1,11 +1,11 @@
 /**
- * One node for all suites of this folder, as a start costs more than most of them. They need no settings of their own, keep to streams of
- * their own, and never restart it.
+ * One node for all suites of this folder, as starting one takes longer than most of them. Suites need no settings of their own, use only
+ * their own streams, and never restart the node.
  */
 import { after } from 'node:test'
 import { BrokerServer } from '../../../support/broker.ts'
 
-/** So that what is too large need not be large. */
+/** Small, so that bodies over the limit need not be large. */
 export const MAX_BODY_BYTES = 100_000
 
 export const broker = await BrokerServer.start({

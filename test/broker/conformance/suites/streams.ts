@@ -15,7 +15,7 @@ const DEFAULTS = {
 const CONTROL = '\u0007'
 const NOT_UNSIGNED = [-1, 1.5, '1', true, 2 ** 53, [], {}]
 
-/** What a stream created with the body shows of itself. */
+/** What the stream shows after it was created with this body. */
 async function created(body: RequestBody): Promise<object> {
   const stream = broker.stream(`created ${JSON.stringify(body)}`.slice(0, 200).replaceAll('/', ''))
   ;(await stream.put('', body)).succeeded(CreateStreamReply, 201)
@@ -23,7 +23,7 @@ async function created(body: RequestBody): Promise<object> {
   return { default_durability, retention, failure_policy }
 }
 
-/** A refused creation leaves nothing behind. */
+/** Asserts that the creation is refused and leaves nothing behind. */
 async function refused(body: RequestBody, message?: RegExp): Promise<void> {
   const stream = broker.stream('refused')
   assertRefused(await stream.put('', body), 400, 'invalid_request', message)

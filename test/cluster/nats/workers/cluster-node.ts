@@ -1,6 +1,6 @@
 /**
- * A node with a log in memory, as a process: asked over stdin, answers over stdout, a line of JSON each. Its log begins with the stream, so it can be
- * killed at any moment. Arguments: the servers, and the name of the node.
+ * A node with a log in memory, as a process. Requests come on stdin, answers go to stdout, each as a line of JSON. The node reads its log
+ * from the beginning of the stream, so it may be killed at any moment. Arguments: the servers, and the name of the node.
  */
 import { randomInt } from 'node:crypto'
 import { createInterface } from 'node:readline'
@@ -19,16 +19,16 @@ import { systemClock } from '../../../../src/observability/system-clock.ts'
 export interface NodeRequest {
   readonly request: number
   readonly kind: 'write' | 'read' | 'look' | 'hand over'
-  /** Of a write: what is written. */
+  /** For a write: the id to be written. */
   readonly id?: number
 }
 
 export interface NodeReply {
   readonly request: number
   readonly isAnswered: boolean
-  /** Of a read or a write: how many are in the log with it. */
+  /** For a read or a write: entries in the log, including the one written. */
   readonly version?: number
-  /** Of `look`: everything that is confirmed. */
+  /** For `look`: all confirmed ids. */
   readonly ids?: readonly number[]
   readonly role?: string
   readonly epoch?: number
@@ -49,7 +49,7 @@ const stream = await NatsStream.open({
   nowMs: () => performance.now(),
   after: (delayMs, run) => systemClock.wait(delayMs, run),
 })
-/** With the frames that the state was made of. */
+/** Ids, with the frames that brought them. */
 const log: (WholeFrame & { readonly id: number })[] = []
 let confirmed = 0
 let offered = 0

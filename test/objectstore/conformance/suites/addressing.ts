@@ -36,7 +36,7 @@ describe('addressing', () => {
       [BASE_DOMAIN, 200],
       ['127.0.0.1:1', 200],
       ['[::1]:9000', 200],
-      // which may not even ask without credentials
+      // These hosts are not allowed in requests without credentials.
       ['other.example', 403],
       [`evil${BASE_DOMAIN}`, 403],
       [`${BASE_DOMAIN}.evil.example`, 403],

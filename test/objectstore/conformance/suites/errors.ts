@@ -191,7 +191,7 @@ describe('errors', () => {
   })
 })
 
-/** Their places are taken when the server has read their headers, which nothing tells. */
+/** Asks until it is refused: the requests take their slots once the server has read their headers, and nothing tells when. */
 async function untilRefused() {
   for (;;) {
     const reply = await bucket.ask('HEAD', '/key')

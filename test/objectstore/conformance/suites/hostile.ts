@@ -1,4 +1,4 @@
-/** What nobody sends by mistake: each is refused in the specified way, at once, and the store goes on. */
+/** Hostile requests: each is refused in the specified way, at once, and the store goes on. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -15,7 +15,7 @@ afterEach(async () => {
   assert.equal(await bucket.read('key'), 'content')
 })
 
-/** The answer to these bytes, on a connection of their own. */
+/** The answer to these bytes, on a new connection. */
 async function rawReply(...pieces: readonly (Uint8Array | string)[]) {
   const connection = await store.connect()
   for (const piece of pieces) connection.write(piece)
@@ -179,8 +179,8 @@ describe('bodies', () => {
       })
     const trailer = { 'x-amz-trailer': 'x-amz-checksum-crc32' }
     for (const body of [
-      '4\r\nabcd\r\n0\r\n\r\n', // shorter than declared
-      '6\r\nabcdef\r\n0\r\n\r\n', // longer
+      '4\r\nabcd\r\n0\r\n\r\n', // shorter than the declared length
+      '6\r\nabcdef\r\n0\r\n\r\n', // longer than the declared length
       '5\r\nabcde',
       '5\r\nabcdeXX0\r\n\r\n',
       'ffffffffffffff\r\nabcde\r\n',

@@ -1,4 +1,4 @@
-/** Specification "Limits": what is at the limit passes, what is above it is refused in the specified way. */
+/** Specification "Limits": values at a limit pass, values above it are refused in the specified way. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -19,7 +19,7 @@ describe('management routes', () => {
   })
   it('GET /v1/platform/capabilities: 200 with runtime, dataDirectory, freeSpace, device, atomicRename, flushBehavior, directIo', async () => {
     const reply = await store.request('GET', '/v1/platform/capabilities')
-    const shown = reply.json() as Record<string, unknown> // which the next lines check
+    const shown = reply.json() as Record<string, unknown> // the next lines check it
     assert.equal(reply.status, 200)
     assert.deepEqual(
       Object.entries(shown).map(([name, value]) => [name, typeof value]),

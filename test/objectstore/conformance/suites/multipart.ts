@@ -1,4 +1,4 @@
-/** Multipart uploads: specification "Multipart upload", contract "Object store", the rest as Amazon S3 has it. */
+/** Multipart uploads: specification "Multipart upload", contract "Object store", and otherwise Amazon S3. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** Objects as Amazon S3 has them (contract "Object store"): headers, ranges, conditions, checksums, copies, tags. */
+/** Objects like those of Amazon S3 (contract "Object store"): headers, ranges, conditions, checksums, copies, tags. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -214,7 +214,7 @@ describe('conditional reads', () => {
 })
 
 describe('conditional writes', () => {
-  /** One succeeds, the others fail their condition. */
+  /** Asserts that one attempt succeeds, and that the others fail by their condition. */
   async function oneOf(attempts: readonly Promise<ObjectReply>[]): Promise<void> {
     const replies = await Promise.all(attempts)
     const failed = replies.filter(({ status }) => status !== 200)

@@ -15,7 +15,7 @@ const policyOf = (bucket: string): string =>
     Statement: [{ Effect: 'Allow', Principal: '*', Action: 's3:GetObject', Resource: `arn:aws:s3:::${bucket}/*` }],
   })
 
-/** Handler names begin in lower case. */
+/** Asserts which operation served the request. Names of handlers begin in lower case. */
 function servedBy(reply: ObjectReply, operation: string, status: number): ObjectReply {
   assert.equal(reply.header('x-obj-operation'), operation, reply.text)
   assert.equal(reply.header('x-obj-handler'), operation.charAt(0).toLowerCase() + operation.slice(1))

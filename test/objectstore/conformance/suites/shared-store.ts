@@ -1,6 +1,6 @@
 /**
- * One object store for all suites of this folder, as a start costs more than most of them. They need no settings but a base domain, keep to
- * buckets of their own, and never restart it.
+ * One object store for all suites of this folder, as starting one takes longer than most of them. Suites need no settings but a base domain,
+ * use only their own buckets, and never restart the store.
  */
 import { after } from 'node:test'
 import { ObjectStoreServer } from '../../../support/objectstore.ts'

@@ -1,4 +1,4 @@
-/** Specification "States and transitions", and what the contract says of buckets and principals. */
+/** Specification "States and transitions", and the contract's lines about buckets and principals. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { store } from './shared-store.ts'

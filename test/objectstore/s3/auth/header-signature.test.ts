@@ -33,7 +33,7 @@ const withAuthorization = (authorization: string): SignedRequest =>
 const scoped = (scope: string): SignedRequest =>
   withAuthorization(`AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`)
 
-/** The examples of the documentation: request and signature. */
+/** A request of the documentation's examples, with its signature. */
 const documented = (
   method: string,
   target: string,

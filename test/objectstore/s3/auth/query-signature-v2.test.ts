@@ -16,7 +16,7 @@ const authenticator = signedAuthenticator({ credentials, region: REGION })
 const EXPIRES = 1_175_139_620
 const NOW_MS = (EXPIRES - 60) * 1000
 
-/** Signed over a text as the documentation writes it, and perhaps sent otherwise. */
+/** A request whose signature is over `text`, the documentation's string to sign. `request` may change what is sent. */
 function signed(text: string, request: Partial<SignedRequest> & { readonly parameters?: string } = {}): SignedRequest {
   const { parameters = '', ...rest } = request
   const signature = encodeURIComponent(createHmac('sha1', SECRET).update(text).digest('base64'))

@@ -12,7 +12,7 @@ interface Decoded {
   readonly trailer: string | null
 }
 
-/** @param cuts where the body is split into pushes */
+/** @param cuts positions that split the body into pushes */
 function decode(framing: AwsChunkedFraming, body: Uint8Array, cuts: readonly number[] = []): Decoded {
   const pieces: Buffer[] = []
   const decoder = new AwsChunkedDecoder(framing, (payload) => pieces.push(Buffer.from(payload)))
@@ -20,7 +20,7 @@ function decode(framing: AwsChunkedFraming, body: Uint8Array, cuts: readonly num
   places.slice(1).forEach((to, i) => {
     const pushed = Uint8Array.prototype.slice.call(body, places[i], to)
     decoder.push(pushed)
-    pushed.fill(0xff) // a detached chunk must not be looked at again
+    pushed.fill(0xff) // the decoder must not read a pushed chunk again
   })
   const trailer = decoder.finish()
   return { payload: Buffer.concat(pieces), trailer }
@@ -282,7 +282,7 @@ test('a signed body with one byte changed is refused, or means the same', () => 
       fc.integer({ min: 1, max: 255 }),
       (chunks, trailer, place, change) => {
         const { bytes, payload } = frameSigned(SEED, chunks, trailer)
-        // half of the changes in what is not payload, which is little
+        // Half of the changes are in the last 300 bytes, to hit more of the few that are not payload.
         const at = place % 2 === 0 ? bytes.length - 1 - (place % Math.min(bytes.length, 300)) : place % bytes.length
         bytes[at]! ^= change
         let decoded: Decoded

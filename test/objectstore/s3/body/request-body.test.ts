@@ -7,7 +7,7 @@ import type { PipedBody } from '../../../../src/objectstore/s3/handler.ts'
 import type { BodyWriter, ReceivedBody } from '../../../../src/objectstore/operations.ts'
 import { turn } from '../../../support/turn.ts'
 
-/** A connection whose client sends what the test says, and that remembers whether it is paused. */
+/** A connection whose client sends what the test says, and that records whether it is paused. */
 class TestExchange {
   isPaused = false
   limitBytes = 0
@@ -31,7 +31,7 @@ class TestExchange {
     this.#ended.push(listener)
   }
 
-  /** The bytes are gone after the call, as those of the library are. */
+  /** The bytes are gone after the call, like those of the library. */
   send(text: string, isLast = false): void {
     const bytes = Buffer.from(text)
     this.#sink!.chunk(bytes, isLast)
@@ -47,7 +47,7 @@ class TestExchange {
   }
 }
 
-/** A writer that has room for so many bytes until it is drained. */
+/** A writer with room for `roomBytes` until it is drained. */
 class TestWriter implements BodyWriter {
   text = ''
   state: 'open' | 'finished' | 'abandoned' = 'open'
@@ -109,7 +109,7 @@ describe('the body of a request', () => {
     const { exchange, body } = bodyOf(6)
     exchange.send('one')
     assert.equal(exchange.isPaused, true)
-    exchange.send('two') // was on its way
+    exchange.send('two') // it was on its way already
     const collected = body.collect(10, null)
     assert.equal(exchange.isPaused, false)
     exchange.send('', true)
@@ -222,7 +222,7 @@ describe('a body that is piped', () => {
     assert.equal(exchange.isPaused, false)
     exchange.send('two')
     assert.equal(exchange.isPaused, true)
-    exchange.send('end', true) // was on its way
+    exchange.send('end', true) // it was on its way already
     await turn()
     assert.equal(writer.text, 'onetwo')
     writer.drain()
@@ -253,7 +253,7 @@ describe('a body that is piped', () => {
     exchange.end()
     await assert.rejects(whole, { code: 'IncompleteBody' })
     assert.equal(writer.state, 'abandoned')
-    writer.drain() // late, and nobody waits for it
+    writer.drain() // too late: nothing waits for it any more
     await turn()
     assert.equal(writer.text, 'one')
   })

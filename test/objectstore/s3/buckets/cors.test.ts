@@ -1,4 +1,4 @@
-/** CORS: the document, preflights, and headers on actual answers. */
+/** CORS: the document, preflights, and the headers of actual answers. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** A browser's form, in any chunks: fields, then the file as it comes, within bounds. */
+/** A browser's form in any chunks: fields, then the file as it comes, within bounds. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -17,7 +17,7 @@ interface Received {
   readonly file: Buffer
 }
 
-/** Each chunk is overwritten after it was pushed, as the server does. */
+/** Overwrites each chunk after it was pushed, like the server. */
 function receive(chunks: readonly Uint8Array[], boundary = BOUNDARY): Received {
   let fields: FormFields | null = null
   const file: Buffer[] = []
@@ -216,7 +216,7 @@ describe('a form that floods', () => {
       bytes('\r\n'),
       END,
     ]
-    // the end of the boundary behind the file counts, two bytes, and the line end behind that
+    // These count too: the two bytes that end the last boundary, and the line end behind it.
     assert.equal(receive(fields(room - 4)).file.length, 100_000)
     assertRefuses(() => receive(fields(room - 3)), CODE)
     assertRefuses(() => receive(fields(room + 1)), CODE)

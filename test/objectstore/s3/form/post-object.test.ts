@@ -71,7 +71,7 @@ describe('PostObject', () => {
     const file = `${'x'.repeat(fullBytes - 3)}\r\n--lim${'y'.repeat(200_000)}`
     const begin = '--limit\r\nContent-Disposition: form-data; name="key"\r\n\r\nk\r\n--limit\r\n'
     const head = `${begin}Content-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n`
-    const pieceBytes = head.length + file.indexOf('y') // what may be the begin of the boundary comes with the next chunk
+    const pieceBytes = head.length + file.indexOf('y') // the rest of a possible boundary comes with the next chunk
     await post(gateway, { key: 'k' }, file, { pieceBytes })
     assert.equal(await gateway.bytesOf('k'), file)
     gateway.assertClean()

@@ -1,4 +1,4 @@
-/** Policy documents of browser uploads: what they are, and what they allow. */
+/** Policy documents of browser uploads: their form, and what they allow. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

@@ -21,7 +21,7 @@ function crc32Of(bytes: Uint8Array): string {
   return digests.finish().checksums[0]!.value
 }
 
-/** Something happens while it arrives. */
+/** A body during whose arrival something else happens. */
 class SlowBody extends FakeBody {
   readonly #meanwhile: () => Promise<unknown>
 

@@ -112,7 +112,7 @@ const keys = fc.array(
 )
 const texts = fc.string({ unit: fc.constantFrom('a', '/', 'ä'), maxLength: 2 })
 
-/** As `ObjectStore.uploads`, of these. */
+/** Like `ObjectStore.uploads`, for these uploads. */
 const fromOf = (all: readonly Upload[], looked: () => void = () => {}) =>
   function* (from: Buffer, behind: string | null): Generator<Upload> {
     const at = all.findIndex(({ key, uploadId }) => key === from.toString() && uploadId === behind)
@@ -149,7 +149,7 @@ test('pages one behind the other have every upload once, and every common prefix
     fc.property(keys, texts, texts, fc.integer({ min: 1, max: 4 }), (names, prefix, delimiter, max) => {
       const all = names
         .toSorted((a, b) => Buffer.from(a).compare(Buffer.from(b)))
-        .map((key, i) => ({ key, uploadId: `u${i}` }) as Upload) // nothing else of it is looked at
+        .map((key, i) => ({ key, uploadId: `u${i}` }) as Upload) // the listing reads nothing else
       const expected = new Set<string>()
       for (const { key, uploadId } of all) {
         if (!key.startsWith(prefix)) continue

@@ -1,4 +1,4 @@
-/** Handlers of uploads in parts without HTTP, over the store in memory. */
+/** Handlers of uploads in parts, without HTTP, on a store in memory. */
 import assert from 'node:assert/strict'
 import type { Answer, GatewayContext, ObjectHandler } from '../../../../src/objectstore/s3/handler.ts'
 import {
@@ -16,15 +16,15 @@ import type { MemoryStore } from '../../../support/memory-store.ts'
 
 export const MIB = 1 << 20
 
-/** A part as a complete request lists it. */
+/** A part in the list of a CompleteMultipartUpload. */
 export interface Listed {
   readonly partNumber: number
   readonly etag: string
-  /** Elements besides. */
+  /** More elements of the part, as XML. */
   readonly more?: string
 }
 
-/** A gateway with one bucket, and all that can be asked of it about uploads in parts. */
+/** A gateway with one bucket, and all requests about uploads in parts. */
 export class TestUploads {
   readonly gateway: TestGateway
   readonly store: MemoryStore
@@ -55,7 +55,7 @@ export class TestUploads {
     return this.#ask(uploadPart, key, { partNumber: String(partNumber), uploadId }, asked)
   }
 
-  /** @returns how a complete request lists it */
+  /** @returns the part for the list of a CompleteMultipartUpload */
   async send(key: string, uploadId: string, partNumber: number, body: Uint8Array | string): Promise<Listed> {
     const answer = await this.part(key, uploadId, partNumber, { body })
     return { partNumber, etag: headerOf(answer, 'etag') ?? '' }

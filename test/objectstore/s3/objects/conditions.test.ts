@@ -22,8 +22,11 @@ const UNCACHED = { cacheControl: null, expires: null }
 const at = (seconds: number): string => httpDate(MODIFIED_MS + seconds * 1000)
 const mapOf = (headers: Readonly<Record<string, string>>) => new Map(Object.entries(headers))
 
-/** The code that refuses, with the condition that failed. */
-/** @param run throws what a read refuses, or returns what a precondition does */
+/**
+ * The code of the refusal, with the condition that failed; 'met' without one.
+ *
+ * @param run throws the refusal, like a read, or returns it, like a precondition
+ */
 function outcome(run: () => Error | null | void): string {
   try {
     const refused = run()

@@ -7,7 +7,7 @@ import type { RequestParts } from '../../../support/object-handlers.ts'
 
 const MD5_OF_HELLO = '5d41402abc4b2a76b9719d911017c592'
 
-/** GetObject and HeadObject of the same say the same; returns what GetObject says and carries. */
+/** Asserts that GetObject and HeadObject answer alike. @returns the answer of GetObject */
 async function readBoth(gateway: TestGateway, key: string, parts: RequestParts = {}) {
   const got = await gateway.object(getObject, key, parts)
   const told = await gateway.object(headObject, key, parts)

@@ -1,4 +1,4 @@
-/** Tags and metadata within the specification's limits. */
+/** Tags and metadata, and the specification's limits for them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

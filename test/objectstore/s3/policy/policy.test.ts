@@ -1,4 +1,4 @@
-/** Bucket policies: what is stored, and what they say. */
+/** Bucket policies: which are stored, and what they decide. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -192,7 +192,7 @@ describe('a policy document', () => {
     assertRefuses(() => BucketPolicy.parse(bytes(twice), 'photos'), 'MalformedPolicy', {
       message: 'This policy contains invalid Json',
     })
-    const escaped = '"a\\":\\"b":' // names and colons in strings are none
+    const escaped = '"a\\":\\"b":' // quotes and colons inside of a string are no names
     policyOf({ ...READ, Sid: escaped, Condition: { StringLike: { 'aws:Referer': [escaped, '"x":', 'x'] } } })
   })
 

@@ -1,4 +1,4 @@
-/** Patterns of policies and CORS rules against the plainest matcher there is. */
+/** Patterns of policies and CORS rules, compared with a naive matcher. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -16,7 +16,7 @@ const matches = (pattern: string, text: string): boolean => wildcard(pattern).ma
 const standsAt = (piece: string, text: string, at: number): boolean =>
   piece.split('').every((each, i) => each === '?' || each === text[at + i])
 
-/** Whether there is an `a` behind the leftmost place of a piece that stands somewhere. */
+/** Whether an `a` follows the leftmost match of a piece. */
 function naiveBehind(piece: string, text: string): boolean {
   for (let at = 0; at + piece.length <= text.length; at++) {
     if (standsAt(piece, text, at)) return text.includes('a', at + piece.length)
@@ -24,13 +24,13 @@ function naiveBehind(piece: string, text: string): boolean {
   return false
 }
 
-/** How many steps a search takes, and how many at once. */
+/** Steps of a search: in all, and the most at once. */
 function stepsOf(pattern: string, text: string): { readonly all: number; readonly atOnceMax: number } {
   const steps = [...wildcard(pattern).search(text)]
   return { all: steps.reduce((sum, each) => sum + each, 0), atOnceMax: Math.max(0, ...steps) }
 }
 
-/** The bound of W1. */
+/** Most steps by W1. */
 const linear = (pattern: string, text: string): number => 3 * (pattern.length + text.length)
 
 describe('a pattern', () => {

@@ -1,4 +1,4 @@
-/** Strict XML: what fits the shape is read, everything else is refused, within bounds. */
+/** Strict XML: the reader takes what fits the shape, and refuses everything else, within bounds. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Text in XML answers: always well-formed, exact wherever XML can be. */
+/** Text in XML answers: always well-formed, and exact wherever XML allows it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

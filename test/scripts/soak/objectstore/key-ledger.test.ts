@@ -1,4 +1,4 @@
-/** What may stand under a key, when several look at it and not all of them see the same of it. */
+/** What a key may have, when several clients look at it and do not all see the same parts. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Body } from '../../../../scripts/soak/objectstore/bodies.ts'
@@ -14,14 +14,14 @@ const withTag = (tag: string): ExpectedObject => ({
   tags: { tag },
 })
 
-/** A look at everything but the tags themselves, of which there is one. */
+/** A look at everything except the tags. It sees that there is an object. */
 const lookAtBody = (ledger: KeyLedger, from: Look): readonly Version[] =>
   ledger.saw(from, 'the body', (object) => object !== null)
 const lookAtTags = (ledger: KeyLedger, from: Look, tag: string): readonly Version[] =>
   ledger.saw(from, `the tag ${tag}`, (object) => object?.tags['tag'] === tag)
 
 describe('the ledger of a key of which nobody knows whether its last tags were set before the process was killed', () => {
-  /** The tags were asked for, without an answer. */
+  /** A ledger after a change of the tags without an answer. */
   function unsureOfTags(): { readonly ledger: KeyLedger; readonly before: Look } {
     const ledger = new KeyLedger('bucket', 'key')
     ledger.answered(ledger.ask(withTag('a')), 1)
@@ -35,7 +35,7 @@ describe('the ledger of a key of which nobody knows whether its last tags were s
     const check = lookAtBody(ledger, ledger.look())
     const tagged = lookAtTags(ledger, ledger.look(), 'b')
     ledger.settle(check.filter((version) => tagged.includes(version)))
-    // The one who began before has its answer now, in which it cannot tell the two apart.
+    // Now the client that began before has its answer, which does not tell the two versions apart.
     ledger.settle(lookAtBody(ledger, before))
     assert.equal(ledger.known?.object?.tags['tag'], 'b')
     lookAtTags(ledger, ledger.look(), 'b')
