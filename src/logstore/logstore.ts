@@ -244,7 +244,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     onLaneDeath: () => ingest.onLaneDeath(),
     onTail: (tail) => {
       ingest.failBehind(tail)
-      registry.forgetBehind(tail)
+      registry.retireFrom(tail)
     },
     onStarted: (lane) => follower.laneStarted(lane),
     onGivenUp(failure) {

@@ -121,7 +121,7 @@ class DecodeLoop {
         if (this.#intake.takeMustWake()) this.#wakeMain()
         const endMs = performance.now()
         this.#waiting.served(endMs - startMs, endMs, windowHadRoom)
-        this.#rests.served(request.tenant, startMs, endMs)
+        this.#rests.noteWork(request.tenant, startMs, endMs)
         this.#gather()
       }
     }

@@ -142,7 +142,7 @@ export function searchFrames(
     scan.deadline.check()
     places.seekEntry(entry)
     const { unit } = places
-    const next = frames.passOver(unit)
+    const next = frames.nextCandidateFrom(unit)
     if (next !== unit) {
       entry = places.entriesBefore(next, 0)
       continue

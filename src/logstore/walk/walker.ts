@@ -7,7 +7,7 @@ import type { QueryRefusal, QueryTask } from '../query/task.ts'
 import { eventId } from './event-id.ts'
 import { walkInLog } from './log-walk.ts'
 import { datasetsOf, spansStep } from './spans.ts'
-import { NOTHING } from './tasks.ts'
+import { EMPTY_BODY } from './tasks.ts'
 import type { ExportRequest, TailRequest, WalkAnswer, WalkBody, WalkTask } from './tasks.ts'
 import { walkInTime } from './time-walk.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
@@ -35,7 +35,7 @@ export class Walker {
       case 'trace':
         return traceText(this.#parts, { ...task, request })
       case 'datasets':
-        return { ...NOTHING, names: datasetsOf(this.#parts, { ...task, request }) }
+        return { ...EMPTY_BODY, names: datasetsOf(this.#parts, { ...task, request }) }
       case 'spans':
         return spansStep(this.#parts, { ...task, request })
     }
@@ -53,7 +53,7 @@ export class Walker {
     })
     const quarantinedRanges = task.snapshot.quarantined.length
     return {
-      ...NOTHING,
+      ...EMPTY_BODY,
       text: writer.bytes(),
       records: writer.records,
       quarantined,
@@ -78,7 +78,7 @@ export class Walker {
       return writer.characters >= textMax
     })
     const records = isCounted ? counted : writer.records
-    return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
+    return { ...EMPTY_BODY, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
   }
 }
 

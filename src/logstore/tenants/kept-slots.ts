@@ -8,7 +8,7 @@
 /** Clients are told to wait for one second. */
 const KEPT_MS = 2000
 
-export class KeptPlaces {
+export class KeptSlots {
   readonly #nowMs: () => number
   /** Until when, by tenant. */
   readonly #untilMs = new Map<string, number>()
