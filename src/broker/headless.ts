@@ -156,7 +156,7 @@ export async function openHeadlessBroker(
     defer: setImmediate,
     replacePolicies(policies) {
       broker.replacePolicies(policies)
-      poster?.askOnlyWith(policies.map(tlsOf))
+      poster?.keepOnlyTls(policies.map(tlsOf))
     },
   }
 }

@@ -301,9 +301,9 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Tellable {
         return this.#engine.parked.park(decision, this)
       case 'reply':
         if (decision.isToldAtOnce) return this.tell()
-        return this.#engine.appender.behind(this)
+        return this.#engine.appender.tellWhenStored(this)
       default:
-        this.#engine.appender.behind(this)
+        this.#engine.appender.tellWhenStored(this)
     }
   }
 
@@ -316,7 +316,7 @@ class Run<Reply, State, Change> implements Waiter, Parkable, Entrant, Tellable {
     const notTaken = engine.appendSilently(before) ?? engine.append(frame, isToldAtOnce ? NO_WAITER : this)
     if (notTaken !== null) {
       this.#decision = notTaken
-      engine.appender.behind(this)
+      engine.appender.tellWhenStored(this)
     } else if (isToldAtOnce) engine.tellSoon(this)
   }
 

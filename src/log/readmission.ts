@@ -92,7 +92,7 @@ export class Readmission {
       await this.#seal()
       await environment.catchUp(this.#taskOf(replica), signal)
       if (log.state.kind !== 'degraded') return
-      lost.forgive(replica)
+      lost.readmit(replica)
       await this.#parts.restart(`${directories[replica]!} is there again, and is taken in`)
     } catch (error) {
       if (signal.aborted) return

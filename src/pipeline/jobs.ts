@@ -88,7 +88,7 @@ export class JobPool<Task, Result> {
     this.#tasks++
     const turn = this.#turns?.join(this.#options.turns!.tenantOf(task))
     try {
-      if (turn !== undefined) await Promise.race([turn.come, limits.over])
+      if (turn !== undefined) await Promise.race([turn.ready, limits.over])
       if (this.#isEnding) throw this.#shuttingDown()
       this.#pool ??= this.#start()
       const beginning = this.#threads?.beginning

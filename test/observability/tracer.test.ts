@@ -27,7 +27,7 @@ class Rig {
 
   begin(traceparent = '') {
     const header = (name: string): string => (name === 'traceparent' ? traceparent : '')
-    return this.tracer.begun({ id: 'r-1', method: 'GET', path: '/a', remoteAddress: '::1', header })
+    return this.tracer.watch({ id: 'r-1', method: 'GET', path: '/a', remoteAddress: '::1', header })
   }
 }
 
@@ -85,7 +85,7 @@ describe('work', () => {
     const jobs = spanned({ run: (_name: string) => turn() }, rig.tracer.beginSpan, 'read')
     const watched = rig.begin()!
     const done: Promise<unknown>[] = []
-    watched.within(() => {
+    watched.runWithin(() => {
       const end = rig.tracer.beginSpan('commit')
       done.push(jobs.run('a').then(end))
     })

@@ -3,7 +3,7 @@
  * tests left is freed or used again meanwhile. `test/libc.process.test.ts` starts it.
  */
 import { freeMemory } from '../../src/free-memory.ts'
-import { giveBackFreed, giveBackFrom } from '../../src/libc.ts'
+import { setMmapThreshold, trimMalloc } from '../../src/libc.ts'
 
 const MIB = 1024 * 1024
 
@@ -32,7 +32,7 @@ function memoryOf(take: () => Buffer<ArrayBuffer>[], give: (taken: Buffer<ArrayB
   return { during, after: process.memoryUsage.rss() - before }
 }
 
-giveBackFrom(4 * MIB)
+setMmapThreshold(4 * MIB)
 freeMemory(written(30 * MIB)) // by itself the C library would keep pieces up to this length from here on
 const ofLargePieces = memoryOf(
   () => Array.from({ length: 6 }, () => written(8 * MIB)),
@@ -45,7 +45,7 @@ const whenAsked = memoryOf(
   (taken) => {
     inUse.push(taken.pop()!)
     taken.forEach(freeMemory)
-    giveBackFreed()
+    trimMalloc()
   },
 )
 const givenBack: GivenBack = { ofLargePieces, whenAsked, kept: inUse[0]![0]! }

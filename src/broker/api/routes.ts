@@ -12,7 +12,7 @@ import type { ClusterView } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
-import { guarded } from '../../http/web-guard.ts'
+import { guardEndpoint } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, notLeading, refuse } from '../refusals.ts'
 import { CONNECTION_PATH } from '../wire/connection-frames.ts'
@@ -164,7 +164,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   const guardedAgainstPages = (endpoint: Endpoint): Endpoint =>
     guard === null
       ? endpoint
-      : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
+      : guardEndpoint(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
   const kept = (endpoint: Endpoint): Endpoint =>
     guardedAgainstPages(parts.cluster ? ofLeader(parts, parts.cluster, endpoint) : endpoint)
   /** R2 */

@@ -12,7 +12,7 @@
 import type { Duplex } from 'node:stream'
 import { crc32 } from 'node:zlib'
 import { messageOf } from '../../errors.ts'
-import { STEP_BYTES, letOthersRun, restingSteps } from '../../pipeline/niceness.ts'
+import { STEP_BYTES, restingSteps, yieldCore } from '../../pipeline/niceness.ts'
 
 /** Its name in HTTP's header `upgrade`. */
 export const PIECE_PROTOCOL = 'trilog-pieces'
@@ -125,7 +125,7 @@ export class PieceAnswers {
   came(bytes: number): void {
     const end = this.#filled + bytes
     if (this.#part === 'body') this.#sum = crc32(this.#memory.subarray(this.#filled, end), this.#sum)
-    if (this.#filled % STEP_BYTES > end % STEP_BYTES) letOthersRun()
+    if (this.#filled % STEP_BYTES > end % STEP_BYTES) yieldCore()
     this.#filled = end
     while (this.#filled === this.#memory.byteLength) this.#nextPart()
   }

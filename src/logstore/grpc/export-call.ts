@@ -117,7 +117,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     const encoding = textOf(headers, 'grpc-encoding')
     this.#encoding = encoding === '' ? 0 : ENCODINGS.findIndex((name) => name === encoding)
     this.#watched =
-      parts.watch?.begun({
+      parts.watch?.watch({
         id: this.#id,
         method: 'POST',
         path: method.path,

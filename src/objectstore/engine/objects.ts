@@ -54,7 +54,7 @@ interface ExtentRange {
 interface Read {
   readonly bytes: Buffer
   readonly count: number
-  readonly giveBack: () => void
+  readonly release: () => void
 }
 
 interface ObjectsParts {
@@ -170,8 +170,8 @@ export class Objects {
     return { bytes: extentContent(payload), memory }
   }
 
-  giveBack({ memory }: Piece): void {
-    this.#reads.giveBack(memory)
+  release({ memory }: Piece): void {
+    this.#reads.release(memory)
   }
 
   closed(source: ExtentSource): void {
@@ -262,7 +262,7 @@ class ExtentSource implements ByteSource {
     try {
       const read = (await this.#takeAhead()) ?? (await this.#readNow()) ?? (await this.#readExtent())
       if (this.#isClosed) {
-        read.giveBack()
+        read.release()
         return null
       }
       this.#given = read
@@ -282,7 +282,7 @@ class ExtentSource implements ByteSource {
   }
 
   close(): void {
-    void this.#ahead?.then((read) => read?.giveBack())
+    void this.#ahead?.then((read) => read?.release())
     this.#ahead = null
     this.#dropGiven()
     this.#isClosed = true
@@ -308,7 +308,7 @@ class ExtentSource implements ByteSource {
   }
 
   #readOf(run: Run, bytes: Buffer, count: number): Read {
-    return { bytes, count, giveBack: () => this.#runs.giveBack(run) }
+    return { bytes, count, release: () => this.#runs.release(run) }
   }
 
   /** Null: one extent is enough, or there is no memory for more now. */
@@ -328,7 +328,7 @@ class ExtentSource implements ByteSource {
   }
 
   #pieceOf(piece: Piece): Read {
-    return { bytes: piece.bytes, count: 1, giveBack: () => this.#objects.giveBack(piece) }
+    return { bytes: piece.bytes, count: 1, release: () => this.#objects.release(piece) }
   }
 
   #readAhead(): void {
@@ -343,7 +343,7 @@ class ExtentSource implements ByteSource {
   }
 
   #dropGiven(): void {
-    this.#given?.giveBack()
+    this.#given?.release()
     this.#given = null
   }
 }

@@ -56,7 +56,7 @@ async function complete(
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   demandPrecondition(precondition, store, bucket, key)
-  await request.roomFor(completeBytes(request.body.contentLength))
+  await request.reserveRoom(completeBytes(request.body.contentLength))
   const list = await listBytes(request)
   return context.documents.within(list.byteLength, () =>
     completeWith(list, precondition, request, bucket, key, context),
