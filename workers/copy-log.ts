@@ -2,7 +2,7 @@
 import { copyLog } from '../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../src/cluster/catch-up/copy.ts'
 import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
-import { gentleFiles } from '../src/cluster/catch-up/gentle-files.ts'
+import { pacedFiles } from '../src/cluster/catch-up/paced-files.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -11,7 +11,7 @@ import { lowerPriority, yieldCore } from '../src/pipeline/niceness.ts'
 // Other services of this machine answer clients meanwhile.
 lowerPriority()
 
-const checked = gentleFiles(nodeFiles, {
+const checked = pacedFiles(nodeFiles, {
   nowMs: () => performance.now(),
   waitMs: yieldCore,
 })

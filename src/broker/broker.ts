@@ -116,7 +116,7 @@ export function createBroker(
       publishRecords: once((...call) => streams.publishRecords(...call)),
       push: (...call) => claims.push(...call),
       ackPairs: queueing((...call) => queue.ackPairs(...call)),
-      giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
+      releaseClaims: (answer, pushed) => claims.releaseClaims(answer, pushed),
       firstLeased: (claim, from) => claims.firstLeased(claim, from),
 
       listGroups: deciding((...call) => inspection.groups(...call)),

@@ -87,7 +87,7 @@ export interface StreamingOperations {
   /** @param ids pairs of blocks, one of a subscription and one of a delivery (see tokens.ts) */
   readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
   /** Ends the leases of a client that is gone, if they are still active. */
-  readonly giveBack: Operation<[claims: readonly PushedClaim[]], null>
+  readonly releaseClaims: Operation<[claims: readonly PushedClaim[]], null>
   /** Index of the first delivery, at or after `from`, that is still leased to the claim; -1: none is. */
   readonly firstLeased: (claim: PushedClaim, from: number) => number
 }

@@ -18,8 +18,8 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
       const { placeProblems } = await import('./place-problems.ts')
       say(answer.answer(placeProblems(answer.settings)))
     } else if (answer.kind === 'health') {
-      const { healthOf, saidOfHealth } = await import('./health-check.ts')
-      say(saidOfHealth(await healthOf(answer.config), answer.json, style))
+      const { healthOf, outputOfHealth } = await import('./health-check.ts')
+      say(outputOfHealth(await healthOf(answer.config), answer.json, style))
     } else if (answer.kind === 'logs') {
       const { runCli } = await import('./run-cli.ts')
       const { LOGS_PROGRAM } = await import('./logs-program.ts')

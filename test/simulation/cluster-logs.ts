@@ -340,7 +340,7 @@ class LogNode {
         url: null,
         peerUrl: null,
       },
-      copy: { finish: () => {}, run: () => assert.fail('the stream has everything') },
+      copy: { completeEarlier: () => {}, run: () => assert.fail('the stream has everything') },
       directory: '/data',
       segmentsName: 'segments',
       arena: null,

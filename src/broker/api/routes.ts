@@ -17,7 +17,7 @@ import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, notLeading, refuse } from '../refusals.ts'
 import { CONNECTION_PATH } from '../wire/connection-frames.ts'
 import { denied } from '../denied.ts'
-import { streamAsked } from './access.ts'
+import { streamInPath } from './access.ts'
 import type { CredentialHead, Identity } from './access.ts'
 import { answerFailure, answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
@@ -139,7 +139,7 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
       const identity = identify(parts, head, exchange)
       exchange.tenant = identity.tenant
       exchange.principal = identity.principal
-      demanded(identity, permission, isOfStream ? streamAsked(head) : null)
+      demanded(identity, permission, isOfStream ? streamInPath(head) : null)
       return identity
     },
     demand: demanded,

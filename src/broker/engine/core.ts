@@ -247,7 +247,7 @@ export class Core {
 
   /** True when all records of the stream's index can be read from the file, and those that publishers were told of are visible. */
   isReadable(stream: StreamState): boolean {
-    return stream.readersWaitFor <= this.log.written && stream.toldNext <= stream.visibleNext
+    return stream.readersWaitFor <= this.log.written && stream.acknowledgedNext <= stream.visibleNext
   }
 
   /** Resolves when the stream is readable. */
@@ -256,7 +256,7 @@ export class Core {
   }
 
   /** Resolves when the state of the stream that was just read is stored, or lost: after a loss readers begin anew (engine E3). */
-  async tellable(stream: StreamState): Promise<void> {
+  async answerable(stream: StreamState): Promise<void> {
     if (stream.answersWaitFor > this.log.committed) await this.appender.settled().catch(() => {})
   }
 

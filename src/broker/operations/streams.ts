@@ -104,7 +104,7 @@ class Publishing implements NewFrame<Change>, Records {
 
   #toldAtOnce(): void {
     this.#core.counters.published(this.count, this.#bytes)
-    this.#stream.toldNext = this.end // the records may be in the file before the main thread knows it and makes them visible
+    this.#stream.acknowledgedNext = this.end // the records may be in the file before the main thread knows it and makes them visible
   }
 }
 

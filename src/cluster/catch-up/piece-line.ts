@@ -117,12 +117,12 @@ export class PieceAnswers {
   }
 
   /** Memory for the next bytes. */
-  get place(): Buffer {
+  get memory(): Buffer {
     return this.#memory.subarray(this.#filled, this.#filled + STEP_BYTES)
   }
 
-  /** Takes bytes that were read into `place`. @throws Error when they answer no question */
-  came(bytes: number): void {
+  /** Takes bytes that were read into `memory`. @throws Error when they answer no question */
+  received(bytes: number): void {
     const end = this.#filled + bytes
     if (this.#part === 'body') this.#sum = crc32(this.#memory.subarray(this.#filled, end), this.#sum)
     if (this.#filled % STEP_BYTES > end % STEP_BYTES) yieldCore()

@@ -63,7 +63,7 @@ export class LaneMeasures implements PublishMeasures {
   }
 
   /** Sets what is in flight now. */
-  flies(messages: number, bytes: number): void {
+  setInFlight(messages: number, bytes: number): void {
     this.#words[IN_FLIGHT] = messages
     this.#words[IN_FLIGHT_BYTES] = bytes
   }

@@ -57,8 +57,8 @@ export class Talk implements MessageSocket {
         throw error
       },
       counters: { refused() {} },
-      givesBack: true,
-      giveBack: (claims) => world.operations.giveBack({ answered() {}, refused() {} }, claims),
+      releasesLeasesOnClose: true,
+      releaseClaims: (claims) => world.operations.releaseClaims({ answered() {}, refused() {} }, claims),
       bodyBytesMax: 1 << 16,
       limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),

@@ -128,7 +128,7 @@ export class DeliverySteps extends Steps {
         const refused = { code: 'invalid_request' }
         const known = this.group(name, groupName)
         if (id === null || !known?.claimsWithId.has(id)) return refused
-        if (known.livingOf(id, this.world.nowMs).length > 0) return 'either' // a repeat, whatever else its body says
+        if (known.activeDeliveriesOf(id, this.world.nowMs).length > 0) return 'either' // a repeat, whatever else its body says
         return ['either', refused] // whether the claim of the id is answered already decides
       },
       check: (reply) => this.#checkClaim(reply, claim, timeoutMs),

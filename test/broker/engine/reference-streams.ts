@@ -84,7 +84,7 @@ export class RefGroup {
   }
 
   /** What an id stands for: deliveries of its last claim whose lease is active. */
-  livingOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
+  activeDeliveriesOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
     const claim = this.claimsWithId.get(id)?.at(-1)
     const given = (claim?.runs ?? []).flatMap(({ offset: first, count, attempt }) =>
       Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),

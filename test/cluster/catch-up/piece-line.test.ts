@@ -23,8 +23,8 @@ async function written(chunks: readonly string[], give: Parameters<typeof givePi
 /** Puts bytes where they have to be, in chunks of at most so many. */
 function arrive(answers: PieceAnswers, bytes: Buffer, chunkBytes: () => number): void {
   for (let from = 0; from < bytes.byteLength;) {
-    const count = bytes.copy(answers.place, 0, from, from + chunkBytes())
-    answers.came(count)
+    const count = bytes.copy(answers.memory, 0, from, from + chunkBytes())
+    answers.received(count)
     from += count
   }
 }
