@@ -51,7 +51,7 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
   if (stream !== null) {
     const writer = writerOf(data.node, randomInt(RANDOM_MAX).toString(36))
     const nodes = new OtherNodes({ writer, nowMs: sharedMs })
-    stream.hearNodes((text) => nodes.receive(text))
+    stream.receiveFromNodes((text) => nodes.receive(text))
     tell({ kind: 'stream', logId: stream.logId, begin: stream.begin, first: stream.first })
     const timer = setInterval(() => tell({ kind: 'nodes', own: null, ...nodes.all }), NODES_MS)
     const join = await Promise.race([joined.promise, stopped.promise])

@@ -6,7 +6,7 @@
  * class, and answers to publishes of volatile records. A publish that waits for another site is answered when that site has its records.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
-import type { Operation } from '../engine/asked.ts'
+import type { Operation } from '../engine/as-promises.ts'
 import type { Decision } from '../engine/decision.ts'
 import { FrameLost } from '../engine/appender.ts'
 import { Claims } from './operations/claims.ts'

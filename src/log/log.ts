@@ -158,7 +158,7 @@ export class Log extends LogEvents {
       replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
       active: () => this.segments.at(-1),
       onStalled: (replica) => this.#onStalled(replica),
-      onFull: (isFull) => this.tellFull(isFull),
+      onFull: (isFull) => this.emitFull(isFull),
     })
     this.#readmission = new Readmission({
       environment,
@@ -169,7 +169,7 @@ export class Log extends LogEvents {
       lanes: this.#lanes,
       locks: this.#locks,
       restart: (reason) => this.#restart(reason, 'readmission'),
-      tell: (state) => this.#setState(state),
+      reportState: (state) => this.#setState(state),
     })
   }
 
@@ -401,18 +401,18 @@ export class Log extends LogEvents {
   #progressed(): void {
     this.#shared.acceptWake()
     this.#updateActive()
-    if (this.cluster !== null) for (const segment of this.cluster.takeSettled()) this.tellSealed(segment)
-    this.tellProgress()
+    if (this.cluster !== null) for (const segment of this.cluster.takeReportable()) this.emitSealed(segment)
+    this.emitProgress()
   }
 
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
     if (message.kind === 'opened') {
       this.#segments.opened(message.base)
       // The segment may hold what was known to be stored: listeners look again, unless they are about to.
-      return this.#shared.wakeClaimed ? this.#updateActive() : this.#progressed()
+      return this.#shared.isWakePending ? this.#updateActive() : this.#progressed()
     }
     const sealed = this.#segments.sealed(message.base, message.end)
-    if (this.cluster === null) this.tellSealed(sealed)
+    if (this.cluster === null) this.emitSealed(sealed)
     else this.cluster.sealed(sealed)
   }
 
@@ -492,6 +492,6 @@ export class Log extends LogEvents {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
     this.#updateActive() // a listener that reads the state anew finds everything that is stored
     this.#state = state
-    this.tellState(state)
+    this.emitState(state)
   }
 }

@@ -33,7 +33,7 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
 import type { OpenService, ServiceDependencies } from '../service.ts'
-import { spanned } from '../spans.ts'
+import { withSpans } from '../spans.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { Compactor } from './compact/compactor.ts'
@@ -243,7 +243,7 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     },
     onLaneDeath: () => ingest.onLaneDeath(),
     onTail: (tail) => {
-      ingest.failBehind(tail)
+      ingest.failAcceptedFrom(tail)
       registry.retireFrom(tail)
     },
     onStarted: (lane) => follower.laneStarted(lane),
@@ -326,7 +326,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
         workerData,
         resourceLimits: THREAD_HEAP,
         turns: TURNS_OF_TENANTS,
-        isAside: isNote,
+        wantsNewestThread: isNote,
       }),
   )
   const counters = new QueryCounters()
@@ -348,7 +348,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
   const queries = new QueryFront({
     log,
     registry,
-    jobs: spanned(jobs, context.beginSpan ?? null, 'read'),
+    jobs: withSpans(jobs, context.beginSpan ?? null, 'read'),
     maxConcurrentQueries: config.concurrentQueriesMax,
     counters,
     logger,

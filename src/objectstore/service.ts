@@ -42,7 +42,7 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
 import type { OpenService, ServiceDependencies } from '../service.ts'
-import { spanned } from '../spans.ts'
+import { withSpans } from '../spans.ts'
 import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -232,7 +232,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     reads: new FrameReads({
       log,
       cached,
-      jobs: spanned(reading, beginSpan, 'read'),
+      jobs: withSpans(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       defer: setImmediate,
       counters,

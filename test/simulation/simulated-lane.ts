@@ -168,7 +168,7 @@ export class SimulatedLane implements RunningLane {
             if (this.#following === following) this.#following = null
           }
         },
-        tellNodes: () => {},
+        sendToNodes: () => {},
       },
     }
   }

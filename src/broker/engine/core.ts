@@ -236,12 +236,12 @@ export class Core {
   }
 
   /** Readers of the stream wait from now on until the frame appended last is in the file. */
-  holdReaders(stream: StreamState): void {
+  holdReadersUntilWritten(stream: StreamState): void {
     stream.readersWaitFor = this.appender.position + 1 // frames end behind their position
   }
 
   /** Answers about the stream wait from now on until the frame appended last is stored. */
-  holdAnswers(stream: StreamState): void {
+  holdAnswersUntilStored(stream: StreamState): void {
     stream.answersWaitFor = this.appender.position + 1
   }
 

@@ -92,7 +92,7 @@ export class Retainer implements Upkeep {
     } as const
     const frame = { ...core.changeFrame(retained, 'finish'), ...SYNCED }
     const stored = core.store(frame, 'internal_error')
-    core.holdAnswers(stream)
+    core.holdAnswersUntilStored(stream)
     await stored
   }
 

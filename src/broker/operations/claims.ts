@@ -45,7 +45,7 @@ import type { ClaimForm, Delivery, Lease } from './claim-forms.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { DeliveryOutcomes } from './delivery-outcomes.ts'
-import { behindEnd, groupOf, pinned } from './groups.ts'
+import { beyondEndRefusal, groupOf, pinned } from './groups.ts'
 import { notNow } from './reading.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
@@ -184,7 +184,7 @@ export class Claims {
     const group = stream.groups.get(path.group)
     const repeated = group && id !== null ? this.#repeat(stream, group, id, asked) : null
     if (turn === 'first') {
-      if (repeated === null && startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
+      if (repeated === null && startOffset > stream.nextOffset) return beyondEndRefusal('start_offset', stream)
       if (!core.isReadable(stream)) return LATER
     }
     if (repeated !== null) return repeated

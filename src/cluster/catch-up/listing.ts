@@ -10,8 +10,8 @@ import {
   CHECKPOINTS_KEPT,
   checkpointName,
   checkpointPositions,
+  coversLogBefore,
   isCheckpointName,
-  standsForBefore,
 } from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
@@ -171,7 +171,7 @@ function demandCheckpoint(
 ): void {
   const first = segments[0]?.base ?? 0
   const newest = checkpoints[0]?.position ?? (hasAny ? 0 : Infinity)
-  if (first > 0 && !standsForBefore(first, newest))
+  if (first > 0 && !coversLogBefore(first, newest))
     throw unavailable('the checkpoint that stands for what is gone is not confirmed yet')
 }
 

@@ -38,7 +38,7 @@ const REASON_BYTES_MAX = 10_000
  *
  * @param give reads a piece, which is sent before the next one is read; null: the file is gone
  */
-export async function givePieces(
+export async function servePieces(
   socket: Duplex,
   give: (question: URLSearchParams) => Promise<Buffer | null>,
 ): Promise<void> {

@@ -19,7 +19,7 @@ import type { Files } from '../../log/files.ts'
 import type { Anchor } from '../history.ts'
 import { PIECE_BYTES_MAX, listLog, readPiece } from './listing.ts'
 import type { LogLocation, ReadPart } from './listing.ts'
-import { PIECE_PROTOCOL, givePieces } from './piece-line.ts'
+import { PIECE_PROTOCOL, servePieces } from './piece-line.ts'
 
 /** What the service's own thread has to answer. */
 export type Question =
@@ -55,7 +55,7 @@ export function answerOn(server: Server, parts: ServerParts): () => void {
     answer(parts, request, response).catch((error: unknown) => sendJson(response, ...refusalOf(error)))
   })
   server.on('upgrade', (request, socket, head) => {
-    socket.on('error', () => {}) // givePieces sees it when it reads or writes
+    socket.on('error', () => {}) // servePieces sees it when it reads or writes
     if (!knowsSecret(request)) return endWith(socket, ...SECRET_WRONG)
     try {
       const log = logOfPieces(parts, request)
@@ -63,7 +63,7 @@ export function answerOn(server: Server, parts: ServerParts): () => void {
       socket.unshift(head)
       lines.add(socket)
       socket.on('close', () => lines.delete(socket))
-      void givePieces(socket, piecesOf(parts, log))
+      void servePieces(socket, piecesOf(parts, log))
     } catch (error) {
       endWith(socket, ...refusalOf(error))
     }
@@ -115,7 +115,7 @@ function logAt({ logs }: ServerParts, route: RegExp, key: string): LogLocation {
 }
 
 /** Answers the questions of one connection, one after the other. */
-function piecesOf({ files, readPart }: ServerParts, { directory }: LogLocation): Parameters<typeof givePieces>[1] {
+function piecesOf({ files, readPart }: ServerParts, { directory }: LogLocation): Parameters<typeof servePieces>[1] {
   const memory = Buffer.allocUnsafeSlow(PIECE_BYTES_MAX) // V3
   const memoryFor = (bytes: number): Buffer => memory.subarray(0, bytes)
   return async (question) => {

@@ -33,7 +33,7 @@ import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
 import { RingFrames } from './ring-frames.ts'
 
 export interface LaneParts {
-  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes'>
+  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'sendToNodes'>
   readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena' | 'measures'> & {
     readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
   }
@@ -328,7 +328,7 @@ export class ClusterLane {
     if (nowMs >= this.#statusDueMs) {
       this.#statusDueMs = nowMs + STATUS_MS
       const own = this.#status()
-      this.#parts.stream.tellNodes(JSON.stringify(own))
+      this.#parts.stream.sendToNodes(JSON.stringify(own))
       this.#parts.tell({ kind: 'nodes', own, ...this.#nodes.all })
       this.#handOverIfFull(nowMs)
     }

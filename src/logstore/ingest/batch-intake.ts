@@ -248,7 +248,7 @@ export class BatchIntake {
     const refused = this.#store(request, tenant, body, inArena)
     if (refused) {
       gateway.release(records, bytes)
-      window.takeBack(records, bytes)
+      window.undoAdmit(records, bytes)
     }
     return refused
   }

@@ -206,7 +206,7 @@ export class Ingest {
    * Fails the accepted requests behind `tail`, where the next lane will append. Called while there is no lane: what the dead one accepted there was
    * never published (N1 of batch-intake.ts), or a recovery of the log gave it up. Other frames will get these positions, so no request may wait for them.
    */
-  failBehind(tail: Position): void {
+  failAcceptedFrom(tail: Position): void {
     const accepted = this.#waiting.items()
     while (this.#waiting.shift());
     for (const request of accepted) {

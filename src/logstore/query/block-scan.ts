@@ -89,7 +89,7 @@ export class BlockSearch {
       for (let i = 0; i < count; i++) seen[numbers[i]!] = NO_MATCH // the matcher reports these
       this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => {
         const row = numbers[at]!
-        scan.found(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
+        scan.addMatch(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
       })
     }
     if (told > 0) scan.foundRows(new MatchedRows(block, from, to, seen, values, keys))

@@ -87,7 +87,7 @@ class Candidates {
     const { count } = this
     this.count = 0
     matcher.run(batch, this.#numbers, count, (at, view) =>
-      scan.found(this.#entries[at]!, this.#timeHigh[at]!, this.#timeLow[at]!, view),
+      scan.addMatch(this.#entries[at]!, this.#timeHigh[at]!, this.#timeLow[at]!, view),
     )
   }
 }

@@ -50,7 +50,7 @@ export class AdmissionSlots {
   }
 
   #isKeptFrom(tenant: string): boolean {
-    const kept = this.#kept?.forOthersThan(tenant) ?? 0
+    const kept = this.#kept?.countForOthers(tenant) ?? 0
     return kept > 0 && this.#taken + kept >= this.#limit && this.#takenBy(tenant) >= this.#shareOf(tenant)
   }
 

@@ -33,7 +33,7 @@ export class KeptSlots {
   }
 
   /** How many slots are kept for other tenants. */
-  forOthersThan(tenant: string): number {
+  countForOthers(tenant: string): number {
     let count = 0
     for (const [name, untilMs] of this.#untilMs) {
       if (untilMs <= this.#nowMs()) this.#untilMs.delete(name)

@@ -1,6 +1,6 @@
 /** Answers walking tasks on a thread of its own kind, one step each: the caller continues where the step ended. */
 import { renderResult } from '../query/result.ts'
-import { seenBy } from '../query/seen-bundles.ts'
+import { seenBundlesForCursor } from '../query/seen-bundles.ts'
 import { refused } from '../query/segment-reader.ts'
 import { PartTexts } from '../query/render/record.ts'
 import type { QueryRefusal, QueryTask } from '../query/task.ts'
@@ -58,7 +58,7 @@ export class Walker {
       records: writer.records,
       quarantined,
       quarantinedRanges,
-      resume: resume && { ...resume, bundles: seenBy(task, resume.snapshot) },
+      resume: resume && { ...resume, bundles: seenBundlesForCursor(task, resume.snapshot) },
     }
   }
 
@@ -86,7 +86,7 @@ export class Walker {
 function changed({ request, ...task }: WalkTask): QueryRefusal | null {
   if (request.kind !== 'export' || request.resume === null) return null
   const { bundles, snapshot } = request.resume
-  if (bundles === seenBy(task, snapshot)) return null
+  if (bundles === seenBundlesForCursor(task, snapshot)) return null
   return refused('object_storage_read_failed', 'the bucket has other bundles than when the export began: begin again')
 }
 

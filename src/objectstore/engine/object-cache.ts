@@ -45,14 +45,14 @@ export class ObjectCache<Value extends Cached> {
   }
 
   /** True when the object should be added (L2). Call it once for each object. */
-  wants(bytes: number, isCheap: boolean): boolean {
+  shouldAdd(bytes: number, isCheap: boolean): boolean {
     if (bytes > this.#bytesMax) return false
     if (!isCheap || this.#bytes + bytes <= this.#bytesMax) return true
     this.#cheap = (this.#cheap + 1) % CHEAP_PER_KEPT
     return this.#cheap === 0
   }
 
-  /** Adds an object that `wants` has accepted. */
+  /** Adds an object for which `shouldAdd` was true. */
   add(value: Value): void {
     const { position, bytes } = value
     if (this.#entries.has(position)) return

@@ -117,7 +117,7 @@ export class Objects {
   }
 
   #isKept(value: ObjectValue, payload: Buffer, isCheap: boolean): boolean {
-    return payload.byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(loadedBytes(value, payload), isCheap)
+    return payload.byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.shouldAdd(loadedBytes(value, payload), isCheap)
   }
 
   #loaded(value: ObjectValue, payload: Buffer): LoadedObject {
@@ -291,7 +291,7 @@ class ExtentSource implements ByteSource {
 
   /** The next extent and those behind it, from a run in memory. Null: there is none. */
   #keptRun(): Read | null {
-    const kept = this.#runs.kept(this.#body, this.#number)
+    const kept = this.#runs.wholeRunInMemory(this.#body, this.#number)
     if (kept === null) return null
     const { run, begin } = kept
     const { extents } = run.reading

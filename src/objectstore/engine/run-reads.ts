@@ -109,7 +109,7 @@ export class RunReads {
   }
 
   /** The whole run that has the extent of this number, if it is in memory. To be given back. */
-  kept({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
+  wholeRunInMemory({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
     const begin = wholeRunBegin(number)
     const reading = this.#readings.get(extents.at(begin).position)
     if (reading === undefined || reading.ready === null || reading.owner === null) return null

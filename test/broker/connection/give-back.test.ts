@@ -29,7 +29,7 @@ const connectionsOf = (world: BrokerWorld, turn: () => Promise<void>): Connectio
 function connect(connections: Connections): Session {
   const who = { ...CALLER, grants: ALL_GRANTS }
   const session = connections.open({ who, identify: () => who, releasesLeasesOnClose: true })
-  session.opened({ bufferedBytes: 0, together: (send) => send(), send() {}, end: () => session.closed() })
+  session.opened({ bufferedBytes: 0, sendTogether: (send) => send(), send() {}, end: () => session.closed() })
   return session
 }
 

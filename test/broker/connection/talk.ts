@@ -69,7 +69,7 @@ export class Talk implements MessageSocket {
     this.session.opened(this)
   }
 
-  together(send: () => void): void {
+  sendTogether(send: () => void): void {
     send()
   }
 

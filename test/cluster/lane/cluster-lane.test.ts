@@ -61,7 +61,7 @@ async function leading(before: (lane: ClusterLane) => void = () => {}) {
         lookUp: async () => null,
         ends: async () => ({ first: 1, last: 0 }),
         follow: async () => () => {},
-        tellNodes: () => {},
+        sendToNodes: () => {},
       },
     },
     { kind: 'join', log: log.cluster!.handle, anchor: STREAM_BEGIN },

@@ -172,7 +172,7 @@ describe('ingest', () => {
     rig.laneAccepts(16)
     rig.ingest.onLaneDeath()
     assert.deepEqual(rig.answers, ['unread wal_unavailable', 'stored stored'])
-    rig.ingest.failBehind(8)
+    rig.ingest.failAcceptedFrom(8)
     assert.deepEqual(rig.answers.slice(2), ['accepted wal_unavailable'])
     assert.equal(rig.ingest.requestsInFlight, 0)
   })

@@ -58,7 +58,7 @@ async function complete(
   demandPrecondition(precondition, store, bucket, key)
   await request.reserveRoom(completeBytes(request.body.contentLength))
   const list = await listBytes(request)
-  return context.documents.within(list.byteLength, () =>
+  return context.documents.runWithMemory(list.byteLength, () =>
     completeWith(list, precondition, request, bucket, key, context),
   )
 }
