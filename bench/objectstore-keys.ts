@@ -7,7 +7,7 @@
  * them under three prefixes. Then it starts the object store on it and lists over HTTP, puts while it lists, and restarts it. Talks to
  * this machine only.
  */
-import { finished } from '../src/objectstore/finished.ts'
+import { finishBody } from '../src/objectstore/finish-body.ts'
 import { randomFillSync, randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -109,7 +109,7 @@ async function preload(): Promise<void> {
       const puts = Array.from({ length: Math.min(PUTS_AT_ONCE, count - at) }, async (_, i) => {
         const key = nameOf(at + i)
         const writer = store.receive(0, { checksums: [], sha256: false }, { bucket, key, upload: null })
-        const body = await finished(writer)
+        const body = await finishBody(writer)
         await storeObject(store, { bucket, key, attributes: ATTRIBUTES, checksums: [], body, precondition: () => null })
       })
       await Promise.all(puts)

@@ -30,7 +30,7 @@ const BYTES_PER_BYTE_MAX = 22
 const COPIED_AT_ONCE = 32
 
 /** Either format: no block begins as a stream does, since its second element would copy what is not there. */
-export function unsnappy(bytes: Uint8Array, bytesMax: number): Uint8Array | SnappyProblem {
+export function decompressSnappy(bytes: Uint8Array, bytesMax: number): Uint8Array | SnappyProblem {
   const isStream = IDENTIFIER.every((byte, at) => bytes[at] === byte)
   return isStream ? unframed(bytes, bytesMax) : block(bytes, bytesMax)
 }

@@ -75,14 +75,14 @@ export async function openMemberLog(
 }
 
 /** What a service shows of its cluster, from when its port opens. */
-export class ClusterSight {
+export class ClusterStatus {
   readonly #settings: Pick<ClusterSettings, 'name' | 'nodeId'>
   /** Null while it opens. */
   member: ClusterMember | null = null
 
   /** Null: there is no cluster. */
-  static of(settings: ClusterSettings | null | undefined): ClusterSight | null {
-    return settings ? new ClusterSight(settings) : null
+  static of(settings: ClusterSettings | null | undefined): ClusterStatus | null {
+    return settings ? new ClusterStatus(settings) : null
   }
 
   private constructor(settings: Pick<ClusterSettings, 'name' | 'nodeId'>) {

@@ -122,12 +122,12 @@ export function clearMemory(memory: Buffer): void {
  * From now on the C library returns an allocation of so many bytes or more to the system as soon as it is freed, in all threads. By default it raises
  * this bound to the largest allocation that was freed, up to 32 MiB, and then keeps the free memory of each thread.
  */
-export function giveBackFrom(bytes: number): void {
+export function setMmapThreshold(bytes: number): void {
   assert(mallopt(M_MMAP_THRESHOLD, bytes) === 1)
 }
 
 /** Returns to the system the pages of freed memory that the C library keeps, of all threads. The system gives new pages when they are used again. */
-export function giveBackFreed(): void {
+export function trimMalloc(): void {
   mallocTrim(0)
 }
 

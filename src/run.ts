@@ -13,7 +13,7 @@ import { watchOf } from './http/request-watch.ts'
 import { demandCodeGeneration } from './http/serializer.ts'
 import { exitAtOnce } from './libc.ts'
 import { Lifecycle } from './lifecycle.ts'
-import { answerSoon, helpersGiveWay } from './pipeline/niceness.ts'
+import { lowerHelperPriority, runSoonWhenWoken } from './pipeline/niceness.ts'
 import { AccessLog } from './observability/access-log.ts'
 import { NO_AUDIT_LOG } from './observability/audit-log.ts'
 import { ProcessMetrics } from './observability/process-metrics.ts'
@@ -22,15 +22,15 @@ import type { OpenService } from './service.ts'
 import type { ServiceManager } from './service-manager.ts'
 import type { Tracing } from './tracing.ts'
 import { createLogger, loggerOf } from './observability/logger.ts'
-import { sayFailure } from './say-failure.ts'
+import { printFailure } from './print-failure.ts'
 
 /** A process must be gone 10 s after its signal. Stalled clients may take this much of that; the rest is left for the sync. */
 const CLOSE_MS = 8000
 
 /** Never returns: it ends the process, also when it cannot start. It throws only errors that are no StoreError. */
 export async function run(config: Config): Promise<void> {
-  answerSoon()
-  helpersGiveWay()
+  runSoonWhenWoken()
+  lowerHelperPriority()
   process.stdout.on('error', () => {}) // the reader of the ready lines may be gone
   try {
     const logger = createLogger(config.logLevel)
@@ -64,7 +64,7 @@ export async function run(config: Config): Promise<void> {
     process.exit(0)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    sayFailure(error)
+    printFailure(error)
     exitAtOnce(EXIT_BAD_CONFIGURATION) // threads of the other services may be loading, too
   }
 }

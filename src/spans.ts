@@ -4,7 +4,7 @@
 export type BeginSpan = (name: string) => () => void
 
 /** A pool of jobs whose runs are spans of the requests that wait for them. */
-export function spanned<Jobs extends { run(...job: never[]): Promise<unknown> }>(
+export function withSpans<Jobs extends { run(...job: never[]): Promise<unknown> }>(
   jobs: Jobs,
   beginSpan: BeginSpan | null,
   name: string,

@@ -32,7 +32,7 @@ const SHARED = [
   'src/schema.ts', // shapes of settings, requests and answers
   'src/schema-check.ts', // checks values against them
   'src/validation.ts',
-  'src/say-failure.ts', // for failures of processes and commands
+  'src/print-failure.ts', // for failures of processes and commands
   'src/url-secrets.ts', // settings and lines of the log show URLs without them
   'src/steps.ts', // recovery is told in steps, from the log up to the probes that ask for it
   'native-free-codecs/json-reader.ts', // computes only: reads bodies, policies and payloads

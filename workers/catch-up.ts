@@ -3,12 +3,12 @@ import { performance } from 'node:perf_hooks'
 import { catchUp } from '../src/log/catch-up.ts'
 import type { CatchUpTask } from '../src/log/environment.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { letOthersRun } from '../src/pipeline/niceness.ts'
+import { yieldCore } from '../src/pipeline/niceness.ts'
 
 export default function run(task: CatchUpTask): number {
   let startMs = performance.now()
   return catchUp(nodeFiles, task, () => {
-    letOthersRun(performance.now() - startMs)
+    yieldCore(performance.now() - startMs)
     startMs = performance.now()
   })
 }

@@ -10,13 +10,13 @@ import { DirectReads } from '../src/log/direct-reads.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import { isStop } from '../src/pipeline/lane-task.ts'
 import type { LaneTask } from '../src/pipeline/lane-task.ts'
-import { giveWay } from '../src/pipeline/niceness.ts'
+import { lowerPriority } from '../src/pipeline/niceness.ts'
 
 /** With keepalive, the connection of a node that died silently ends after this delay and some minutes. */
 const SOCKETS = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
 export default async function run({ port, data }: LaneTask<ListenerTask>): Promise<void> {
-  giveWay()
+  lowerPriority()
   const { bind, tls, logs, secret, bytesPerSecond } = data
   const tell = (message: FromListener): void => port.postMessage(message)
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()

@@ -45,13 +45,13 @@ export default async function run({ port, data }: LaneTask<LaneTaskData>): Promi
     if (toLane.kind === 'authorities') {
       if (data.settings.natsTls !== null) data.settings.natsTls.ca = toLane.ca
     } else if (toLane.kind === 'join') joined.resolve(toLane)
-    else lane?.heard(toLane)
+    else lane?.receive(toLane)
   })
   const stream = await openStream(data, tell, stopped.promise)
   if (stream !== null) {
     const writer = writerOf(data.node, randomInt(RANDOM_MAX).toString(36))
     const nodes = new OtherNodes({ writer, nowMs: sharedMs })
-    stream.hearNodes((text) => nodes.heard(text))
+    stream.receiveFromNodes((text) => nodes.receive(text))
     tell({ kind: 'stream', logId: stream.logId, begin: stream.begin, first: stream.first })
     const timer = setInterval(() => tell({ kind: 'nodes', own: null, ...nodes.all }), NODES_MS)
     const join = await Promise.race([joined.promise, stopped.promise])

@@ -3,7 +3,7 @@
  * priority. It rests half as long as it works, but not while it compacts or mends and is late.
  */
 import { performance } from 'node:perf_hooks'
-import { giveBackFreed } from '../src/libc.ts'
+import { trimMalloc } from '../src/libc.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
 import type { BackgroundJob, BackgroundResult } from '../src/logstore/compact/background.ts'
 import { compactSegment } from '../src/logstore/compact/compact-segment.ts'
@@ -11,7 +11,7 @@ import { mendBundle } from '../src/logstore/compact/mend-bundle.ts'
 import { mergeBundles } from '../src/logstore/compact/merge-bundles.ts'
 import { RemovedFiles } from '../src/logstore/compact/removed-files.ts'
 import { trimBundle } from '../src/logstore/compact/trim-bundle.ts'
-import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
+import { lowerPriority, yieldCore } from '../src/pipeline/niceness.ts'
 
 const REST_PER_WORK = 0.5
 /** The end of the thread closes them. */
@@ -23,19 +23,19 @@ export default function run(job: BackgroundJob): BackgroundResult {
   try {
     return runJob(job)
   } finally {
-    giveBackFreed()
+    trimMalloc()
   }
 }
 
 function runJob(job: BackgroundJob): BackgroundResult {
   const isStoppable = 'stop' in job
   if (!givesWay && (isStoppable || !job.isUrgent)) {
-    giveWay()
+    lowerPriority()
     givesWay = true
   }
   let startMs = performance.now()
   const rest = (): void => {
-    letOthersRun(REST_PER_WORK * (performance.now() - startMs))
+    yieldCore(REST_PER_WORK * (performance.now() - startMs))
     startMs = performance.now()
   }
   if (isStoppable) {

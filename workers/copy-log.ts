@@ -2,18 +2,18 @@
 import { copyLog } from '../src/cluster/catch-up/copy.ts'
 import type { RemoteLog } from '../src/cluster/catch-up/copy.ts'
 import type { CopyOutcome, CopyTask } from '../src/cluster/catch-up/log-copy.ts'
-import { gentleFiles } from '../src/cluster/catch-up/gentle-files.ts'
+import { pacedFiles } from '../src/cluster/catch-up/paced-files.ts'
 import { RemoteNode } from '../src/cluster/catch-up/remote.ts'
 import { StoreError } from '../src/errors.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
-import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
+import { lowerPriority, yieldCore } from '../src/pipeline/niceness.ts'
 
 // Other services of this machine answer clients meanwhile.
-giveWay()
+lowerPriority()
 
-const checked = gentleFiles(nodeFiles, {
+const checked = pacedFiles(nodeFiles, {
   nowMs: () => performance.now(),
-  waitMs: letOthersRun,
+  waitMs: yieldCore,
 })
 
 export default async function run({ service, url, secret, ca, ...log }: CopyTask): Promise<CopyOutcome> {

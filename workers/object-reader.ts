@@ -27,7 +27,7 @@ export default async function run({ port, data }: LaneTask<ObjectReaderData>): P
       case 'refresh':
         return reader?.refresh()
       case 'distrust':
-        return reader?.distrust(control.base)
+        return reader?.dropDamaged(control.base)
     }
   }
   await stopped

@@ -1,5 +1,5 @@
 /** One query in, one answer out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
+import { lowerPriority, yieldCore } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -34,7 +34,7 @@ const SCAN_BYTES = 2 * MIB
 /** Notes of frames of a bucket. */
 const OWN_GRAMS_BYTES = 4 * MIB
 
-giveWay()
+lowerPriority()
 
 const { segmentsDirectory, grams: shared, senders } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
@@ -44,7 +44,7 @@ const bundles = new OpenBundles(files, new BlockCache(caches.blocks), new PieceC
 const frames = new FrameReader(bundles, caches.batches)
 const scans = new FrameReader(bundles, SCAN_BYTES)
 const grams = shared === null ? ownFrameGrams(OWN_GRAMS_BYTES) : new FrameGrams(shared, null)
-const clock = new RestingClock(new OtherSenders(senders), processNowMs, letOthersRun)
+const clock = new RestingClock(new OtherSenders(senders), processNowMs, yieldCore)
 const parts = { bundles, frames, scans, grams, nowMs: () => clock.nowMs() }
 const pages = new QueryEngine(parts)
 const surveys = new SurveyEngine(parts)

@@ -1,5 +1,5 @@
 /** One step of a walk in, its text out. Keeps open bundles, verified blocks and batches between tasks, within the bounds below. */
-import { giveWay, letOthersRun } from '../src/pipeline/niceness.ts'
+import { lowerPriority, yieldCore } from '../src/pipeline/niceness.ts'
 import { handOver, workerData } from '../src/pipeline/piscina.ts'
 import type { HandedOver } from '../src/pipeline/piscina.ts'
 import { nodeFiles } from '../src/log/node-files.ts'
@@ -24,7 +24,7 @@ const FRAMES_BYTES = 64 * MIB
 const BLOCKS_BYTES = 16 * MIB
 const PIECES_BYTES = 64 * MIB
 
-giveWay()
+lowerPriority()
 
 const { segmentsDirectory, senders } = workerData as QueryWorkerData // the pool's owner gives it, see QueryWorkerData
 const remote = segmentsDirectory === null ? new RemoteFiles(processNowMs) : null
@@ -32,7 +32,7 @@ const files = segmentsDirectory === null ? remote! : new LocalSegmentFiles(nodeF
 const bundles = new OpenBundles(files, new BlockCache(BLOCKS_BYTES), new PieceCache(PIECES_BYTES))
 const frames = new FrameReader(bundles, FRAMES_BYTES)
 const reader = new SegmentReader({ bundles, frames, scans: frames, grams: null })
-const clock = new RestingClock(new OtherSenders(senders), processNowMs, letOthersRun)
+const clock = new RestingClock(new OtherSenders(senders), processNowMs, yieldCore)
 const walker = new Walker({ reader, frames, bounds: WALK_BOUNDS, nowMs: () => clock.nowMs() })
 
 /** A `WalkAnswer`; the memory of its text is handed over without a copy. */

@@ -1,8 +1,8 @@
 /** Load generator: `npm run load -- <service> [options]`. See `--help`. */
-import { helpersGiveWay } from '../../src/pipeline/niceness.ts'
+import { lowerHelperPriority } from '../../src/pipeline/niceness.ts'
 import { runCommand } from './command.ts'
 
-helpersGiveWay() // their work for this tool would hold up threads of the server that is measured
+lowerHelperPriority() // their work for this tool would hold up threads of the server that is measured
 
 const stop = new AbortController()
 const onSignal = (): void => {

@@ -6,7 +6,7 @@
  * class, and answers to publishes of volatile records. A publish that waits for another site is answered when that site has its records.
  */
 import type { ReplicationPolicy } from '../config/replication-binding.ts'
-import type { Operation } from '../engine/asked.ts'
+import type { Operation } from '../engine/as-promises.ts'
 import type { Decision } from '../engine/decision.ts'
 import { FrameLost } from '../engine/appender.ts'
 import { Claims } from './operations/claims.ts'
@@ -116,7 +116,7 @@ export function createBroker(
       publishRecords: once((...call) => streams.publishRecords(...call)),
       push: (...call) => claims.push(...call),
       ackPairs: queueing((...call) => queue.ackPairs(...call)),
-      giveBack: (answer, pushed) => claims.giveBack(answer, pushed),
+      releaseClaims: (answer, pushed) => claims.releaseClaims(answer, pushed),
       firstLeased: (claim, from) => claims.firstLeased(claim, from),
 
       listGroups: deciding((...call) => inspection.groups(...call)),

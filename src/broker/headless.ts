@@ -48,7 +48,7 @@ import { TenantQuotas } from './quotas.ts'
 import type { ReadResult, ReadTask } from './records/read-protocol.ts'
 import { RecordReads } from './records/record-reads.ts'
 import type { SidecarTask } from './records/segment-index.ts'
-import { spanned } from '../spans.ts'
+import { withSpans } from '../spans.ts'
 import type { BeginSpan } from '../spans.ts'
 import { withoutPauses } from '../steps.ts'
 import type { Pace } from '../steps.ts'
@@ -156,7 +156,7 @@ export async function openHeadlessBroker(
     defer: setImmediate,
     replacePolicies(policies) {
       broker.replacePolicies(policies)
-      poster?.askOnlyWith(policies.map(tlsOf))
+      poster?.keepOnlyTls(policies.map(tlsOf))
     },
   }
 }
@@ -260,7 +260,7 @@ async function openStorage(
     directories,
     files: nodeFiles,
     reads: new RecordReads({
-      jobs: spanned(reading, beginSpan, 'read'),
+      jobs: withSpans(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       waitingMax: READS_WAITING_MAX,
       readable: () => ({ from: log.segments[0]?.base ?? 0, end: log.written, generation: log.generation }),

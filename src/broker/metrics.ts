@@ -5,7 +5,7 @@
  * A caller sees the metrics of the process and those of its own tenant's groups.
  */
 import { ACCEPT_PAUSES_HELP } from '../http/accept-gate.ts'
-import type { ClusterSight } from '../cluster-membership.ts'
+import type { ClusterStatus } from '../cluster-membership.ts'
 import type { Log } from '../log/log.ts'
 import { bytesIn } from '../log/segment-list.ts'
 import { Metrics } from '../observability/metrics.ts'
@@ -25,7 +25,7 @@ export interface BrokerMetricSources {
   readonly requests: Pick<RequestMetrics, 'register'>
   readonly process: Pick<ProcessMetrics, 'register'>
   /** Null: there is no cluster. */
-  readonly cluster: Pick<ClusterSight, 'registerMetrics' | 'view'> | null
+  readonly cluster: Pick<ClusterStatus, 'registerMetrics' | 'view'> | null
 }
 
 export class BrokerMetrics {

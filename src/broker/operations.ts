@@ -4,7 +4,7 @@
  * Every answer is given when what it says is durable in its class. A refusal is a StoreError whose code is the specification's:
  * see `refusals.ts`. Shapes are those of `wire/`; pages come as finished JSON, because reader threads render them.
  */
-import type { Asked, Operation } from '../engine/asked.ts'
+import type { Operation, PromisedOperations } from '../engine/as-promises.ts'
 import type { Acknowledgement, RecordDurability } from './durability.ts'
 import type { EncodedRecords } from './frames/records-frame.ts'
 import type { PublishInput } from './publish-input.ts'
@@ -87,7 +87,7 @@ export interface StreamingOperations {
   /** @param ids pairs of blocks, one of a subscription and one of a delivery (see tokens.ts) */
   readonly ackPairs: Operation<[caller: Caller, stream: string, ids: Uint8Array], AckedPairs>
   /** Ends the leases of a client that is gone, if they are still active. */
-  readonly giveBack: Operation<[claims: readonly PushedClaim[]], null>
+  readonly releaseClaims: Operation<[claims: readonly PushedClaim[]], null>
   /** Index of the first delivery, at or after `from`, that is still leased to the claim; -1: none is. */
   readonly firstLeased: (claim: PushedClaim, from: number) => number
 }
@@ -245,4 +245,4 @@ export interface BrokerOperations {
 export type Operations = BrokerOperations & StreamingOperations
 
 /** The operations, for callers that wait for promises. */
-export type AskedBroker = Asked<BrokerOperations>
+export type AskedBroker = PromisedOperations<BrokerOperations>

@@ -43,14 +43,14 @@ const DURABILITIES: readonly unknown[] = RECORD_DURABILITIES
 export const NO_HEADERS: Headers = {}
 
 /** Payloads and keys need not become strings. Headers do: their names may be any of these. */
-export const contentOf: LongStringOf = (name, owner) => {
+export const longStringEncodingOf: LongStringOf = (name, owner) => {
   if (owner === 'headers') return null
   if (name === 'payload' || name === 'key') return 'utf8'
   return name === 'payload_hex' || name === 'key_hex' ? 'hex' : null
 }
 
 /**
- * @param value parsed JSON, in which what `contentOf` names may be a LongString
+ * @param value parsed JSON, in which what `longStringEncodingOf` names may be a LongString
  * @throws BrokerError invalid_payload about payload and key, invalid_request about the rest
  */
 export function parsePublish(value: unknown): PublishInput {

@@ -18,7 +18,7 @@ import { nextTurn } from '../http/turns.ts'
 import { renewTls } from '../http/tls.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
 import { WebGuard } from '../http/web-guard.ts'
-import { ClusterSight } from '../cluster-membership.ts'
+import { ClusterStatus } from '../cluster-membership.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { incidentIdOf } from '../log/quarantine.ts'
 import type { QuarantineIncident } from '../log/quarantine.ts'
@@ -74,7 +74,7 @@ interface Front {
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
   /** Null: the node is in no cluster. */
-  readonly sight: ClusterSight | null
+  readonly clusterStatus: ClusterStatus | null
   readonly server: HttpServer
 }
 
@@ -85,12 +85,12 @@ async function openPort(context: Context): Promise<Front> {
   health.add('start', () => startup.problem)
   const requests = new RequestMetrics()
   const { access, fromFile } = accessOf(config)
-  const sight = ClusterSight.of(context.cluster)
+  const clusterStatus = ClusterStatus.of(context.cluster)
   const standing = standingRoutes({
     health,
     startup,
     isKnown: (head, exchange) => isKnown(access, head, exchange),
-    cluster: sight?.view ?? null,
+    cluster: clusterStatus?.view ?? null,
   })
   const uncounted = { counters: new BrokerCounters() } // the broker's own counters come with its state
   const server = await running.open(() =>
@@ -101,21 +101,21 @@ async function openPort(context: Context): Promise<Front> {
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
-  return { access, fromFile, health, requests, standing, sight, server }
+  return { access, fromFile, health, requests, standing, clusterStatus, server }
 }
 
 async function openFront(
   context: Context,
   { core, broker, quotas, readErrors, member, join, defer, replacePolicies }: HeadlessBroker,
-  { access, fromFile, health, requests, standing, sight, server }: Front,
+  { access, fromFile, health, requests, standing, clusterStatus, server }: Front,
 ): Promise<OpenService> {
   const { config, running, logger, clock, startup, version, acceptGate, processMetrics, metricsSeriesMax } = context
   const { log, counters } = core
   health.add('log', () => logProblem(log))
-  if (sight !== null) {
-    sight.member = member
-    health.add('cluster', () => sight.problem)
-    health.addDegradations(() => sight.degradations())
+  if (clusterStatus !== null) {
+    clusterStatus.member = member
+    health.add('cluster', () => clusterStatus.problem)
+    health.addDegradations(() => clusterStatus.degradations())
   }
   health.addDegradations(() => lostReplicas(log))
   health.addDegradations(() => damage(openIncidents(core), ACKNOWLEDGE))
@@ -143,7 +143,7 @@ async function openFront(
     groups,
     requests,
     process: processMetrics,
-    cluster: sight,
+    cluster: clusterStatus,
   })
   const http = hostPort(server)
   const audit = new AccessAudit(core, () => clock.nowMs(), LOCAL_CALLER.tenant)
@@ -165,7 +165,7 @@ async function openFront(
     health,
     standing,
     clock: () => clockHealth(core),
-    cluster: sight?.view ?? null,
+    cluster: clusterStatus?.view ?? null,
     node: {
       nodeId: config.nodeId,
       httpBind: () => http,
@@ -213,7 +213,7 @@ async function openFront(
       }
     },
     drain: () => startup.drain(),
-    cluster: sight,
+    cluster: clusterStatus,
     close: (options) => {
       connections.stop()
       broker.close() // otherwise waiting claims would hold the front open

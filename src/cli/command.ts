@@ -52,7 +52,7 @@ export interface World {
   /** One line for stdout, at once. Resolves when there is room for more. */
   write(line: string): Promise<void>
   /** One line for stderr: what the answer does not say. */
-  tell(line: string): void
+  writeToStderr(line: string): void
   /** Resolves when the time is over or the command is ended. */
   pause(ms: number): Promise<void>
   readonly style: Style

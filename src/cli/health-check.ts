@@ -14,7 +14,7 @@ import { messageOf } from '../errors.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
 import type { Style } from './style.ts'
-import type { Said } from './trilog-command.ts'
+import type { Output } from './trilog-command.ts'
 
 const ANSWER_MS_MAX = 3000
 const ASKS_FOR_A_CERTIFICATE = new Set([401, 403])
@@ -32,7 +32,7 @@ export function healthOf({ services }: Pick<Config, 'services'>): Promise<readon
   return Promise.all(chosen.map(([service, settings]) => healthOfOne(service, settings!)))
 }
 
-export function saidOfHealth(found: readonly ServiceHealth[], json: boolean, style: Style): Said {
+export function outputOfHealth(found: readonly ServiceHealth[], json: boolean, style: Style): Output {
   const ready = found.every(({ isReady }) => isReady)
   const shown = json
     ? JSON.stringify({

@@ -57,7 +57,7 @@ export async function* followTail(
       if (stop.aborted) return
       const mayComeBack = isFailure(error) && error.detail.retryable && lastId !== ''
       if (!mayComeBack) throw error
-      if (!isLost) world.tell(`${visible(error.message)}; trying again`)
+      if (!isLost) world.writeToStderr(`${visible(error.message)}; trying again`)
       isLost = true
     }
     await world.pause(COME_BACK_MS)

@@ -20,7 +20,7 @@ export interface Chosen {
 }
 
 /** What commander wrote: help goes to stdout, what is wrong to stderr. */
-export interface Said {
+export interface OutputWriters {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
 }
@@ -55,10 +55,10 @@ export async function runCommand(
   program: Program,
   args: readonly string[],
   world: World,
-  said: Said,
+  output: OutputWriters,
 ): Promise<Chosen | null> {
   let chosen: Chosen | null = null
-  const commander = commanderOf(program, said, async (command, names, operands, given) => {
+  const commander = commanderOf(program, output, async (command, names, operands, given) => {
     const json = isJson(command, given)
     const where = program.placeOf(command, (name) => valueOf(name, given), world)
     const call = new Call({
@@ -91,9 +91,9 @@ interface Given {
 
 type Run = (command: Command, names: readonly string[], operands: readonly string[], given: Given) => Promise<void>
 
-function commanderOf(program: Program, said: Said, run: Run): Commander {
+function commanderOf(program: Program, output: OutputWriters, run: Run): Commander {
   const root = new Commander(program.name).exitOverride().enablePositionalOptions()
-  root.configureOutput({ writeOut: said.stdout, writeErr: said.stderr })
+  root.configureOutput({ writeOut: output.stdout, writeErr: output.stderr })
   const groups = new Map([['', root]])
   for (const command of program.commands) {
     const words = command.name.split(' ')

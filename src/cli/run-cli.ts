@@ -34,7 +34,7 @@ export async function runCli(
       return output.untilStopped()
     },
     write: (line) => output.write(line),
-    tell: (line) => void process.stderr.write(`${line}\n`),
+    writeToStderr: (line) => void process.stderr.write(`${line}\n`),
     pause: (ms) => output.pause(ms),
   }
   try {

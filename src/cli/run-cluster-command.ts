@@ -2,7 +2,7 @@
 import { RemoteNode } from '../cluster/catch-up/remote.ts'
 import { StoreError } from '../errors.ts'
 import type { ClusterReply } from '../http/cluster.ts'
-import { sayFailure } from '../say-failure.ts'
+import { printFailure } from '../print-failure.ts'
 import type { ClusterCommand } from './cluster-command.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
@@ -17,7 +17,7 @@ export async function runClusterCommand(command: ClusterCommand, style: Style): 
     process.stdout.write(`${text}\n`)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    sayFailure(error)
+    printFailure(error)
     process.exitCode = EXIT_REFUSED
   } finally {
     node.close()

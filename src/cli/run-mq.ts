@@ -2,7 +2,7 @@
 import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
-import { sayFailure } from '../say-failure.ts'
+import { printFailure } from '../print-failure.ts'
 import { nodeCommand } from './node-command.ts'
 import { styleFor } from './style.ts'
 
@@ -24,7 +24,7 @@ export async function runMq(args: readonly string[]): Promise<void> {
     }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    sayFailure(error)
+    printFailure(error)
     process.exitCode = EXIT_BAD_CONFIGURATION
   }
 }

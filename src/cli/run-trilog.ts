@@ -2,7 +2,7 @@
 import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
-import { sayFailure } from '../say-failure.ts'
+import { printFailure } from '../print-failure.ts'
 import { styleFor } from './style.ts'
 import { trilogCommand } from './trilog-command.ts'
 
@@ -18,8 +18,8 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
       const { placeProblems } = await import('./place-problems.ts')
       say(answer.answer(placeProblems(answer.settings)))
     } else if (answer.kind === 'health') {
-      const { healthOf, saidOfHealth } = await import('./health-check.ts')
-      say(saidOfHealth(await healthOf(answer.config), answer.json, style))
+      const { healthOf, outputOfHealth } = await import('./health-check.ts')
+      say(outputOfHealth(await healthOf(answer.config), answer.json, style))
     } else if (answer.kind === 'logs') {
       const { runCli } = await import('./run-cli.ts')
       const { LOGS_PROGRAM } = await import('./logs-program.ts')
@@ -33,7 +33,7 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
     } else say(answer)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    sayFailure(error)
+    printFailure(error)
     process.exitCode = EXIT_BAD_CONFIGURATION
   }
 }

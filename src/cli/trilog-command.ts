@@ -24,7 +24,7 @@ import type { Style } from './style.ts'
 import { trilogHelp } from './trilog-help.ts'
 
 /** For stdout. */
-export interface Said {
+export interface Output {
   readonly text: string
   readonly exitCode: number
 }
@@ -32,7 +32,7 @@ export interface Said {
 export type TrilogAnswer =
   | { readonly kind: 'start'; readonly config: Config }
   /** The places that the settings name are to be checked. `answer` takes their problems, and puts those of the settings before them. */
-  | { readonly kind: 'check'; readonly settings: Environment; readonly answer: (problems: readonly string[]) => Said }
+  | { readonly kind: 'check'; readonly settings: Environment; readonly answer: (problems: readonly string[]) => Output }
   /** The settings are valid: the services that they name are to be asked. */
   | { readonly kind: 'health'; readonly config: Config; readonly json: boolean }
   /** `trilog logs`: asks a log store. */
@@ -41,7 +41,7 @@ export type TrilogAnswer =
   | { readonly kind: 'store'; readonly command: StoreCommand }
   /** `trilog cluster`: asks a node. */
   | { readonly kind: 'cluster'; readonly command: ClusterCommand }
-  | ({ readonly kind: 'say' } & Said)
+  | ({ readonly kind: 'say' } & Output)
 
 const COMMANDS = ['start', 'check', 'config', 'health', 'completion'] as const
 type Command = (typeof COMMANDS)[number]
@@ -152,7 +152,7 @@ function withSettings(command: Exclude<Command, 'completion'>, line: CommandLine
       : [...shownSettings(report, style), ...shownMistakes(found, warnings, style)].join('\n')
     return { kind: 'say', text, exitCode: exitCodeOf(found) }
   }
-  const answer = (ofPlaces: readonly string[]): Said => {
+  const answer = (ofPlaces: readonly string[]): Output => {
     const found = [...problemsOf(load), ...ofPlaces]
     const valid = found.length === 0
     const text = json

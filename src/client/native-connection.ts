@@ -5,7 +5,7 @@
  * N2  `close` ends waits that may take long, and subscriptions give back what they hold. From then on no call is made, and earlier calls are
  *     waited for
  */
-import { asked } from '../engine/asked.ts'
+import { asPromises } from '../engine/as-promises.ts'
 import type { AskedBroker, BrokerOperations, Caller } from '../broker/operations.ts'
 import { isFailure, refusalOf } from '../broker/refusals.ts'
 import type { Logger } from '../observability/logger.ts'
@@ -36,7 +36,7 @@ export class NativeConnection implements Waiting {
 
   constructor(parts: NativeConnectionParts) {
     this.#parts = parts
-    this.#broker = asked(parts.operations)
+    this.#broker = asPromises(parts.operations)
     this.timers = parts.timers
     this.pause = pauseOn(parts.timers)
     this.random = parts.random

@@ -92,7 +92,7 @@ export class StreamHistory<Body> {
     return this.#anchor
   }
 
-  take(sequence: number, message: ClusterMessage<Body>): Verdict<Body> {
+  apply(sequence: number, message: ClusterMessage<Body>): Verdict<Body> {
     if (sequence <= this.#sequence) return { kind: 'repeated' }
     if (sequence > this.#sequence + 1) return { kind: 'gap' }
     const verdict = this.#judge(message)

@@ -228,7 +228,7 @@ export class ClusterNode<Body> {
   delivered(sequence: number, message: ClusterMessage<Body>, nowMs: number): void {
     this.#nowMs = nowMs
     if (this.#role !== 'following' && this.#role !== 'standing') return
-    const verdict = this.#history.take(sequence, message)
+    const verdict = this.#history.apply(sequence, message)
     if (verdict.kind === 'repeated') return
     if (verdict.kind === 'gap') return this.#act({ kind: 'follow', from: this.#history.sequence + 1 })
     if (this.#role === 'standing') this.#heardWhileStanding(message, verdict)
@@ -313,10 +313,10 @@ export class ClusterNode<Body> {
     const { sequence, message } = settled
     if (this.#role === 'standing') {
       if (settled.kind === 'foreign') return this.#followAgain() // the stream delivers the message again
-      this.#history.take(sequence, message) // unless the stream delivered it before
+      this.#history.apply(sequence, message) // unless the stream delivered it before
       return this.#lead(settled.sentMs)
     }
-    const verdict = this.#history.take(sequence, message)
+    const verdict = this.#history.apply(sequence, message)
     if (verdict.kind === 'mismatch') return this.#stop(verdict.reason)
     if (settled.kind === 'foreign') {
       if (verdict.kind === 'epoch') this.#stepDown(`${message.writer} leads since epoch ${message.epoch}`)

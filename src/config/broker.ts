@@ -22,7 +22,7 @@ import {
 import { processSettings } from './process.ts'
 import { NO_QUOTAS, readQuotas } from './quotas.ts'
 import type { Quotas } from './quotas.ts'
-import { apartRule, areApart } from './replica-directories.ts'
+import { areDisjoint, disjointRule } from './replica-directories.ts'
 import { readReplicationBinding } from './replication-binding.ts'
 import type { ReplicationPolicy } from './replication-binding.ts'
 import {
@@ -336,8 +336,8 @@ function checkReplicas(settings: Settings, names: BrokerSettingNames, problems: 
   const quorum = settings.MQ_WRITE_QUORUM
   if (replicas.length > REPLICA_DIRECTORIES_MAX) {
     problems.add('MQ_REPLICA_DIRS', `must name at most ${REPLICA_DIRECTORIES_MAX} directories`)
-  } else if (!areApart([settings.MQ_DATA_DIR, ...replicas])) {
-    problems.add('MQ_REPLICA_DIRS', apartRule(names.MQ_DATA_DIR))
+  } else if (!areDisjoint([settings.MQ_DATA_DIR, ...replicas])) {
+    problems.add('MQ_REPLICA_DIRS', disjointRule(names.MQ_DATA_DIR))
   } else if (quorum !== null && quorum > 1 + replicas.length) {
     problems.add(
       'MQ_WRITE_QUORUM',

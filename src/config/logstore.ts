@@ -11,7 +11,7 @@ import {
   REPLICA_DIRECTORIES_MAX,
 } from './limits.ts'
 import { processSettings } from './process.ts'
-import { apartRule, areApart } from './replica-directories.ts'
+import { areDisjoint, disjointRule } from './replica-directories.ts'
 import {
   SettingProblems,
   bindAddress,
@@ -316,8 +316,8 @@ function checkReplicas(settings: Settings, problems: SettingProblems): void {
       'LOGSTORE_WAL_REPLICA_PATHS',
       `must name 1 to ${REPLICA_DIRECTORIES_MAX} directories, separated by commas`,
     )
-  } else if (!areApart([settings.LOGSTORE_DATA_DIR, ...replicas])) {
-    problems.add('LOGSTORE_WAL_REPLICA_PATHS', apartRule('LOGSTORE_DATA_DIR'))
+  } else if (!areDisjoint([settings.LOGSTORE_DATA_DIR, ...replicas])) {
+    problems.add('LOGSTORE_WAL_REPLICA_PATHS', disjointRule('LOGSTORE_DATA_DIR'))
   } else if (quorum === null || quorum > 1 + replicas.length) {
     problems.add(
       'LOGSTORE_WAL_WRITE_QUORUM',

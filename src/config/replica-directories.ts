@@ -6,13 +6,13 @@ import { realpathSync } from 'node:fs'
 import { dirname, relative, resolve, sep } from 'node:path'
 
 /** @param directories absolute paths, whether they exist or not: nothing is created */
-export function areApart(directories: readonly string[]): boolean {
+export function areDisjoint(directories: readonly string[]): boolean {
   const places = directories.map(placeOf)
   return places.every((one, index) => places.every((other, at) => at === index || !isWithin(one, other)))
 }
 
 /** @param dataDirectory name of its setting */
-export const apartRule = (dataDirectory: string): string =>
+export const disjointRule = (dataDirectory: string): string =>
   `must name distinct directories, none of them ${dataDirectory}, and none inside another, with symbolic links followed`
 
 /** The path without symbolic links, as far as it exists. */

@@ -116,7 +116,7 @@ export class Appender {
     this.#listener = listener
     this.#slices = new Slices({
       step: () => this.#tellNext(),
-      goOn: () => this.#drain(),
+      runRest: () => this.#drain(),
       defer: (run) => listener.defer(run),
       nowMs: () => listener.nowMs(),
     })
@@ -236,7 +236,7 @@ export class Appender {
   }
 
   /** Tells the waiter when everything appended so far is stored, which may be at once, or lost (A1). */
-  behind(waiter: Waiter): void {
+  tellWhenStored(waiter: Waiter): void {
     const last = this.#waiting.newest
     if (last === undefined) return waiter.settled(!this.#isStale)
     const { end, generation, durability } = last
@@ -249,7 +249,7 @@ export class Appender {
   /** Resolves when everything appended so far is stored; rejects with FrameLost (A3). */
   settled(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.behind({ settled: (stored) => (stored ? resolve() : reject(new FrameLost())) })
+      this.tellWhenStored({ settled: (stored) => (stored ? resolve() : reject(new FrameLost())) })
     })
   }
 

@@ -78,7 +78,7 @@ export interface Waiting {
 export const LATER = { kind: 'later' } as const
 
 /** Replies with what takes several turns to find. */
-export const found = <Reply, Change>(find: () => Promise<Reply>): Decision<Reply, Change> => ({
+export const replyWhenFound = <Reply, Change>(find: () => Promise<Reply>): Decision<Reply, Change> => ({
   kind: 'read',
   async read() {
     const reply = await find()

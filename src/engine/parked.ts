@@ -63,7 +63,7 @@ export class Parked {
   constructor({ nowMs, waitingMax, defer }: ParkedOptions) {
     this.#nowMs = nowMs
     this.#max = waitingMax
-    this.#slices = new Slices({ step: () => this.#askNext(), goOn: () => this.#askSlice(), defer, nowMs })
+    this.#slices = new Slices({ step: () => this.#askNext(), runRest: () => this.#askSlice(), defer, nowMs })
   }
 
   get count(): number {
@@ -100,7 +100,7 @@ export class Parked {
   }
 
   /** Ends the waits whose time is over. */
-  pass(): void {
+  endExpired(): void {
     const nowMs = this.#nowMs()
     while (this.#due.firstDueMs <= nowMs) this.#end(this.#slots[this.#due.first]!)
   }

@@ -1,6 +1,6 @@
 /** A start begins at the newest readable checkpoint, and applies the frames behind it one by one. */
 import { StoreError } from '../errors.ts'
-import { newestCheckpoint, standsForBefore } from '../log/checkpoint.ts'
+import { coversLogBefore, newestCheckpoint } from '../log/checkpoint.ts'
 import type { Checkpoint } from '../log/checkpoint.ts'
 import type { Files } from '../log/files.ts'
 import type { ReadableLog } from '../log/read-only-log.ts'
@@ -39,7 +39,7 @@ export function* startingPoint(
   )
   const position = checkpoint?.position ?? 0
   const oldest = log.segments[0]
-  if (oldest && !standsForBefore(oldest.base, position)) {
+  if (oldest && !coversLogBefore(oldest.base, position)) {
     throw new StoreError(
       'corrupt',
       `${service}_checkpoint_missing`,

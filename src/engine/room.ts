@@ -31,7 +31,7 @@ export class Room {
   }
 
   /** False: the entrant is told to decide again when there is room. */
-  letsIn(entrant: Entrant, payloadBytes: number): boolean {
+  admitOrQueue(entrant: Entrant, payloadBytes: number): boolean {
     if (this.#entering === entrant) return true
     if (this.#waiting.length === 0 && this.#fits(payloadBytes)) return true
     this.#waiting.push({ bytes: payloadBytes, entrant })
@@ -43,12 +43,12 @@ export class Room {
   }
 
   /** The frame is stored, or lost. */
-  left(payloadBytes: number): void {
+  release(payloadBytes: number): void {
     this.#bytes -= payloadBytes + FRAME_ROOM_BYTES
   }
 
   /** R2 */
-  letIn(): void {
+  admitWaiting(): void {
     if (this.#entering !== null) return
     for (let next = this.#waiting[0]; next && this.#fits(next.bytes); next = this.#waiting[0]) {
       this.#waiting.shift()

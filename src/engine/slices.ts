@@ -9,7 +9,7 @@ interface SlicesParts {
   /** False: none is left. */
   step(): boolean
   /** Called in a later turn: runs what is left. */
-  goOn(): void
+  runRest(): void
   /** Calls once, after what is under way in this turn of the event loop. */
   defer(run: () => void): void
   /** Monotonic. */
@@ -43,7 +43,7 @@ export class Slices {
     this.#isDeferred = true
     this.#parts.defer(() => {
       this.#isDeferred = false
-      this.#parts.goOn()
+      this.#parts.runRest()
     })
   }
 }

@@ -57,7 +57,7 @@ export class Poster {
   }
 
   /** Drops the idle connections with any other TLS material. Requests under way finish on the connections that they have. */
-  askOnlyWith(all: readonly PostTls[]): void {
+  keepOnlyTls(all: readonly PostTls[]): void {
     const kept = new Set(all.map(nameOf))
     for (const [name, agent] of this.#https) {
       if (kept.has(name)) continue

@@ -27,24 +27,24 @@ interface EndedRequest {
 
 export interface WatchedRequest {
   /** Runs a part of the request's work. */
-  within(run: () => void): void
+  runWithin(run: () => void): void
   ended(end: EndedRequest): void
 }
 
 export interface RequestWatch {
   /** @returns null: this request has no watcher */
-  begun(request: BegunRequest): WatchedRequest | null
+  watch(request: BegunRequest): WatchedRequest | null
 }
 
 /** One watch that stands for all of them; null: there are none. */
 export function watchOf(watches: readonly RequestWatch[]): RequestWatch | null {
   if (watches.length <= 1) return watches[0] ?? null
   return {
-    begun(request) {
-      const watched = watches.flatMap((watch) => watch.begun(request) ?? [])
+    watch(request) {
+      const watched = watches.flatMap((watch) => watch.watch(request) ?? [])
       if (watched.length <= 1) return watched[0] ?? null
       return {
-        within: (run) => watched.reduce<() => void>((inner, each) => () => each.within(inner), run)(),
+        runWithin: (run) => watched.reduce<() => void>((inner, each) => () => each.runWithin(inner), run)(),
         ended: (end) => watched.forEach((each) => each.ended(end)),
       }
     },

@@ -380,19 +380,19 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     const head = this.#head
     head.open(request, method)
     const exchange = new UwsExchange(this, response, head, route)
-    if (this.#watch !== null) exchange.watched = this.#watch.begun(begunRequest(head, exchange))
+    if (this.#watch !== null) exchange.watched = this.#watch.watch(begunRequest(head, exchange))
     const { problem } = head.framing
     const withoutCertificate = this.#asksForCertificate && !isPublic ? this.#service.withoutCertificate : undefined
     try {
       if (problem !== null) this.#refuseMalformed(exchange, problem)
       else if (withoutCertificate !== undefined && exchange.clientCertificate === '') withoutCertificate(head, exchange)
       else if (exchange.watched === null) begin(head, exchange)
-      else exchange.watched.within(() => begin(head, exchange))
+      else exchange.watched.runWithin(() => begin(head, exchange))
     } catch (error) {
       this.failed(exchange, error)
     }
     head.close()
-    exchange.begun()
+    exchange.headersEnded()
   }
 
   /**
@@ -419,6 +419,6 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     const stoppedMs = Math.max(0, nowMs - this.#sweptAtMs - STALLED_CLIENT_SWEEP_MS)
     this.#sweptAtMs = nowMs
     for (const exchange of this.#watched) exchange.sweep(nowMs, stoppedMs)
-    this.#watched.relieve()
+    this.#watched.giveUpSlowClients()
   }
 }

@@ -87,7 +87,7 @@ export class WaitedClients<Client extends HoldingClient> {
   reserve(bytes: number, granted: () => void): () => void {
     const link = this.#wanted.add({ bytes, granted })
     this.#grant()
-    if (link.isIn) this.relieve()
+    if (link.isIn) this.giveUpSlowClients()
     return () => {
       this.#wanted.remove(link)
       this.#grant()
@@ -95,7 +95,7 @@ export class WaitedClients<Client extends HoldingClient> {
   }
 
   /** Gives up slow clients while too much is held, or room is wanted. It also finds those that were not slow yet when the last bytes came. */
-  relieve(): void {
+  giveUpSlowClients(): void {
     while (this.#heldBytes > this.#heldBytesMax || this.#wanted.size > 0) {
       const slowest = this.#slowestHolder()
       if (slowest === null) return

@@ -92,7 +92,7 @@ export class UwsExchange implements Exchange {
   }
 
   /** To be called when the library's callback for the headers ends. An exchange that is answered by then cannot abort any more. */
-  begun(): void {
+  headersEnded(): void {
     this.#isCorked = false
     if (this.#state === 'answered' || this.#state === 'aborted') return
     this.#response.onAborted(() => this.#end('aborted'))
@@ -134,7 +134,7 @@ export class UwsExchange implements Exchange {
     const { watched } = this
     const receive = (chunk: ArrayBuffer, isLast: boolean): void => this.#receive(chunk, isLast)
     if (watched === null) this.#response.onData(receive)
-    else this.#response.onData((chunk, isLast) => watched.within(() => receive(chunk, isLast)))
+    else this.#response.onData((chunk, isLast) => watched.runWithin(() => receive(chunk, isLast)))
   }
 
   answer(

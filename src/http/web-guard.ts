@@ -97,7 +97,7 @@ export class WebGuard {
 const isCrossSite = (fetchSite: string): boolean => fetchSite.toLowerCase() === 'cross-site'
 
 /** @param refuse in the service's own shape, with status 403 */
-export const guarded = (
+export const guardEndpoint = (
   guard: WebGuard,
   endpoint: Endpoint,
   refuse: (exchange: Exchange, problem: string) => void = (exchange, problem) => answerText(exchange, 403, problem),
@@ -125,5 +125,5 @@ export const guarded = (
 }
 
 /** For routes beside those of a service. They answer problems as a JSON string. */
-export const guardedRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>
-  routes.map((route) => ({ ...route, endpoint: guarded(guard, route.endpoint) }))
+export const guardRoutes = (guard: WebGuard, routes: readonly Route[]): readonly Route[] =>
+  routes.map((route) => ({ ...route, endpoint: guardEndpoint(guard, route.endpoint) }))

@@ -25,7 +25,7 @@ export interface MessageSocket {
   /** Bytes that the client has not taken yet. */
   readonly bufferedBytes: number
   /** Messages that are sent inside go out in one piece. */
-  together(send: () => void): void
+  sendTogether(send: () => void): void
   send(message: Uint8Array | string, isBinary: boolean): void
   /** Closes the socket behind what was sent. @param reason at most 123 bytes */
   end(code: number, reason: string): void
@@ -75,7 +75,7 @@ export class OpenSocket implements MessageSocket {
     return this.#isClosed ? 0 : this.#socket.getBufferedAmount()
   }
 
-  together(send: () => void): void {
+  sendTogether(send: () => void): void {
     if (!this.#isClosed) this.#socket.cork(send)
   }
 

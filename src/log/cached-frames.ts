@@ -33,7 +33,7 @@ export interface CachedFramesOptions {
   readonly spareMax: number
 }
 
-/** A frame in cached memory. The memory is used again after `giveBack`. */
+/** A frame in cached memory. The memory is used again after `release`. */
 export interface CachedFrame {
   readonly type: number
   readonly payload: Buffer<ArrayBuffer>
@@ -72,7 +72,7 @@ export class CachedFrames {
     const memory = this.#spare.pop() ?? make(frameBytesMax)
     const frame = this.#readInto(memory, 0, place, expectBytes)
     if (frame !== null) return { type: frame.type, payload: frame.payload as Buffer<ArrayBuffer>, memory } // of `memory`
-    this.giveBack(memory)
+    this.release(memory)
     return null
   }
 
@@ -89,7 +89,7 @@ export class CachedFrames {
     return frame
   }
 
-  giveBack(memory: ReadMemory): void {
+  release(memory: ReadMemory): void {
     if (this.#spare.length < this.#options.spareMax) this.#spare.push(memory)
   }
 

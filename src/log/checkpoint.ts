@@ -70,7 +70,7 @@ export class Checkpoint {
 export const CHECKPOINTS_KEPT = 2
 
 /** Whether a checkpoint at this position (0: none) stands for what the log held before its oldest segment. @param base base of that segment */
-export const standsForBefore = (base: number, position: number): boolean => base <= position + SEGMENT_FOOTER_BYTES
+export const coversLogBefore = (base: number, position: number): boolean => base <= position + SEGMENT_FOOTER_BYTES
 
 export const checkpointName = (position: number): string =>
   `checkpoint-${position.toString(16).padStart(POSITION_DIGITS, '0')}.bin`

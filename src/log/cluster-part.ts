@@ -108,7 +108,7 @@ export class ClusterPart {
   }
 
   /** The sealed segments that may be reported now (C1), each only once. */
-  takeSettled(): readonly SegmentInfo[] {
+  takeReportable(): readonly SegmentInfo[] {
     if (this.#sealed.length === 0) return this.#sealed
     const { anchored } = this
     const settled = this.#sealed.filter(({ end }) => end <= anchored)

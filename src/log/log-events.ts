@@ -27,19 +27,19 @@ export class LogEvents {
     this.#full.push(listener)
   }
 
-  protected tellProgress(): void {
+  protected emitProgress(): void {
     for (const listener of this.#progress) listener()
   }
 
-  protected tellSealed(segment: SegmentInfo): void {
+  protected emitSealed(segment: SegmentInfo): void {
     for (const listener of this.#sealed) listener(segment)
   }
 
-  protected tellState(state: LogState): void {
+  protected emitState(state: LogState): void {
     for (const listener of this.#state) listener(state)
   }
 
-  protected tellFull(isFull: boolean): void {
+  protected emitFull(isFull: boolean): void {
     for (const listener of this.#full) listener(isFull)
   }
 }

@@ -156,7 +156,7 @@ export class LogShared {
     this.writeQuorum = this.#words[WRITE_QUORUM]!
     this.clusterAck = ACKS[this.#words[CLUSTER_ACK]!]!
     this.syncSeconds = Array.from({ length: this.replicaCount }, (_, replica) =>
-      Histogram.within(shared, HISTOGRAMS_AT + replica * HISTOGRAM_BYTES, LATENCY_BOUNDS),
+      Histogram.inSharedMemory(shared, HISTOGRAMS_AT + replica * HISTOGRAM_BYTES, LATENCY_BOUNDS),
     )
   }
 
@@ -353,7 +353,7 @@ export class LogShared {
   }
 
   /** A message to main is on its way. */
-  get wakeClaimed(): boolean {
+  get isWakePending(): boolean {
     return Atomics.load(this.#words, MAIN_WOKEN) !== 0
   }
 

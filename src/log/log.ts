@@ -33,7 +33,7 @@ import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL
 import type { LogOptions, LogState, LostReplica } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
-import { PastLives } from './past-lives.ts'
+import { PastGenerations } from './past-generations.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import type { DamagedRange } from './read.ts'
 import { producerStateOf } from './recovery.ts'
@@ -48,7 +48,7 @@ import { SEGMENT_BYTES_MAX, SEGMENT_FOOTER_BYTES } from './segment-format.ts'
 import { SegmentList } from './segment-list.ts'
 import type { SegmentInfo } from './segment-list.ts'
 import { setAsideBehind } from './set-aside.ts'
-import { giveBack, takeDirectories } from './take-directories.ts'
+import { releaseLocks, takeDirectories } from './take-directories.ts'
 
 export type { LogOptions, LogState, LostReplica } from './log-options.ts'
 export type { SegmentInfo } from './segment-list.ts'
@@ -78,7 +78,7 @@ export class Log extends LogEvents {
   readonly #incidents: IncidentList
   #state: LogState = { kind: 'ok' }
   #committed = 0
-  readonly #pastLives = new PastLives()
+  readonly #pastGenerations = new PastGenerations()
   readonly #restarts: Restarts
   readonly #refusals = new Refusals()
   #restarting: Promise<void> | null = null
@@ -105,7 +105,7 @@ export class Log extends LogEvents {
       const recovered = await (options.pace ?? withoutPauses)(recovering)
       return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
-      await giveBack(locks)
+      await releaseLocks(locks)
       throw error
     }
   }
@@ -158,7 +158,7 @@ export class Log extends LogEvents {
       replicaStallMs: options.replicaStallMs ?? STALL_MS_DEFAULT,
       active: () => this.segments.at(-1),
       onStalled: (replica) => this.#onStalled(replica),
-      onFull: (isFull) => this.tellFull(isFull),
+      onFull: (isFull) => this.emitFull(isFull),
     })
     this.#readmission = new Readmission({
       environment,
@@ -169,7 +169,7 @@ export class Log extends LogEvents {
       lanes: this.#lanes,
       locks: this.#locks,
       restart: (reason) => this.#restart(reason, 'readmission'),
-      tell: (state) => this.#setState(state),
+      reportState: (state) => this.#setState(state),
     })
   }
 
@@ -252,7 +252,7 @@ export class Log extends LogEvents {
    */
   outcome(end: Position, generation: number): 'stored' | 'waiting' | 'lost' {
     if (generation === this.generation && (end <= this.#committed || end <= this.committed)) return 'stored'
-    if (this.#pastLives.isLost(end, generation, this.generation)) return 'lost'
+    if (this.#pastGenerations.isLost(end, generation, this.generation)) return 'lost'
     return end <= this.committed ? 'stored' : this.#state.kind === 'read-only' ? 'lost' : 'waiting'
   }
 
@@ -320,7 +320,7 @@ export class Log extends LogEvents {
     await this.#lanes.stopAll()
     this.#progressed()
     if (this.#state.kind !== 'read-only') this.#setState({ kind: 'closed' })
-    await giveBack(this.#locks.splice(0))
+    await releaseLocks(this.#locks.splice(0))
   }
 
   #begin(recovered: RecoveredDirectories): void {
@@ -401,18 +401,18 @@ export class Log extends LogEvents {
   #progressed(): void {
     this.#shared.acceptWake()
     this.#updateActive()
-    if (this.cluster !== null) for (const segment of this.cluster.takeSettled()) this.tellSealed(segment)
-    this.tellProgress()
+    if (this.cluster !== null) for (const segment of this.cluster.takeReportable()) this.emitSealed(segment)
+    this.emitProgress()
   }
 
   #onSegment(message: JournalMessage & { kind: 'opened' | 'sealed' }): void {
     if (message.kind === 'opened') {
       this.#segments.opened(message.base)
       // The segment may hold what was known to be stored: listeners look again, unless they are about to.
-      return this.#shared.wakeClaimed ? this.#updateActive() : this.#progressed()
+      return this.#shared.isWakePending ? this.#updateActive() : this.#progressed()
     }
     const sealed = this.#segments.sealed(message.base, message.end)
-    if (this.cluster === null) this.tellSealed(sealed)
+    if (this.cluster === null) this.emitSealed(sealed)
     else this.cluster.sealed(sealed)
   }
 
@@ -482,7 +482,7 @@ export class Log extends LogEvents {
       this.#segments.reset(recovered.primary.segments) // with those that the journal could not report any more
       throw new Error(`restarting does not help: ${reason}`)
     }
-    this.#pastLives.ended(this.generation, keepUpTo)
+    this.#pastGenerations.ended(this.generation, keepUpTo)
     this.#committed = Math.min(this.#committed, keepUpTo)
     this.#begin(recovered)
     this.#progressed()
@@ -492,6 +492,6 @@ export class Log extends LogEvents {
     if (state.kind === 'ok' && this.#state.kind === 'ok') return
     this.#updateActive() // a listener that reads the state anew finds everything that is stored
     this.#state = state
-    this.tellState(state)
+    this.emitState(state)
   }
 }

@@ -46,7 +46,7 @@ export class LostDirectories {
   }
 
   /** The next restart in place takes the replica in. */
-  forgive(replica: number): void {
+  readmit(replica: number): void {
     this.#failed.delete(replica)
   }
 

@@ -41,7 +41,7 @@ export interface ReadmissionParts {
   /** Restarts the log in place, with the directories that are not lost any more. */
   restart(reason: string): Promise<void>
   /** Reports that a directory stays lost, for another reason than before. */
-  tell(state: LogState): void
+  reportState(state: LogState): void
 }
 
 export class Readmission {
@@ -92,12 +92,12 @@ export class Readmission {
       await this.#seal()
       await environment.catchUp(this.#taskOf(replica), signal)
       if (log.state.kind !== 'degraded') return
-      lost.forgive(replica)
+      lost.readmit(replica)
       await this.#parts.restart(`${directories[replica]!} is there again, and is taken in`)
     } catch (error) {
       if (signal.aborted) return
       lost.add(replica, messageOf(error))
-      if (log.state.kind === 'degraded') this.#parts.tell(lost.degraded(log.state.code))
+      if (log.state.kind === 'degraded') this.#parts.reportState(lost.degraded(log.state.code))
     }
   }
 

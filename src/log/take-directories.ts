@@ -31,14 +31,14 @@ export async function takeDirectories(
         locks.push(null)
         continue
       }
-      await giveBack(locks)
+      await releaseLocks(locks)
       throw error
     }
   }
   return { locks, unusable }
 }
 
-export async function giveBack(locks: readonly (DirectoryLock | null)[]): Promise<void> {
+export async function releaseLocks(locks: readonly (DirectoryLock | null)[]): Promise<void> {
   for (const lock of locks.toReversed()) await lock?.release()
 }
 

@@ -9,11 +9,11 @@ import { RECORDS_PER_BATCH_MAX } from '../../native-free-codecs/otlp-batch.ts'
 import { LOGSTORE_TLS_NAMES } from '../config/logstore.ts'
 import type { LogStoreConfig } from '../config/logstore.ts'
 import { readTls } from '../config/tls.ts'
-import { ClusterSight } from '../cluster-membership.ts'
+import { ClusterStatus } from '../cluster-membership.ts'
 import { EndpointHelper } from '../endpoint-helper/endpoint-helper.ts'
 import { endpointHelperRoutes } from '../endpoint-helper/routes.ts'
 import { StoreError } from '../errors.ts'
-import { giveBackFrom } from '../libc.ts'
+import { setMmapThreshold } from '../libc.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { hostPort } from '../http/host-port.ts'
 import { listen } from '../http/server.ts'
@@ -33,7 +33,7 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
 import type { OpenService, ServiceDependencies } from '../service.ts'
-import { spanned } from '../spans.ts'
+import { withSpans } from '../spans.ts'
 import { JobPool } from '../pipeline/jobs.ts'
 import { workerFile } from '../pipeline/worker-file.ts'
 import type { Compactor } from './compact/compactor.ts'
@@ -102,7 +102,7 @@ export interface LogStore extends OpenService {
 
 /** @throws StoreError when a setting cannot work or the data directory cannot be used */
 export async function openLogStore(config: LogStoreConfig, dependencies: LogStoreDependencies): Promise<LogStore> {
-  giveBackFrom(GIVE_BACK_BYTES)
+  setMmapThreshold(GIVE_BACK_BYTES)
   for (const name of config.unknownSettings) dependencies.logger.warn({ setting: name }, 'unknown setting')
   const policies = PolicyHolder.load(nodeFiles, config.tenantPolicyFile, dependencies.logger, dependencies.audit)
   const running = new Lifecycle()
@@ -126,7 +126,7 @@ interface Front {
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
   /** Null: the node is in no cluster. */
-  readonly sight: ClusterSight | null
+  readonly clusterStatus: ClusterStatus | null
   readonly server: HttpServer
   /** Null: there is no such listener. */
   readonly grpc: GrpcFront | null
@@ -142,8 +142,8 @@ async function openPort(context: Context): Promise<Front> {
   const isKnown = (head: RequestHead): boolean =>
     config.tenantPolicyFile === null ||
     !isRefusal(identifyCaller(policies.policy, head.header(TENANT_HEADER), head.header('authorization')))
-  const sight = ClusterSight.of(context.cluster)
-  const standing = logStoreStandingRoutes({ health, startup, isKnown, cluster: sight?.view ?? null })
+  const clusterStatus = ClusterStatus.of(context.cluster)
+  const standing = logStoreStandingRoutes({ health, startup, isKnown, cluster: clusterStatus?.view ?? null })
   const server = await running.open(() =>
     listen(
       serviceBeingOpened(LOG_STORE_FRONT, standing, refuseUnopened),
@@ -162,7 +162,7 @@ async function openPort(context: Context): Promise<Front> {
       })
     : null
   logger.debug({ http: hostPort(server), grpc: grpc ? hostPort(grpc) : null }, LISTENING)
-  return { health, requests, standing, sight, server, grpc }
+  return { health, requests, standing, clusterStatus, server, grpc }
 }
 
 /** Empty: there is no cluster. */
@@ -243,8 +243,8 @@ async function openIngest(context: Context, storage: Storage): Promise<IngestSid
     },
     onLaneDeath: () => ingest.onLaneDeath(),
     onTail: (tail) => {
-      ingest.failBehind(tail)
-      registry.forgetBehind(tail)
+      ingest.failAcceptedFrom(tail)
+      registry.retireFrom(tail)
     },
     onStarted: (lane) => follower.laneStarted(lane),
     onGivenUp(failure) {
@@ -326,7 +326,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
         workerData,
         resourceLimits: THREAD_HEAP,
         turns: TURNS_OF_TENANTS,
-        isAside: isNote,
+        wantsNewestThread: isNote,
       }),
   )
   const counters = new QueryCounters()
@@ -348,7 +348,7 @@ async function openQueries(context: Context, storage: Storage, lead: ClusterLead
   const queries = new QueryFront({
     log,
     registry,
-    jobs: spanned(jobs, context.beginSpan ?? null, 'read'),
+    jobs: withSpans(jobs, context.beginSpan ?? null, 'read'),
     maxConcurrentQueries: config.concurrentQueriesMax,
     counters,
     logger,
@@ -368,7 +368,7 @@ async function openFronts(
   storage: Storage,
   ingestSide: IngestSide,
   querySide: QuerySide,
-  { health, requests, standing, sight, server, grpc }: Front,
+  { health, requests, standing, clusterStatus, server, grpc }: Front,
   lead: ClusterLead,
 ): Promise<LogStore> {
   const { config, running, policies, readErrors, startup, logger, clock } = context
@@ -380,10 +380,10 @@ async function openFronts(
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
   health.add('log', () => logProblem(log))
-  if (sight !== null) {
-    sight.member = storage.member
-    health.add('cluster', () => sight.problem)
-    health.addDegradations(() => sight.degradations())
+  if (clusterStatus !== null) {
+    clusterStatus.member = storage.member
+    health.add('cluster', () => clusterStatus.problem)
+    health.addDegradations(() => clusterStatus.degradations())
   }
   health.add('decode lane', () => supervisor.problem)
   health.add('endpoint log', () => helper.problem)
@@ -403,7 +403,7 @@ async function openFronts(
     requests,
     processMetrics,
   })
-  sight?.registerMetrics(metrics, 'logstore')
+  clusterStatus?.registerMetrics(metrics, 'logstore')
   const helperRoutes = endpointHelperRoutes({
     helper,
     recentPath: '/v1/endpoint/:activation_id',
@@ -451,7 +451,7 @@ async function openFronts(
       helper.rereadAcknowledged()
     },
     drain: () => startup.drain(),
-    cluster: sight,
+    cluster: clusterStatus,
     close: (options) => running.close(options),
   }
 }

@@ -6,7 +6,7 @@ import type { Endpoint, HttpService, OperationDocument, Route, ServiceFront } fr
 import { documentEndpoint, healthEndpoint, metricsEndpoint, standingRoutes } from '../http/standing-endpoints.ts'
 import type { ReadinessParts } from '../http/standing-endpoints.ts'
 import { JSON_TYPE } from '../http/text-answer.ts'
-import { guarded, guardedRoutes } from '../http/web-guard.ts'
+import { guardEndpoint, guardRoutes } from '../http/web-guard.ts'
 import type { WebGuard } from '../http/web-guard.ts'
 import { FORMAT_JSON, FORMAT_PROTOBUF, SIGNAL_LOG, SIGNAL_TRACE } from './batch-frame.ts'
 import { REQUEST_ID_HEADER, REQUEST_ID_PREFIX, TENANT_HEADER } from './tenants/caller.ts'
@@ -118,17 +118,17 @@ function logStoreRoutes(parts: LogStoreRouteParts): readonly Route[] {
     { method: 'POST', path: '/v1/query', endpoint: queries.endpoint(queryDocument) },
     ...readRoutes(reads),
     ...surveyRoutes(queries, forTenants, rejected),
-    ...guardedRoutes(guard, endpointHelper),
+    ...guardRoutes(guard, endpointHelper),
   ]
   const routes = [
     ...parts.standing,
     ...ofLeader(parts, ofLog),
-    ...guardedRoutes(guard, [
+    ...guardRoutes(guard, [
       { method: 'GET', path: '/metrics', endpoint: { ...metricsEndpoint(parts.metrics), document: metricsDocument } },
     ]),
   ]
   const document = documentEndpoint(() => logStoreDocument(parts.version, routes))
-  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guarded(guard, document) }]
+  return [...routes, { method: 'GET', path: '/openapi.json', endpoint: guardEndpoint(guard, document) }]
 }
 
 const rejected = { status: 'default', description: 'rejected', mediaType: JSON_TYPE, schema: RejectionReply } as const

@@ -18,8 +18,8 @@ import {
   CHECKPOINTS_KEPT,
   checkpointName,
   checkpointPositions,
+  coversLogBefore,
   isWholeCheckpoint,
-  standsForBefore,
 } from '../log/checkpoint.ts'
 import { MARK_NAME, readMark } from '../log/durable-mark.ts'
 import { TEMPORARY_SUFFIX } from '../log/files.ts'
@@ -136,7 +136,7 @@ class Capture {
     const first = segments[0]?.base ?? mark.begin ?? 0
     const position = last?.end ?? first
     this.#demandCheckpoint(first, newestCheckpoints)
-    const checkpoints = newestCheckpoints.filter(({ position }) => standsForBefore(first, position))
+    const checkpoints = newestCheckpoints.filter(({ position }) => coversLogBefore(first, position))
     const oldest = checkpoints.at(-1)?.position ?? 0
     return {
       place: this.#parts.place,
@@ -437,7 +437,7 @@ class Capture {
       if (first === 0 || checkpointPositions(this.#source.files, this.#source.directory).length === 0) return
       throw this.#withoutCheckpoint()
     }
-    if (!standsForBefore(first, newest)) throw this.#withoutCheckpoint()
+    if (!coversLogBefore(first, newest)) throw this.#withoutCheckpoint()
   }
 
   #withoutCheckpoint(): StoreError {

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict'
 import { release } from 'node:os'
-import { ClusterSight, followingInSlices, openMemberLog } from '../cluster-membership.ts'
+import { ClusterStatus, followingInSlices, openMemberLog } from '../cluster-membership.ts'
 import type { ClusterMember } from '../cluster/member/member.ts'
 import { OBJSTORE_TLS_NAMES } from '../config/objectstore.ts'
 import type { ObjectStoreConfig } from '../config/objectstore.ts'
@@ -24,7 +24,7 @@ import { renewTls } from '../http/tls.ts'
 import { hostPort } from '../http/host-port.ts'
 import { LISTENING, documentEndpoint, metricsEndpoint, serviceBeingOpened } from '../http/standing-endpoints.ts'
 import { TrustedProxies } from '../http/trusted-proxies.ts'
-import { WebGuard, guardedRoutes } from '../http/web-guard.ts'
+import { WebGuard, guardRoutes } from '../http/web-guard.ts'
 import { Lifecycle } from '../lifecycle.ts'
 import { ReadMemory } from '../libc.ts'
 import { CachedFrames } from '../log/cached-frames.ts'
@@ -42,7 +42,7 @@ import { ReadErrors } from '../observability/read-errors.ts'
 import { RequestMetrics } from '../observability/request-metrics.ts'
 import { Startup } from '../observability/startup.ts'
 import type { OpenService, ServiceDependencies } from '../service.ts'
-import { spanned } from '../spans.ts'
+import { withSpans } from '../spans.ts'
 import type { Pace } from '../steps.ts'
 import { Arena } from '../pipeline/arena.ts'
 import { JobPool } from '../pipeline/jobs.ts'
@@ -139,7 +139,7 @@ export async function openObjectStore(
     everyMs: CLEAN_EVERY_MS,
   })
   const server = await openFront(context, engine, authentication, front)
-  if (front.sight !== null) front.sight.member = member
+  if (front.clusterStatus !== null) front.clusterStatus.member = member
   member?.join(memberOf(engine, clock))
   return server
 }
@@ -181,7 +181,7 @@ interface Front {
   readonly requests: RequestMetrics
   readonly standing: readonly Route[]
   /** Null: the node is in no cluster. */
-  readonly sight: ClusterSight | null
+  readonly clusterStatus: ClusterStatus | null
   readonly server: HttpServer
 }
 
@@ -195,8 +195,8 @@ async function openPort(context: Context, authentication: Authentication): Promi
     const { method, path, query } = head
     return authentication.isKnown({ method, path, query, headers: head.headers(), bucketInHost: null }, clock.wallMs())
   }
-  const sight = ClusterSight.of(context.cluster)
-  const standing = objectStoreStandingRoutes({ health, startup, isKnown, cluster: sight?.view ?? null })
+  const clusterStatus = ClusterStatus.of(context.cluster)
+  const standing = objectStoreStandingRoutes({ health, startup, isKnown, cluster: clusterStatus?.view ?? null })
   const server = await running.open(() =>
     listen(
       serviceBeingOpened(objectStoreFront({ counters }), standing, refuseUnopened),
@@ -205,7 +205,7 @@ async function openPort(context: Context, authentication: Authentication): Promi
     ),
   )
   logger.debug({ http: hostPort(server) }, LISTENING)
-  return { health, requests, standing, sight, server }
+  return { health, requests, standing, clusterStatus, server }
 }
 
 async function openStorage(context: Context, log: Log, arena: Arena): Promise<StoreEngine> {
@@ -232,7 +232,7 @@ async function openStorage(context: Context, log: Log, arena: Arena): Promise<St
     reads: new FrameReads({
       log,
       cached,
-      jobs: spanned(reading, beginSpan, 'read'),
+      jobs: withSpans(reading, beginSpan, 'read'),
       threads: READ_THREADS,
       defer: setImmediate,
       counters,
@@ -320,7 +320,7 @@ async function openFront(
   context: Context,
   engine: StoreEngine,
   authentication: Authentication,
-  { health, requests, standing, sight, server }: Front,
+  { health, requests, standing, clusterStatus, server }: Front,
 ): Promise<OpenService> {
   const { config, running, logger, clock, counters, readErrors, startup, version } = context
   const { acceptGate, processMetrics, metricsSeriesMax } = context
@@ -330,9 +330,9 @@ async function openFront(
     EndpointHelper.open({ directory: `${config.dataDirectory}/endpoint`, logger }),
   )
   health.add('log', () => logProblem(log))
-  if (sight !== null) {
-    health.add('cluster', () => sight.problem)
-    health.addDegradations(() => sight.degradations())
+  if (clusterStatus !== null) {
+    health.add('cluster', () => clusterStatus.problem)
+    health.addDegradations(() => clusterStatus.degradations())
   }
   health.add('endpoint log', () => helper.problem)
   health.addDegradations(() => logDegradations(log))
@@ -358,7 +358,7 @@ async function openFront(
     requests,
     processMetrics,
   })
-  sight?.registerMetrics(metrics, 'objectstore')
+  clusterStatus?.registerMetrics(metrics, 'objectstore')
   const guard = new WebGuard({
     bindHost: config.http.host,
     allowedHosts: config.allowedHosts,
@@ -374,7 +374,7 @@ async function openFront(
     }),
     helper,
     standing,
-    cluster: sight?.view ?? null,
+    cluster: clusterStatus?.view ?? null,
     logger,
   })
   const service = objectStoreGateway({
@@ -391,7 +391,7 @@ async function openFront(
     management: [
       ...management,
       // Under names that no bucket can have.
-      ...guardedRoutes(guard, [
+      ...guardRoutes(guard, [
         { method: 'GET', path: '/v1/metrics', endpoint: metricsEndpoint(metrics) },
         {
           method: 'GET',
@@ -419,7 +419,7 @@ async function openFront(
       helper.rereadAcknowledged()
     },
     drain: () => startup.drain(),
-    cluster: sight,
+    cluster: clusterStatus,
     close: (options) => running.close(options),
   }
 }

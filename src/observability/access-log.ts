@@ -39,11 +39,11 @@ export class AccessLog {
     this.#parts = parts
   }
 
-  begun({ id, method, path, remoteAddress }: Begun) {
+  watch({ id, method, path, remoteAddress }: Begun) {
     const { share, random, logger } = this.#parts
     if (share < 1 && random() >= share) return null
     return {
-      within: (run: () => void): void => run(),
+      runWithin: (run: () => void): void => run(),
       ended: ({ route, status, seconds, receivedBytes, sentBytes, tenant, principal }: Ended): void =>
         logger.info(
           {

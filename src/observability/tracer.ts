@@ -73,14 +73,14 @@ export class Tracer {
   }
 
   /** Begins the span of a request. Null: it is not recorded. */
-  begun({ id, method, path, remoteAddress, header }: Begun) {
+  watch({ id, method, path, remoteAddress, header }: Begun) {
     const parent = parentOf(header('traceparent'))
     const traceId = parent?.traceId ?? this.#id(16)
     if (!this.#isSampled(parent?.isSampled ?? null, traceId)) return null
     const { nowMs, startMs } = this.#start()
     const place = { traceId, spanId: this.#id(8) }
     return {
-      within: (run: () => void): void => this.#present.run(place, run),
+      runWithin: (run: () => void): void => this.#present.run(place, run),
       ended: ({ route, status, receivedBytes, sentBytes, tenant, principal }: Ended): void =>
         this.#parts.ended({
           ...place,

@@ -62,7 +62,7 @@ export class Arena {
   /** @param offset as `allocate` returned it, not freed since */
   free(offset: number): void {
     assert(offset % this.#blocks.blockBytes === 0, 'not an offset of this arena')
-    this.#blocks.giveBack(offset / this.#blocks.blockBytes)
+    this.#blocks.release(offset / this.#blocks.blockBytes)
   }
 
   get #blocks(): Blocks {
@@ -102,7 +102,7 @@ class Blocks {
     return first
   }
 
-  giveBack(first: number): void {
+  release(first: number): void {
     const blocks = this.#firstOf[first] ?? 0
     assert(blocks > 0, 'freed twice, or not an allocated offset') // A3
     this.usedBlocks -= blocks

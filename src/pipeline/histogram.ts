@@ -26,7 +26,7 @@ export class Histogram {
    *
    * @param at multiple of 8; from there `histogramBytes(bounds)` belong to the histogram, zeros at first
    */
-  static within(shared: SharedArrayBuffer, at: number, bounds: readonly number[]): Histogram {
+  static inSharedMemory(shared: SharedArrayBuffer, at: number, bounds: readonly number[]): Histogram {
     return new Histogram(bounds, shared, at)
   }
 

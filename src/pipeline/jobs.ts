@@ -14,7 +14,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { ResourceLimits, Transferable } from 'node:worker_threads'
 import { StoreError, messageOf } from '../errors.ts'
-import { Piscina, aside, balancer } from './piscina.ts'
+import { Piscina, balancer, forNewestThread } from './piscina.ts'
 import type { Pool } from './piscina.ts'
 import { PoolThreads, POOL_OPTIONS } from './pool-threads.ts'
 import { Turns } from './turns.ts'
@@ -33,7 +33,7 @@ export interface JobPoolOptions<Task> {
   readonly workerData?: unknown
   readonly resourceLimits?: ResourceLimits
   /** Which tasks do not need what others leave in the memory of a thread: they avoid the thread that the others take first. Absent: none. */
-  readonly isAside?: (task: Task) => boolean
+  readonly wantsNewestThread?: (task: Task) => boolean
   /** Absent: all tasks are of one tenant. */
   readonly turns?: {
     readonly tenantOf: (task: Task) => string
@@ -88,13 +88,13 @@ export class JobPool<Task, Result> {
     this.#tasks++
     const turn = this.#turns?.join(this.#options.turns!.tenantOf(task))
     try {
-      if (turn !== undefined) await Promise.race([turn.come, limits.over])
+      if (turn !== undefined) await Promise.race([turn.ready, limits.over])
       if (this.#isEnding) throw this.#shuttingDown()
       this.#pool ??= this.#start()
       const beginning = this.#threads?.beginning
       if (beginning) await Promise.race([beginning, limits.over])
       if (this.#isEnding) throw this.#shuttingDown() // Piscina would start another thread for it
-      return await this.#pool.run(this.#options.isAside?.(task) === true ? aside(task) : task, {
+      return await this.#pool.run(this.#options.wantsNewestThread?.(task) === true ? forNewestThread(task) : task, {
         signal: limits.signal,
         // Piscina's list is mutable and narrower by name only.
         ...(options.transfer && { transferList: [...options.transfer] as ArrayBuffer[] }),

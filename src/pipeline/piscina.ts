@@ -10,21 +10,22 @@ type PoolThread = Parameters<
 >[1][number]
 export type HandedOver = ReturnType<typeof Piscinas.move>
 
-/** The same task, marked to go aside (see `balancer`). The mark is a symbol, which is not cloned to the thread. */
-export const aside = <Task>(task: Task): Task => Object.assign({}, task, { [piscina.queueOptionsSymbol]: ASIDE })
+/** The same task, marked for the thread that began last (see `balancer`). The mark is a symbol, which is not cloned to the thread. */
+export const forNewestThread = <Task>(task: Task): Task =>
+  Object.assign({}, task, { [piscina.queueOptionsSymbol]: NEWEST_THREAD })
 
-const ASIDE = {}
+const NEWEST_THREAD = {}
 
 /**
- * Takes the free thread that began first, and for a task that goes aside the one that began last. So as long as tasks come one after the other, each finds
+ * Takes the free thread that began first, and for a task that `forNewestThread` marked the one that began last. So as long as tasks come one after the other, each finds
  * what the one before has left in the memory of its thread.
  */
 export function balancer(task: Piscinas.PiscinaTask, threads: readonly PoolThread[]): PoolThread | null {
-  const isAside = task[piscina.queueOptionsSymbol] === ASIDE
+  const wantsNewest = task[piscina.queueOptionsSymbol] === NEWEST_THREAD
   let best: PoolThread | null = null
   for (const thread of threads) {
     if (thread.currentUsage > 0) continue
-    if (best === null || thread.id > best.id === isAside) best = thread
+    if (best === null || thread.id > best.id === wantsNewest) best = thread
   }
   return best
 }

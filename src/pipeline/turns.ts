@@ -12,13 +12,13 @@ import assert from 'node:assert/strict'
 /** A job among those of its tenant. */
 export interface Turn {
   /** Resolves when a thread is free for it. */
-  readonly come: Promise<void>
+  readonly ready: Promise<void>
   /** The job has ended, or waits no more. */
   leave(): void
 }
 
 interface Job {
-  readonly come: PromiseWithResolvers<void>
+  readonly ready: PromiseWithResolvers<void>
   /** NaN: the job waits. */
   begunMs: number
 }
@@ -49,10 +49,10 @@ export class Turns {
       tenant = { waiting: new Set(), running: new Set(), usedMs: this.#floorMs }
       this.#tenants.set(name, tenant)
     }
-    const job: Job = { come: Promise.withResolvers<void>(), begunMs: NaN }
+    const job: Job = { ready: Promise.withResolvers<void>(), begunMs: NaN }
     tenant.waiting.add(job)
     this.#fillThreads()
-    return { come: job.come.promise, leave: () => this.#leave(name, tenant, job) }
+    return { ready: job.ready.promise, leave: () => this.#leave(name, tenant, job) }
   }
 
   #leave(name: string, tenant: Tenant, job: Job): void {
@@ -75,7 +75,7 @@ export class Turns {
       this.#free -= 1
       this.#floorMs = Math.max(this.#floorMs, tenant.usedMs)
       job.begunMs = this.#nowMs()
-      job.come.resolve()
+      job.ready.resolve()
     }
   }
 

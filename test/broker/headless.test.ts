@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { loadBrokerConfig } from '../../src/config/broker.ts'
 import { LOCAL_CALLER, openHeadlessBroker } from '../../src/broker/headless.ts'
 import type { HeadlessBroker } from '../../src/broker/headless.ts'
-import { asked } from '../../src/engine/asked.ts'
+import { asPromises } from '../../src/engine/as-promises.ts'
 import { Lifecycle } from '../../src/lifecycle.ts'
 import { systemClock } from '../../src/observability/system-clock.ts'
 import { jsonOf } from '../support/broker-world.ts'
@@ -50,7 +50,7 @@ class Node {
 
   constructor(running: Lifecycle, broker: HeadlessBroker['broker'], rounds: readonly (() => void)[]) {
     this.#running = running
-    this.#broker = asked(broker.operations)
+    this.#broker = asPromises(broker.operations)
     this.#rounds = rounds
   }
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
-import { healthOf, saidOfHealth } from '../../src/cli/health-check.ts'
+import { healthOf, outputOfHealth } from '../../src/cli/health-check.ts'
 import { PLAIN } from '../../src/cli/style.ts'
 import { loadConfig } from '../../src/config/config.ts'
 
@@ -30,7 +30,7 @@ describe('trilog health', () => {
       MQ_HTTP_BIND: '127.0.0.1:0',
     })
     const found = await healthOf(config)
-    assert.deepEqual(saidOfHealth(found, false, PLAIN), {
+    assert.deepEqual(outputOfHealth(found, false, PLAIN), {
       text: [
         'logstore     degraded',
         'objectstore  recovering',
@@ -50,7 +50,7 @@ describe('trilog health', () => {
       TRILOG_ALLOW_INSECURE_BIND: '1',
       TRILOG_SERVICES: 'broker',
     })
-    const { text, exitCode } = saidOfHealth(await healthOf(config), true, PLAIN)
+    const { text, exitCode } = outputOfHealth(await healthOf(config), true, PLAIN)
     assert.deepEqual(
       [JSON.parse(text), exitCode],
       [{ ready: true, services: [{ service: 'broker', ready: true, status: 'answers' }] }, 0],

@@ -7,7 +7,7 @@ import { placeProblems } from '../../src/cli/place-problems.ts'
 import { problemsOf } from '../../src/cli/settings-report.ts'
 import { styleFor } from '../../src/cli/style.ts'
 import { trilogCommand } from '../../src/cli/trilog-command.ts'
-import type { Said } from '../../src/cli/trilog-command.ts'
+import type { Output } from '../../src/cli/trilog-command.ts'
 import { allSettings, flagOf } from '../../src/config/all-settings.ts'
 import type { Config } from '../../src/config/config.ts'
 import { DurableMark } from '../../src/log/durable-mark.ts'
@@ -27,7 +27,7 @@ function started(args: readonly string[], env: Environment = {}): Config {
 }
 
 /** What the command prints, including `check`. */
-function said(args: readonly string[], env: Environment = {}): Said {
+function said(args: readonly string[], env: Environment = {}): Output {
   const answer = answerTo(args, env)
   assert(answer.kind === 'check' || answer.kind === 'say')
   return answer.kind === 'check' ? answer.answer(placeProblems(answer.settings)) : answer

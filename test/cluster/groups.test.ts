@@ -57,7 +57,7 @@ test('however a group is cut into messages, the same frames come back', (context
           sequence += 1
           const kind = offered.part === null ? 'frames' : 'part'
           const rest = { epoch: 3, writer: 'a/1', ordinal: sequence, successor: null }
-          const verdict = history.take(sequence, { kind, ...offered, ...rest })
+          const verdict = history.apply(sequence, { kind, ...offered, ...rest })
           if (verdict.kind === 'held') continue
           assert.ok(verdict.kind === 'frames', verdict.kind)
           const read = framesOf(verdict.bodies, verdict, LOG)

@@ -64,5 +64,5 @@ test('what is no message of this format is none', () => {
 })
 
 test('a message of somebody else never counts', () => {
-  assert.equal(new StreamHistory<never>(STREAM_BEGIN).take(1, FOREIGN).kind, 'void')
+  assert.equal(new StreamHistory<never>(STREAM_BEGIN).apply(1, FOREIGN).kind, 'void')
 })

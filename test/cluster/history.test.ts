@@ -12,7 +12,7 @@ const epoch = (number: number, writer: string, begin = LOG_BEGIN): Message =>
 
 function taken(...messages: readonly Message[]): { history: StreamHistory<string>; kinds: string[] } {
   const history = new StreamHistory<string>(STREAM_BEGIN)
-  return { history, kinds: messages.map((each, i) => history.take(i + 1, each).kind) }
+  return { history, kinds: messages.map((each, i) => history.apply(i + 1, each).kind) }
 }
 
 test('the frames of the leader move the end of the log', () => {
@@ -47,7 +47,7 @@ test('parts count when the last one is there, and an anchor is never between the
   const { history, kinds } = taken(epoch(1, 'a/1'), part(1, 0), message(1, 'a/1', 2, {}))
   assert.deepEqual(kinds, ['epoch', 'held', 'beat'])
   assert.equal(history.anchor.sequence, 1)
-  assert.deepEqual(history.take(4, part(3, 1)), {
+  assert.deepEqual(history.apply(4, part(3, 1)), {
     kind: 'frames',
     bodies: ['part 0', 'part 1'],
     begin: LOG_BEGIN,
@@ -79,8 +79,8 @@ test('nothing of a leader counts after it resigned', () => {
 
 test('messages are taken in order, each once', () => {
   const { history } = taken(epoch(1, 'a/1'))
-  assert.equal(history.take(1, epoch(1, 'a/1')).kind, 'repeated')
-  assert.equal(history.take(3, message(1, 'a/1', 1, {})).kind, 'gap')
+  assert.equal(history.apply(1, epoch(1, 'a/1')).kind, 'repeated')
+  assert.equal(history.apply(3, message(1, 'a/1', 1, {})).kind, 'gap')
   assert.equal(history.sequence, 1)
 })
 
@@ -88,14 +88,14 @@ test('a leader that does not go on where the log ends stops everything', () => {
   const { history, kinds } = taken(epoch(1, 'a/1'), message(1, 'a/1', 1, { kind: 'frames', begin: at(8), end: at(16) }))
   assert.deepEqual(kinds, ['epoch', 'mismatch'])
   assert.equal(history.sequence, 1)
-  assert.equal(history.take(2, epoch(2, 'b/1', at(8))).kind, 'mismatch')
+  assert.equal(history.apply(2, epoch(2, 'b/1', at(8))).kind, 'mismatch')
 })
 
 test('a history goes on from an anchor', () => {
   const { history } = taken(epoch(3, 'a/1'), message(3, 'a/1', 1, { kind: 'frames', end: at(8), body: 'x' }))
   const next = new StreamHistory<string>(history.anchor)
   assert.equal(
-    next.take(3, message(3, 'a/1', 2, { kind: 'frames', begin: at(8), end: at(16), body: 'y' })).kind,
+    next.apply(3, message(3, 'a/1', 2, { kind: 'frames', begin: at(8), end: at(16), body: 'y' })).kind,
     'frames',
   )
   assert.deepEqual(next.end, at(16))

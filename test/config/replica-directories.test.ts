@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { areApart } from '../../src/config/replica-directories.ts'
+import { areDisjoint } from '../../src/config/replica-directories.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 
 describe('directories of a log', () => {
@@ -19,12 +19,12 @@ describe('directories of a log', () => {
     ['one inside the other, and do not exist yet', 'new', 'new/a/b'],
   ] as const)
     it(`that are ${what} are not apart, whichever comes first`, () => {
-      assert(!areApart([`${root}/${one}`, `${root}/${other}`]))
-      assert(!areApart([`${root}/else`, `${root}/${other}`, `${root}/${one}`]))
+      assert(!areDisjoint([`${root}/${one}`, `${root}/${other}`]))
+      assert(!areDisjoint([`${root}/else`, `${root}/${other}`, `${root}/${one}`]))
     })
 
   it('that only begin with the same name are apart, and none is created', () => {
-    assert(areApart(['real', 'realm', 'real-2', 'new'].map((name) => `${root}/${name}`)))
+    assert(areDisjoint(['real', 'realm', 'real-2', 'new'].map((name) => `${root}/${name}`)))
     assert.deepEqual(readdirSync(root).sort(), ['inner', 'link', 'real'])
   })
 })

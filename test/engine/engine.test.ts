@@ -274,7 +274,7 @@ describe('the engine', () => {
     rig.engine.parked.wake(7)
     assert.deepEqual(rig.taken(), [])
     rig.nowMs = 100
-    rig.engine.parked.pass()
+    rig.engine.parked.endExpired()
     assert.deepEqual(rig.taken(), ['first: nothing'])
     rig.run('second', served)
     rig.add('a')

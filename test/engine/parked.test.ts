@@ -49,7 +49,7 @@ class Shop {
 
   pass(ms: number): void {
     this.nowMs += ms
-    this.parked.pass()
+    this.parked.endExpired()
   }
 }
 

@@ -15,12 +15,12 @@ class Ring {
   come(number: number, bytes: number, givesUp = false): void {
     const entrant = { decide: (): void => void (!givesUp && enter()) }
     const enter = (): void => {
-      assert.ok(this.room.letsIn(entrant, bytes))
+      assert.ok(this.room.admitOrQueue(entrant, bytes))
       this.room.taken(bytes)
       this.#inside.push(bytes)
       this.entered.push(number)
     }
-    if (this.room.letsIn(entrant, bytes)) enter()
+    if (this.room.admitOrQueue(entrant, bytes)) enter()
   }
 
   get bytes(): number {
@@ -34,8 +34,8 @@ class Ring {
   leave(): void {
     const bytes = this.#inside.shift()
     if (bytes === undefined) return
-    this.room.left(bytes)
-    this.room.letIn()
+    this.room.release(bytes)
+    this.room.admitWaiting()
   }
 }
 

@@ -119,10 +119,10 @@ describe('the slowest client', () => {
   it('gives way later when none was slow yet as too much came to be held, one by one until it is not too much', () => {
     const clients = new WaitedClients<TestClient>(250)
     const holding = Array.from({ length: 5 }, () => new TestClient(null, clients).hold(100))
-    clients.relieve()
+    clients.giveUpSlowClients()
     assert.ok(holding.every(({ isGivenUp }) => !isGivenUp))
     for (const [i, client] of holding.entries()) client.rate = 5 - i
-    clients.relieve()
+    clients.giveUpSlowClients()
     assert.deepEqual(
       holding.map(({ isGivenUp }) => isGivenUp),
       [false, false, true, true, true],
@@ -159,11 +159,11 @@ describe('room for answers', () => {
     let isGranted = false
     clients.reserve(200, () => (isGranted = true))
     for (const [i, client] of holding.entries()) {
-      clients.relieve()
+      clients.giveUpSlowClients()
       assert.equal(isGranted, false)
       client.rate = i
     }
-    clients.relieve()
+    clients.giveUpSlowClients()
     assert.ok(isGranted)
     assert.ok(holding.every(({ isGivenUp }) => isGivenUp))
   })

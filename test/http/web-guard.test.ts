@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { WebGuard, guarded } from '../../src/http/web-guard.ts'
+import { WebGuard, guardEndpoint } from '../../src/http/web-guard.ts'
 import { ask, withServer } from '../support/http-server.ts'
 
 const local = new WebGuard({ bindHost: '127.0.0.1', allowedHosts: ['broker', '10.1.2.3'], baseDomain: 's3.example' })
@@ -134,7 +134,7 @@ describe('a request that a browser sends for a page', () => {
 
   it('is answered 403 by a guarded route, and never begun', async () => {
     let begun = 0
-    const endpoint = guarded(local, {
+    const endpoint = guardEndpoint(local, {
       begin(_head, exchange) {
         begun += 1
         exchange.answer(200, null, 'done')

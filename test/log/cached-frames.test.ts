@@ -100,7 +100,7 @@ describe('a frame that the page cache has', () => {
         const read = cache.frames.read(frame.position, expectBytes)!
         assert.equal(read.type, frame.type)
         assert.ok(read.payload.equals(frame.payload))
-        cache.frames.giveBack(read.memory)
+        cache.frames.release(read.memory)
       }
     }
     assert.equal(cache.opened.length, 1)
@@ -191,7 +191,7 @@ describe('a thread has to read', () => {
     assert.equal(await cache.read(second!), null)
     const read = (await cache.read(first!))!
     assert.ok(read.payload.equals(first!.payload))
-    cache.frames.giveBack(read.memory)
+    cache.frames.release(read.memory)
     cache.inMemory = 0
     assert.equal(await cache.read(first!), null)
     assert.equal(cache.memories, 1)
@@ -238,7 +238,7 @@ describe('files', () => {
     const written = cache.append(1500, 1500, 1500, 1500, 1500, 1500)
     for (const frame of written) {
       const read = await cache.read(frame)
-      if (read !== null) cache.frames.giveBack(read.memory)
+      if (read !== null) cache.frames.release(read.memory)
     }
     assert.equal(cache.opened.length, 3)
     const [, second] = cache.log.segments

@@ -35,7 +35,7 @@ class Rig {
   }
 
   settled(): readonly number[] {
-    return this.part.takeSettled().map(({ end }) => end)
+    return this.part.takeReportable().map(({ end }) => end)
   }
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { inflateSync } from 'node:zlib'
 import fc from 'fast-check'
-import { unsnappy } from '../../native-free-codecs/snappy.ts'
+import { decompressSnappy } from '../../native-free-codecs/snappy.ts'
 import { SNAPPY_IDENTIFIER, littleEndian, snappyBlock, snappyChunk, snappyStream, varint } from '../support/snappy.ts'
 
 const LINES = Buffer.from(
@@ -56,14 +56,14 @@ describe('Snappy', () => {
       for (const each of written) {
         const bytes = Buffer.from(each, 'base64')
         // An empty stream has no chunk, not even the identifier. A block has at least its length.
-        if (bytes.byteLength > 0) assert.deepEqual(Buffer.from(textOf(unsnappy(bytes, ENOUGH))), text)
+        if (bytes.byteLength > 0) assert.deepEqual(Buffer.from(textOf(decompressSnappy(bytes, ENOUGH))), text)
       }
     })
   }
 
   it('reads what is longer than a chunk', () => {
     for (const each of [LONG_BLOCK, LONG_STREAM]) {
-      assert.deepEqual(Buffer.from(textOf(unsnappy(inflated(each), ENOUGH))), LONG)
+      assert.deepEqual(Buffer.from(textOf(decompressSnappy(inflated(each), ENOUGH))), LONG)
     }
   })
 
@@ -71,17 +71,17 @@ describe('Snappy', () => {
     fc.assert(
       fc.property(fc.array(elements, { maxLength: 40 }), (given) => {
         const [text, bytes] = written(given)
-        assert.deepEqual(Buffer.from(textOf(unsnappy(bytes, text.byteLength))), text)
-        if (text.byteLength > 0) assert.equal(unsnappy(bytes, text.byteLength - 1), 'too large')
+        assert.deepEqual(Buffer.from(textOf(decompressSnappy(bytes, text.byteLength))), text)
+        if (text.byteLength > 0) assert.equal(decompressSnappy(bytes, text.byteLength - 1), 'too large')
         if (text.byteLength > 65_536) return
         const stream = Buffer.concat([
           SNAPPY_IDENTIFIER,
           snappyChunk(0, bytes, text),
           snappyChunk(0xfe, Buffer.from('padding'), null),
         ])
-        assert.deepEqual(Buffer.from(textOf(unsnappy(stream, text.byteLength))), text)
+        assert.deepEqual(Buffer.from(textOf(decompressSnappy(stream, text.byteLength))), text)
         const twice = Buffer.concat([stream, SNAPPY_IDENTIFIER, snappyChunk(1, text, text)])
-        assert.deepEqual(Buffer.from(textOf(unsnappy(twice, 2 * text.byteLength))), Buffer.concat([text, text]))
+        assert.deepEqual(Buffer.from(textOf(decompressSnappy(twice, 2 * text.byteLength))), Buffer.concat([text, text]))
       }),
     )
   })
@@ -91,7 +91,7 @@ describe('Snappy', () => {
       fc.property(fc.array(fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 9000 })), { maxLength: 20 }), (runs) => {
         const text = Buffer.concat(runs.map(([byte, count]) => Buffer.alloc(count, byte)))
         for (const compress of [snappyBlock, snappyStream]) {
-          assert.deepEqual(Buffer.from(textOf(unsnappy(compress(text), text.byteLength))), text)
+          assert.deepEqual(Buffer.from(textOf(decompressSnappy(compress(text), text.byteLength))), text)
         }
       }),
     )
@@ -100,30 +100,31 @@ describe('Snappy', () => {
   it('refuses what is cut off, and a stream of which a bit is another', () => {
     const block = Buffer.from(WRITTEN[2]![2], 'base64')
     const stream = Buffer.from(WRITTEN[2]![3], 'base64')
-    for (let end = 0; end < block.byteLength; end++) assert.equal(unsnappy(block.subarray(0, end), ENOUGH), 'invalid')
+    for (let end = 0; end < block.byteLength; end++)
+      assert.equal(decompressSnappy(block.subarray(0, end), ENOUGH), 'invalid')
     for (let end = 11; end < stream.byteLength; end++)
-      assert.equal(unsnappy(stream.subarray(0, end), ENOUGH), 'invalid')
+      assert.equal(decompressSnappy(stream.subarray(0, end), ENOUGH), 'invalid')
     for (let bit = 8 * 10; bit < 8 * stream.byteLength; bit++) {
       const other = Buffer.from(stream)
       other[bit >> 3]! ^= 1 << (bit & 7)
       // This bit makes the chunk one that is skipped, so nothing is read.
-      const read = unsnappy(other, ENOUGH)
+      const read = decompressSnappy(other, ENOUGH)
       assert.ok(read === 'invalid' || (bit === 8 * 10 + 7 && textOf(read).byteLength === 0), `bit ${bit}`)
     }
   })
 
   it('takes no memory for a length that its bytes cannot hold, and no more than is allowed', () => {
     const claims = Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0, 1])
-    assert.equal(unsnappy(claims, 2 ** 32), 'invalid')
-    assert.equal(unsnappy(claims, ENOUGH), 'too large')
-    assert.equal(unsnappy(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x7f, 0, 1]), 2 ** 40), 'invalid')
+    assert.equal(decompressSnappy(claims, 2 ** 32), 'invalid')
+    assert.equal(decompressSnappy(claims, ENOUGH), 'too large')
+    assert.equal(decompressSnappy(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x7f, 0, 1]), 2 ** 40), 'invalid')
   })
 
   it('never fails on arbitrary bytes, and never holds more than is allowed', () => {
     const bytes = fc.uint8Array({ maxLength: 200 })
     fc.assert(
       fc.property(bytes, fc.boolean(), fc.nat({ max: 300 }), (given, isStream, max) => {
-        const read = unsnappy(isStream ? Buffer.concat([SNAPPY_IDENTIFIER, given]) : given, max)
+        const read = decompressSnappy(isStream ? Buffer.concat([SNAPPY_IDENTIFIER, given]) : given, max)
         assert.ok(typeof read === 'string' || read.byteLength <= max)
       }),
       { numRuns: 3000 },
@@ -131,7 +132,7 @@ describe('Snappy', () => {
   })
 })
 
-function textOf(read: ReturnType<typeof unsnappy>): Uint8Array {
+function textOf(read: ReturnType<typeof decompressSnappy>): Uint8Array {
   assert.ok(typeof read !== 'string', `it is ${read as string}`)
   return read
 }

@@ -21,7 +21,7 @@ describe('the access log', () => {
     const numbers = [0, 0.24, 0.25, 0.9]
     const log = new AccessLog({ share: 0.25, random: () => numbers.shift()!, logger: { info() {} } })
     assert.deepEqual(
-      [0, 1, 2, 3].map(() => log.begun(BEGUN) !== null),
+      [0, 1, 2, 3].map(() => log.watch(BEGUN) !== null),
       [true, true, false, false],
     )
   })
@@ -29,7 +29,7 @@ describe('the access log', () => {
   it('takes all without a look at chance, says how long each took, and cuts long paths', () => {
     const lines: object[] = []
     const log = new AccessLog({ share: 1, random: assert.fail, logger: { info: (line) => void lines.push(line) } })
-    log.begun({ ...BEGUN, path: `/${'p'.repeat(5000)}` })!.ended(ENDED)
+    log.watch({ ...BEGUN, path: `/${'p'.repeat(5000)}` })!.ended(ENDED)
     const [line] = lines as { ms: number; target: string; tenant?: string }[]
     assert.deepEqual([line!.ms, line!.target.length, 'tenant' in line!], [1.235, 1024, false])
   })
@@ -37,8 +37,8 @@ describe('the access log', () => {
 
 describe('several who follow requests', () => {
   const watch = (name: string, heard: string[]): RequestWatch => ({
-    begun: () => ({
-      within(run) {
+    watch: () => ({
+      runWithin(run) {
         heard.push(`${name} begins`)
         run()
         heard.push(`${name} ends`)
@@ -49,16 +49,16 @@ describe('several who follow requests', () => {
 
   it('are one', () => {
     const heard: string[] = []
-    const both = watchOf([watch('a', heard), watch('b', heard), { begun: () => null }])!
-    const watched = both.begun(BEGUN)!
-    watched.within(() => heard.push('work'))
+    const both = watchOf([watch('a', heard), watch('b', heard), { watch: () => null }])!
+    const watched = both.watch(BEGUN)!
+    watched.runWithin(() => heard.push('work'))
     watched.ended(ENDED)
     assert.deepEqual(heard, ['b begins', 'a begins', 'work', 'a ends', 'b ends', 'a ended', 'b ended'])
   })
 
   it('are nobody when none wants the request, or there are none', () => {
-    const nobody = { begun: () => null }
-    assert.equal(watchOf([nobody, nobody])!.begun(BEGUN), null)
+    const nobody = { watch: () => null }
+    assert.equal(watchOf([nobody, nobody])!.watch(BEGUN), null)
     assert.equal(watchOf([]), null)
   })
 })

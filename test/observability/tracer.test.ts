@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Tracer } from '../../src/observability/tracer.ts'
 import type { Span } from '../../src/observability/tracer.ts'
-import { spanned } from '../../src/spans.ts'
+import { withSpans } from '../../src/spans.ts'
 import { turn } from '../support/turn.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -27,7 +27,7 @@ class Rig {
 
   begin(traceparent = '') {
     const header = (name: string): string => (name === 'traceparent' ? traceparent : '')
-    return this.tracer.begun({ id: 'r-1', method: 'GET', path: '/a', remoteAddress: '::1', header })
+    return this.tracer.watch({ id: 'r-1', method: 'GET', path: '/a', remoteAddress: '::1', header })
   }
 }
 
@@ -82,10 +82,10 @@ describe('a request', () => {
 describe('work', () => {
   it('is a span below the request that it is done for, however many turns that takes', async () => {
     const rig = new Rig()
-    const jobs = spanned({ run: (_name: string) => turn() }, rig.tracer.beginSpan, 'read')
+    const jobs = withSpans({ run: (_name: string) => turn() }, rig.tracer.beginSpan, 'read')
     const watched = rig.begin()!
     const done: Promise<unknown>[] = []
-    watched.within(() => {
+    watched.runWithin(() => {
       const end = rig.tracer.beginSpan('commit')
       done.push(jobs.run('a').then(end))
     })
@@ -106,6 +106,6 @@ describe('work', () => {
 
   it('is as it is where nobody looks', () => {
     const jobs = { run: () => Promise.resolve() }
-    assert.equal(spanned(jobs, null, 'read'), jobs)
+    assert.equal(withSpans(jobs, null, 'read'), jobs)
   })
 })

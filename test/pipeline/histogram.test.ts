@@ -41,14 +41,14 @@ describe('a histogram', () => {
     const source = `import { workerData } from 'node:worker_threads'
       import { Histogram } from '${new URL('../../src/pipeline/histogram.ts', import.meta.url).href}'
       const { shared, at, bounds } = workerData
-      const histogram = Histogram.within(shared, at, bounds)
+      const histogram = Histogram.inSharedMemory(shared, at, bounds)
       for (let i = 0; i < 30_000; i++) histogram.observe(i % 3)`
     const data = new URL(`data:text/javascript,${encodeURIComponent(source)}`)
     const workers = places.slice(0, 2).map((at) => new Worker(data, { workerData: { shared, at, bounds: BOUNDS } }))
     await Promise.all(
       workers.map((worker) => new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))),
     )
-    const [first, second, untouched] = places.map((at) => Histogram.within(shared, at, BOUNDS))
+    const [first, second, untouched] = places.map((at) => Histogram.inSharedMemory(shared, at, BOUNDS))
     for (const written of [first!, second!]) {
       assert.deepEqual(counts(written), [10_000, 10_000, 10_000, 0])
       assert.equal(written.sum, 30_000)

@@ -117,7 +117,7 @@ describe('a job pool', () => {
       threads: 2,
       threadsAtStart: 2,
       queueMax: 1,
-      isAside: ({ isAside }) => isAside === true,
+      wantsNewestThread: ({ isAside }) => isAside === true,
     })
     const gate = new Int32Array(new SharedArrayBuffer(8))
     const ask = (isAside = false): Promise<string> => pool.run({ how: 'tell thread', isAside })

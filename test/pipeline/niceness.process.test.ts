@@ -3,16 +3,16 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { describe, it } from 'node:test'
-import { letOthersRun } from '../../src/pipeline/niceness.ts'
+import { yieldCore } from '../../src/pipeline/niceness.ts'
 
 const MODULE = new URL('../../src/pipeline/niceness.ts', import.meta.url).href
 const SCRIPT = `
   import { readFileSync, readdirSync } from 'node:fs'
   import { stat } from 'node:fs/promises'
   import { getPriority } from 'node:os'
-  import { helpersGiveWay } from ${JSON.stringify(MODULE)}
+  import { lowerHelperPriority } from ${JSON.stringify(MODULE)}
   await stat('.') // libuv starts its threads
-  helpersGiveWay([String(2 ** 31 - 1), ...readdirSync('/proc/self/task')]) // the first one stands for a thread that has ended
+  lowerHelperPriority([String(2 ** 31 - 1), ...readdirSync('/proc/self/task')]) // the first one stands for a thread that has ended
   const threads = readdirSync('/proc/self/task').map(Number).filter((thread) => thread !== process.pid)
   const niceness = { libuv: [], helpers: [] }
   for (const thread of threads) {
@@ -49,7 +49,7 @@ describe('a thread with long work', () => {
     const left = (): number =>
       Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync('/proc/thread-self/status', 'utf8'))![1])
     const before = left()
-    for (let n = 0; n < 10; n += 1) letOthersRun()
+    for (let n = 0; n < 10; n += 1) yieldCore()
     assert(left() >= before + 10)
   })
 })

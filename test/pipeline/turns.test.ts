@@ -27,7 +27,7 @@ class SharedThreads {
   }
 
   async #run(tenant: string, number: number, turn: Turn): Promise<void> {
-    await turn.come
+    await turn.ready
     this.running.push({ tenant, number, turn })
     this.begun.push(tenant)
   }
@@ -114,4 +114,4 @@ describe('turns of tenants on threads', () => {
 })
 
 const hasCome = (turn: Turn): Promise<boolean> =>
-  Promise.race([turn.come.then(() => true), settled().then(() => false)])
+  Promise.race([turn.ready.then(() => true), settled().then(() => false)])

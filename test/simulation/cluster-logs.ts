@@ -214,7 +214,7 @@ class LogNode {
     if (!this.#mayAsk() || this.#appender === null) return
     const floor = this.#cluster.told
     const version = this.#state.length
-    this.#appender.behind({
+    this.#appender.tellWhenStored({
       settled: (stored) => {
         if (!stored || !this.#log!.mayAnswer) return
         assert.ok(version >= floor, `${this.#name} told ${version}, after ${floor} was told`)
@@ -340,7 +340,7 @@ class LogNode {
         url: null,
         peerUrl: null,
       },
-      copy: { finish: () => {}, run: () => assert.fail('the stream has everything') },
+      copy: { completeEarlier: () => {}, run: () => assert.fail('the stream has everything') },
       directory: '/data',
       segmentsName: 'segments',
       arena: null,

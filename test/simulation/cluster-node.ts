@@ -388,7 +388,7 @@ export class SimulatedNode {
 
   #goOnGathering(): void {
     const waiting = this.#waitingGroup.length
-    if (this.#gathering.isFlying && this.node!.inFlightBytes === 0) this.#gathering.landed(waiting, this.clockMs)
+    if (this.#gathering.isInFlight && this.node!.inFlightBytes === 0) this.#gathering.allSettled(waiting, this.clockMs)
     if (this.#isGathering && this.#gathering.pause(waiting, this.clockMs) === null) {
       this.#isGathering = false
       this.#offerGroup(this.#waitingGroup)

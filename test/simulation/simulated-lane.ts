@@ -45,7 +45,7 @@ export class SimulatedLane implements RunningLane {
   post(message: Parameters<RunningLane['post']>[0]): void {
     this.#parts.later(0.1, () => {
       if (this.#isOver) return
-      if (message.kind !== 'join') return this.#lane?.heard(message)
+      if (message.kind !== 'join') return this.#lane?.receive(message)
       this.#lane = new ClusterLane(this.#laneParts(), message)
     })
   }
@@ -168,7 +168,7 @@ export class SimulatedLane implements RunningLane {
             if (this.#following === following) this.#following = null
           }
         },
-        tellNodes: () => {},
+        sendToNodes: () => {},
       },
     }
   }

@@ -1,6 +1,6 @@
 /** Writes the hash indexes of bundles of version 3 and before, which src/logstore/compact/block-hash-index.ts must read for ever. */
 import { ByteWriter } from '../../src/logstore/compact/byte-writer.ts'
-import { asItIs, pieceOf, writePiece } from '../../src/logstore/compact/pieces.ts'
+import { pieceOf, uncompressed, writePiece } from '../../src/logstore/compact/pieces.ts'
 import type { WrittenPiece } from '../../src/logstore/compact/pieces.ts'
 
 const PAIRS_PER_PIECE = 2048
@@ -26,7 +26,7 @@ export function writeBlockHashes(
       into.byte(block & 0xff)
       if (blockCount > 256) into.byte(block >>> 8)
     }
-    const piece = asItIs(into.written())
+    const piece = uncompressed(into.written())
     directory.varint(some.length)
     directory.u32(some[0]![0])
     writePiece(directory, pieceOf(piece))

@@ -12,7 +12,7 @@ import type { Core } from '../../src/broker/engine/core.ts'
 import { openEngine } from '../../src/broker/engine/engine.ts'
 import type { BrokerEngine } from '../../src/broker/engine/engine.ts'
 import { Retainer } from '../../src/broker/engine/retainer.ts'
-import { asked } from '../../src/engine/asked.ts'
+import { asPromises } from '../../src/engine/as-promises.ts'
 import type { AskedBroker, Caller, Operations, AbandonedSignal } from '../../src/broker/operations.ts'
 import { TenantQuotas } from '../../src/broker/quotas.ts'
 import type { ReadResult, ReadTask } from '../../src/broker/records/read-protocol.ts'
@@ -136,7 +136,7 @@ export class BrokerWorld extends EngineWorld {
     )
     this.operations = broker.operations
     this.broker = {
-      ...asked(broker.operations),
+      ...asPromises(broker.operations),
       groupAges: broker.groupAges,
       close: () => broker.close(),
       replacePolicies: (policies) => broker.replacePolicies(policies),

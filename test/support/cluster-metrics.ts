@@ -19,7 +19,7 @@ const view: ClusterView = {
 /** @param acknowledgedMsAgo null: the stream has acknowledged nothing of the node yet */
 function measuresOf(acknowledgedMsAgo: number | null): MemberMeasures {
   const measured = LaneMeasures.create()
-  measured.flies(2, 4096)
+  measured.setInFlight(2, 4096)
   measured.confirmed(3, 1000)
   measured.lost()
   measured.refused()

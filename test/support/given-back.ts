@@ -3,7 +3,7 @@
  * other tests left is freed or used again meanwhile. `test/libc.process.test.ts` starts it.
  */
 import { freeMemory } from '../../src/free-memory.ts'
-import { giveBackFreed, giveBackFrom } from '../../src/libc.ts'
+import { setMmapThreshold, trimMalloc } from '../../src/libc.ts'
 
 const MIB = 1024 * 1024
 
@@ -32,8 +32,8 @@ function memoryOf(take: () => Buffer<ArrayBuffer>[], give: (taken: Buffer<ArrayB
   return { during, after: process.memoryUsage.rss() - before }
 }
 
-giveBackFrom(4 * MIB)
-freeMemory(written(30 * MIB)) // without `giveBackFrom` the C library would from here on keep pieces up to this length
+setMmapThreshold(4 * MIB)
+freeMemory(written(30 * MIB)) // without `setMmapThreshold` the C library would from here on keep pieces up to this length
 const ofLargePieces = memoryOf(
   () => Array.from({ length: 6 }, () => written(8 * MIB)),
   (taken) => taken.forEach(freeMemory),
@@ -45,7 +45,7 @@ const whenAsked = memoryOf(
   (taken) => {
     inUse.push(taken.pop()!)
     taken.forEach(freeMemory)
-    giveBackFreed()
+    trimMalloc()
   },
 )
 const givenBack: GivenBack = { ofLargePieces, whenAsked, kept: inUse[0]![0]! }

@@ -1,6 +1,6 @@
 /** Runs handlers of objects without HTTP: requests are made as the gateway makes them, and the store is in memory. */
 import type { Answer as EngineAnswer } from '../../src/engine/decision.ts'
-import { finished } from '../../src/objectstore/finished.ts'
+import { finishBody } from '../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { ALL_PERMISSIONS } from '../../src/objectstore/s3/auth/principal.ts'
 import type { Caller } from '../../src/objectstore/s3/auth/request-identity.ts'
@@ -79,7 +79,7 @@ export class FakeBody implements RequestBody {
       const trailer = await this.#payload(limitBytes, framing, (bytes) =>
         writer.write(bytes) ? null : new Promise((resolve) => writer.onDrain(resolve)),
       )
-      return { received: await finished(writer), trailer }
+      return { received: await finishBody(writer), trailer }
     } catch (error) {
       writer.abandon()
       throw error
@@ -187,7 +187,7 @@ export class TestGateway {
       const writer = store.receive(null, { checksums: [], sha256: false }, { bucket, key, upload: null })
       writer.write(Buffer.from(text))
       const value = { value: checksums[i]!, bytes: text.length }
-      await store.putPart(upload, i + 1, await finished(writer), value)
+      await store.putPart(upload, i + 1, await finishBody(writer), value)
     }
     await store.completeUpload({
       upload,
@@ -240,7 +240,7 @@ export function requestOf({
     isSecure: false,
     caller: { ...callerOf(principal), contentSha256: all.get('x-amz-content-sha256') ?? null },
     answerAsS3() {},
-    roomFor: () => Promise.resolve(),
+    reserveRoom: () => Promise.resolve(),
     body: body instanceof FakeBody ? body : new FakeBody(Buffer.from(body)),
   }
 }

@@ -206,7 +206,7 @@ export class ProxyAccess implements Access {
 }
 
 /** The stream that a path names; empty: no stream can have that name. */
-export function streamAsked(head: RequestHead): string {
+export function streamInPath(head: RequestHead): string {
   const name = head.param(0)
   return name !== null && isStreamName(name) ? name : ''
 }

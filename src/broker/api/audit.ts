@@ -8,7 +8,7 @@ import { AuditPageReply } from '../wire/storage-answers.ts'
 import { auditRules } from './audit-query.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { RouteParts } from './parts.ts'
-import { heldUntilRead, noPath } from './request.ts'
+import { countedAsUnread, noPath } from './request.ts'
 
 export const auditEvents = (parts: RouteParts): Endpoint =>
   auditing(parts, 'json', { summary: 'A page of audit events', reply: AuditPageReply, replyType: JSON_TYPE })
@@ -31,5 +31,5 @@ const auditing = (
     query: auditRules,
     errors: ['invalid_request', 'invalid_query', 'invalid_start_offset', 'invalid_page_size', 'internal_error'],
     handle: ({ admitted: { caller, query }, exchange }, answer) =>
-      parts.operations.audit(heldUntilRead(parts, exchange, answer), caller, { ...query, format }),
+      parts.operations.audit(countedAsUnread(parts, exchange, answer), caller, { ...query, format }),
   })

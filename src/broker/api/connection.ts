@@ -78,7 +78,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
           if (offered.length > 0 && !offered.includes(PROTOCOL)) {
             throw refuse('invalid_request', `the sub-protocol must be ${PROTOCOL}`)
           }
-          const givesBack = rules.take(parseQuery(head.query, rules, 'invalid_query'))
+          const releasesLeasesOnClose = rules.take(parseQuery(head.query, rules, 'invalid_query'))
           const key = asking.header('authorization')
           const again: CredentialHead = {
             header: (name) => (name === 'authorization' ? key : ''),
@@ -86,7 +86,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
           }
           const { clientCertificate } = exchange
           const identifyAgain = (): Identity => access.identify(again, { remoteAddress: '', clientCertificate })
-          const listener = connections.open({ who, identify: identifyAgain, givesBack })
+          const listener = connections.open({ who, identify: identifyAgain, releasesLeasesOnClose })
           return { listener, protocol: offered.length > 0 ? PROTOCOL : '' }
         } catch (error) {
           answerFailure(parts, exchange, error)

@@ -8,7 +8,7 @@ import { serializer } from '../../http/serializer.ts'
 import { JSON_TYPE, answerLine } from '../../http/text-answer.ts'
 import { degradedHeader } from '../../http/standing-endpoints.ts'
 import { refuse } from '../refusals.ts'
-import { HealthReply, StrangerHealthReply } from '../wire/node-answers.ts'
+import { AnonymousHealthReply, HealthReply } from '../wire/node-answers.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { Access } from './access.ts'
 import type { RouteParts } from './parts.ts'
@@ -16,7 +16,7 @@ import { noPath } from './request.ts'
 
 const METRICS_TYPE = 'text/plain'
 const stringifyHealth = serializer(HealthReply)
-const stringifyForStrangers = serializer(StrangerHealthReply)
+const stringifyForAnonymous = serializer(AnonymousHealthReply)
 
 /** Public, and never refused: problems are in the answer. If the node needs credentials, a caller without them learns only status and version. */
 export const health = (parts: RouteParts): Endpoint => ({
@@ -36,7 +36,7 @@ export const health = (parts: RouteParts): Endpoint => ({
     const storage = parts.storage()
     const { status } = storage
     if (!isKnown(parts.access, head, exchange)) {
-      return answerLine(exchange, 200, stringifyForStrangers({ status, service: 'mq', version }))
+      return answerLine(exchange, 200, stringifyForAnonymous({ status, service: 'mq', version }))
     }
     const reply: HealthReply = {
       status,

@@ -13,7 +13,7 @@ import {
 import { AckBody, BatchAckBody, ClaimBody, DeadLetterBody, NackBody, RenewBody, RetryBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { RouteParts } from './parts.ts'
-import { abandonedSignalOf, deliveryOf, groupOf, heldUntilRead, subscriptionOf } from './request.ts'
+import { abandonedSignalOf, countedAsUnread, deliveryOf, groupOf, subscriptionOf } from './request.ts'
 
 const DELIVERY_ERRORS: readonly RefusalCode[] = [
   'invalid_request',
@@ -39,7 +39,7 @@ export const claim = (parts: RouteParts): Endpoint =>
       'queue_state_persistence_failed',
     ],
     handle: ({ admitted: { caller, path }, body, exchange }, answer) =>
-      parts.operations.claim(heldUntilRead(parts, exchange, answer), caller, path, body, abandonedSignalOf(exchange)),
+      parts.operations.claim(countedAsUnread(parts, exchange, answer), caller, path, body, abandonedSignalOf(exchange)),
   })
 
 export const ack = (parts: RouteParts): Endpoint =>

@@ -2,7 +2,7 @@
 import type { Endpoint } from '../../http/routes.ts'
 import { mapInTurns } from '../../http/turns.ts'
 import { bodyCheck } from '../body-check.ts'
-import { contentOf, parsePublish, tryParsePublish } from '../publish-input.ts'
+import { longStringEncodingOf, parsePublish, tryParsePublish } from '../publish-input.ts'
 import type { PublishInput } from '../publish-input.ts'
 import { scanPublish } from './publish-scan.ts'
 import { publishText } from './publish-text.ts'
@@ -12,7 +12,7 @@ import { PublishBatchBody, PublishBody } from '../wire/requests.ts'
 import { brokerEndpoint } from './endpoint.ts'
 import type { RouteParts } from './parts.ts'
 import { replayRules } from './replay-query.ts'
-import { abandonedSignalOf, heldUntilRead, streamOf } from './request.ts'
+import { abandonedSignalOf, countedAsUnread, streamOf } from './request.ts'
 
 const PUBLISH_ERRORS: readonly RefusalCode[] = [
   'invalid_request',
@@ -31,7 +31,7 @@ export const publish = (parts: RouteParts): Endpoint =>
     body: PublishBody,
     parse: parsePublish,
     scan: scanPublish,
-    longStringOf: contentOf,
+    longStringOf: longStringEncodingOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishReply,
     stringify: publishText,
@@ -46,7 +46,7 @@ export const publishBatch = (parts: RouteParts): Endpoint =>
     path: streamOf,
     body: PublishBatchBody,
     parse: parseBatch,
-    longStringOf: contentOf,
+    longStringOf: longStringEncodingOf,
     bodyLimitBytes: parts.maxBodyBytes,
     reply: PublishBatchReply,
     errors: PUBLISH_ERRORS,
@@ -80,7 +80,7 @@ const replaying = (parts: RouteParts, summary: string, legacy: boolean): Endpoin
     handle({ admitted: { caller, path, query }, exchange }, answer) {
       const abandonedSignal = query.waitMs === undefined ? [] : ([abandonedSignalOf(exchange)] as const)
       parts.operations.replay(
-        heldUntilRead(parts, exchange, answer),
+        countedAsUnread(parts, exchange, answer),
         caller,
         path,
         { ...query, legacy },

@@ -6,7 +6,7 @@ import type { Endpoint } from '../../http/routes.ts'
 import { mapInTurns } from '../../http/turns.ts'
 import { describeProblem } from '../../validation.ts'
 import { REPLICA_APPLY_BODY_BYTES_MAX, REPLICA_APPLY_PAYLOAD_BYTES_MAX, REPLICA_APPLY_RECORDS_MAX } from '../limits.ts'
-import { contentOf } from '../publish-input.ts'
+import { longStringEncodingOf } from '../publish-input.ts'
 import { refuse } from '../refusals.ts'
 import {
   ReplicaApplyReply,
@@ -63,7 +63,7 @@ export const applyReplica = (parts: RouteParts): Endpoint =>
     path: noPath,
     body: ReplicaApplyBody,
     parse: parseReplicaApply,
-    longStringOf: contentOf,
+    longStringOf: longStringEncodingOf,
     bodyLimitBytes: REPLICA_APPLY_BODY_BYTES_MAX,
     invalid: 'replica_apply_invalid',
     tooLarge: 'replica_apply_too_large',
@@ -76,7 +76,7 @@ const envelope = schemaCheck(ReplicaApplyEnvelope)
 const replicatedRecord = schemaCheck(ReplicatedRecord)
 
 /**
- * @param value parsed JSON, in which what `contentOf` names may be a LongString
+ * @param value parsed JSON, in which what `longStringEncodingOf` names may be a LongString
  * @throws BrokerError
  */
 export function parseReplicaApply(value: unknown): ReplicaApply | Promise<ReplicaApply> {

@@ -66,7 +66,7 @@ export const abandonedSignalOf = (exchange: Exchange): AbandonedSignal => ({
 })
 
 /** The same answer. The bytes of a long one count as unread until the client has read them. */
-export const heldUntilRead = (
+export const countedAsUnread = (
   { unread }: Pick<BrokerHttpParts, 'unread'>,
   exchange: Exchange,
   answer: Answer<RenderedJson>,

@@ -12,12 +12,12 @@ import type { ClusterView } from '../../http/cluster.ts'
 import type { Exchange, RequestHead } from '../../http/exchange.ts'
 import { documentEndpoint } from '../../http/standing-endpoints.ts'
 import type { Endpoint, HttpService, Method, Route, ServiceFront } from '../../http/routes.ts'
-import { guarded } from '../../http/web-guard.ts'
+import { guardEndpoint } from '../../http/web-guard.ts'
 import type { Permission } from '../grants.ts'
 import { BrokerError, internalError, notLeading, refuse } from '../refusals.ts'
 import { CONNECTION_PATH } from '../wire/connection-frames.ts'
 import { denied } from '../denied.ts'
-import { streamAsked } from './access.ts'
+import { streamInPath } from './access.ts'
 import type { CredentialHead, Identity } from './access.ts'
 import { answerFailure, answerRefusal } from './answers.ts'
 import { auditEvents, auditExport } from './audit.ts'
@@ -139,7 +139,7 @@ function partsOf(parts: BrokerHttpParts, path: string, permission: Permission | 
       const identity = identify(parts, head, exchange)
       exchange.tenant = identity.tenant
       exchange.principal = identity.principal
-      demanded(identity, permission, isOfStream ? streamAsked(head) : null)
+      demanded(identity, permission, isOfStream ? streamInPath(head) : null)
       return identity
     },
     demand: demanded,
@@ -164,7 +164,7 @@ export function brokerService(parts: BrokerHttpParts): HttpService {
   const guardedAgainstPages = (endpoint: Endpoint): Endpoint =>
     guard === null
       ? endpoint
-      : guarded(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
+      : guardEndpoint(guard, endpoint, (exchange, problem) => answerRefusal(parts, exchange, foreignPage(problem)))
   const kept = (endpoint: Endpoint): Endpoint =>
     guardedAgainstPages(parts.cluster ? ofLeader(parts, parts.cluster, endpoint) : endpoint)
   /** R2 */

@@ -3,7 +3,7 @@ import type { ConnectionLimits } from '../../config/broker-connection.ts'
 import type { Caller, PushedClaim } from '../operations.ts'
 import { refuse } from '../refusals.ts'
 import { Session } from './session.ts'
-import type { SessionParts, Who } from './session.ts'
+import type { SessionCaller, SessionParts } from './session.ts'
 
 export type ConnectionsParts = Pick<
   SessionParts,
@@ -11,18 +11,18 @@ export type ConnectionsParts = Pick<
 >
 
 export interface NewConnection {
-  readonly who: Who
+  readonly who: SessionCaller
   /** Looks the credentials up once more. @throws BrokerError when they are no longer valid */
-  readonly identify: () => Who
-  readonly givesBack: boolean
+  readonly identify: () => SessionCaller
+  readonly releasesLeasesOnClose: boolean
 }
 
 export class Connections {
   readonly #parts: ConnectionsParts
-  readonly #sessions = new Map<Session, () => Who>()
+  readonly #sessions = new Map<Session, () => SessionCaller>()
   readonly #byTenant = new Map<string, number>()
   /** One for each ended connection whose claims are being given back. */
-  readonly #givingBack = new Set<Promise<void>>()
+  readonly #releasing = new Set<Promise<void>>()
 
   constructor(parts: ConnectionsParts) {
     this.#parts = parts
@@ -37,7 +37,7 @@ export class Connections {
   }
 
   /** @throws BrokerError quota_exceeded */
-  open({ who, identify, givesBack }: NewConnection): Session {
+  open({ who, identify, releasesLeasesOnClose }: NewConnection): Session {
     const ofTenant = this.#byTenant.get(who.tenant) ?? 0
     const { connectionsMax, tenantConnectionsMax } = this.limits
     if (this.#sessions.size >= connectionsMax) throw tooMany('the node', connectionsMax)
@@ -46,8 +46,8 @@ export class Connections {
     const session = new Session({
       ...this.#parts,
       who,
-      givesBack,
-      giveBack: (claims) => this.#giveBack(claims),
+      releasesLeasesOnClose,
+      releaseClaims: (claims) => this.#releaseClaims(claims),
       onClosed: () => this.#closed(session, tenant),
     })
     this.#sessions.set(session, identify)
@@ -67,15 +67,15 @@ export class Connections {
 
   /** Resolves when the claims of all connections that have ended so far are given back. */
   async idle(): Promise<void> {
-    await Promise.all(this.#givingBack)
+    await Promise.all(this.#releasing)
   }
 
   /** Many connections may end at once, so each waits for its turn. */
-  #giveBack(claims: readonly PushedClaim[]): void {
+  #releaseClaims(claims: readonly PushedClaim[]): void {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#givingBack.add(promise)
+    this.#releasing.add(promise)
     const done = (): void => {
-      this.#givingBack.delete(promise)
+      this.#releasing.delete(promise)
       resolve()
     }
     const refused = (error: unknown): void => {
@@ -83,7 +83,7 @@ export class Connections {
       done()
     }
     const { operations, turn } = this.#parts
-    void turn().then(() => operations.giveBack({ answered: done, refused }, claims))
+    void turn().then(() => operations.releaseClaims({ answered: done, refused }, claims))
   }
 
   #closed(session: Session, tenant: string): void {
@@ -95,7 +95,7 @@ export class Connections {
 }
 
 /** Null: the key is unknown now, or belongs to another caller. */
-function whoOrNull(identify: () => Who, { tenant, principal }: Caller): Who | null {
+function whoOrNull(identify: () => SessionCaller, { tenant, principal }: Caller): SessionCaller | null {
   try {
     const who = identify()
     return who.tenant === tenant && who.principal === principal ? who : null

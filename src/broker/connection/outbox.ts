@@ -66,7 +66,7 @@ export class Outbox {
     this.#textsLength = 0
     if (socket === null) return frames.clear()
     if (texts.length === 0 && frames.length === 0) return
-    socket.together(() => {
+    socket.sendTogether(() => {
       for (const text of texts) socket.send(text, false)
       if (frames.length > 0) socket.send(frames.written, true)
     })

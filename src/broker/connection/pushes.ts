@@ -32,7 +32,7 @@ export interface CreditLeft {
 export interface PushesParts {
   readonly operations: Pick<StreamingOperations, 'push'>
   /** P3 */
-  readonly giveBack: (claims: readonly PushedClaim[]) => void
+  readonly releaseClaims: (claims: readonly PushedClaim[]) => void
   readonly caller: () => Caller
   /** Most credit that a subscription may have. */
   readonly creditMax: number
@@ -153,7 +153,7 @@ export class Pushes {
 
   #answered(subscription: Subscription, pushed: Pushed | null): void {
     this.#claimed(subscription)
-    if (pushed !== null && subscription.isOver) this.#parts.giveBack([pushed.claim]) // P3
+    if (pushed !== null && subscription.isOver) this.#parts.releaseClaims([pushed.claim]) // P3
     else if (pushed !== null) {
       subscription.credit -= pushed.claim.deliveries.length
       this.#parts.deliver(subscription.given, pushed)

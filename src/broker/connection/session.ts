@@ -20,7 +20,7 @@ import { CLAIM_MESSAGES_MAX, DURATION_MS_MAX, LEASE_TIMEOUT_MS_DEFAULT, OFFSET_M
 import { isStreamName } from '../names.ts'
 import type { Caller, Pushed, PushedClaim, StreamingOperations } from '../operations.ts'
 import { streamNamed, tokenNamed } from '../path-names.ts'
-import { contentOf } from '../publish-input.ts'
+import { longStringEncodingOf } from '../publish-input.ts'
 import { isFailure, refusalOf, refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import { ANSWER, ENDED, REFUSED } from '../wire/connection-frames.ts'
@@ -36,7 +36,7 @@ import type { AskedOperations, Asking, Message } from './requests.ts'
 import { TextItems } from './text-items.ts'
 import type { TextItemsParts } from './text-items.ts'
 
-export interface Who extends Caller {
+export interface SessionCaller extends Caller {
   readonly grants: Grants
 }
 
@@ -44,15 +44,15 @@ export type ConnectionOperations = AskedOperations & StreamingOperations
 
 export interface SessionParts {
   readonly operations: ConnectionOperations
-  readonly who: Who
+  readonly who: SessionCaller
   /** Called when an operation is refused because the caller lacks a permission. */
-  readonly onDenied: (who: Who, refused: BrokerError, stream: string) => void
+  readonly onDenied: (who: SessionCaller, refused: BrokerError, stream: string) => void
   readonly onFailure: (error: unknown) => void
   readonly counters: { refused(code: BrokerError['code']): void }
   /** True when leases end with the connection; otherwise they expire. */
-  readonly givesBack: boolean
+  readonly releasesLeasesOnClose: boolean
   /** Ends leases whose client is gone. */
-  readonly giveBack: (claims: readonly PushedClaim[]) => void
+  readonly releaseClaims: (claims: readonly PushedClaim[]) => void
   /** The longest body that a route takes. */
   readonly bodyBytesMax: number
   readonly limits: ConnectionLimits
@@ -85,7 +85,7 @@ export class Session implements SocketListener {
   readonly #binary: BinaryMessages
   readonly #items: TextItemsParts
   readonly #inbox: Inbox
-  #who: Who
+  #who: SessionCaller
   #socket: MessageSocket | null = null
   #inFlight = 0
   #isStopping = false
@@ -98,7 +98,7 @@ export class Session implements SocketListener {
     this.#outbox = new Outbox(parts.defer)
     this.#pushes = new Pushes({
       operations: parts.operations,
-      giveBack: parts.giveBack,
+      releaseClaims: parts.releaseClaims,
       caller: () => this.#who,
       creditMax: parts.limits.creditMax,
       isHeldBack: () => this.#outbox.bufferedBytes > HELD_BACK_BYTES,
@@ -159,7 +159,7 @@ export class Session implements SocketListener {
     this.#outbox.close()
     this.#pushes.endAll()
     const claims = this.#held.take()
-    if (claims.length > 0) this.#parts.giveBack(claims)
+    if (claims.length > 0) this.#parts.releaseClaims(claims)
     this.#parts.onClosed()
   }
 
@@ -173,7 +173,7 @@ export class Session implements SocketListener {
   // Events of the node
 
   /** C2. @param who null: the credentials are no longer valid */
-  identified(who: Who | null): void {
+  identified(who: SessionCaller | null): void {
     if (who === null) return this.#end(CLOSE.revoked, 'the credentials were revoked')
     this.#who = who
     for (const subscription of this.#pushes.open) {
@@ -204,7 +204,7 @@ export class Session implements SocketListener {
       return this.#refuseUnreadable(refuse('payload_too_large', why))
     }
     try {
-      const read = readJsonBody(bytes, isOwn, contentOf, () => this.#isOver)
+      const read = readJsonBody(bytes, isOwn, longStringEncodingOf, () => this.#isOver)
       if (!(read instanceof Promise)) return new TextItems(read.value, this.#items)
       return read.then(
         (read) => read && new TextItems(read.value, this.#items),
@@ -237,7 +237,7 @@ export class Session implements SocketListener {
       if (json.byteLength > SHORT_BODY_BYTES) {
         throw refuse('payload_too_large', `a REQUEST must not exceed ${SHORT_BODY_BYTES} bytes`)
       }
-      const read = readJsonBody(json, false, contentOf, () => this.#isOver) as { readonly value: unknown } // at once, as it is short
+      const read = readJsonBody(json, false, longStringEncodingOf, () => this.#isOver) as { readonly value: unknown } // at once, as it is short
       this.#ask(id, 'binary', messageOf(read.value))
     } catch (error) {
       this.#refused(id, 'binary', refusalOfParse(error))
@@ -329,7 +329,7 @@ export class Session implements SocketListener {
   }
 
   #deliver({ id, form }: NewSubscription, pushed: Pushed): void {
-    if (this.#parts.givesBack) this.#held.add(pushed)
+    if (this.#parts.releasesLeasesOnClose) this.#held.add(pushed)
     const { message } = pushed
     if (form === 'binary') {
       new DataView(message.buffer, message.byteOffset).setUint32(8, id, true)

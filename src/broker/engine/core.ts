@@ -236,18 +236,18 @@ export class Core {
   }
 
   /** Readers of the stream wait from now on until the frame appended last is in the file. */
-  holdReaders(stream: StreamState): void {
+  holdReadersUntilWritten(stream: StreamState): void {
     stream.readersWaitFor = this.appender.position + 1 // frames end behind their position
   }
 
   /** Answers about the stream wait from now on until the frame appended last is stored. */
-  holdAnswers(stream: StreamState): void {
+  holdAnswersUntilStored(stream: StreamState): void {
     stream.answersWaitFor = this.appender.position + 1
   }
 
   /** True when all records of the stream's index can be read from the file, and those that publishers were told of are visible. */
   isReadable(stream: StreamState): boolean {
-    return stream.readersWaitFor <= this.log.written && stream.toldNext <= stream.visibleNext
+    return stream.readersWaitFor <= this.log.written && stream.acknowledgedNext <= stream.visibleNext
   }
 
   /** Resolves when the stream is readable. */
@@ -256,7 +256,7 @@ export class Core {
   }
 
   /** Resolves when the state of the stream that was just read is stored, or lost: after a loss readers begin anew (engine E3). */
-  async tellable(stream: StreamState): Promise<void> {
+  async answerable(stream: StreamState): Promise<void> {
     if (stream.answersWaitFor > this.log.committed) await this.appender.settled().catch(() => {})
   }
 

@@ -123,7 +123,7 @@ function appendAgain(core: Core, stream: StreamState, run: readonly RawRecord[])
     ...MOVING,
   }
   const stored = core.store(moved, 'internal_error')
-  core.holdReaders(stream) // M1
+  core.holdReadersUntilWritten(stream) // M1
   return stored
 }
 
@@ -152,7 +152,7 @@ function changeOf({ event_id, kind, at_ms, tenant, principal, stream, detail, of
 
 function appendEvent(core: Core, stream: StreamState, event: AuditEvent): Promise<void> {
   const stored = core.store({ ...core.changeFrame(changeOf(event), 'finish'), ...MOVING }, 'internal_error')
-  core.holdReaders(stream) // M1
+  core.holdReadersUntilWritten(stream) // M1
   return stored
 }
 

@@ -37,7 +37,7 @@ export class ReplicationPolicies {
   }
 
   /** Sets of offsets that are not sent: of holes, and of records that P1 excludes. */
-  passedOver(stream: StreamState, policy: ReplicationPolicy): IntervalSet[] {
+  skippedOffsets(stream: StreamState, policy: ReplicationPolicy): IntervalSet[] {
     const sets = [stream.holes]
     for (const { sites, offsets } of stream.replicated?.arrived() ?? NONE) {
       if (!policy.forward || sites.includes(policy.targetSite)) sets.push(offsets)
@@ -52,8 +52,8 @@ export class ReplicationPolicies {
   }
 
   /** Offset of the first unsent record; `visibleNext` when there is none. @param next records below are sent */
-  firstToGo(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
-    const sets = this.passedOver(stream, policy)
+  firstUnsent(stream: StreamState, policy: ReplicationPolicy, next = nextOf(stream, policy)): number {
+    const sets = this.skippedOffsets(stream, policy)
     let at = Math.max(next, stream.floor)
     for (let before = -1; before !== at;) {
       before = at
@@ -71,7 +71,7 @@ export class ReplicationPolicies {
   countBetween(stream: StreamState, policy: ReplicationPolicy, from: number, to: number): number {
     if (to <= from) return 0
     let passed = 0
-    for (const set of this.passedOver(stream, policy)) passed += set.coveredBetween(from, to)
+    for (const set of this.skippedOffsets(stream, policy)) passed += set.coveredBetween(from, to)
     return Math.max(0, to - from - passed)
   }
 
@@ -88,11 +88,11 @@ export class ReplicationPolicies {
   }
 
   /** P2. Retention keeps the records from this offset on; Infinity: it may remove all. */
-  heldFrom(stream: StreamState): number {
+  retainedFrom(stream: StreamState): number {
     let held = Infinity
     for (const policy of this.of(stream)) {
       if (this.isLagging(policy, this.lagOf(stream, policy))) continue
-      const first = this.firstToGo(stream, policy)
+      const first = this.firstUnsent(stream, policy)
       if (first < stream.visibleNext) held = Math.min(held, first)
     }
     return held

@@ -81,8 +81,8 @@ export class Retainer implements Upkeep {
     if (plannedFloor <= floor) return
     const removedBytes = await core.reads.payloadBytesBetween(stream.index, floor, plannedFloor)
     const isSame = core.isCurrent(stream) && stream.config === config && stream.floor === floor
-    const heldFrom = Math.min(cursorFloorOf(stream) ?? Infinity, core.policies.heldFrom(stream))
-    if (!isSame || plannedFloor > heldFrom) return // the next round plans anew
+    const retainedFrom = Math.min(cursorFloorOf(stream) ?? Infinity, core.policies.retainedFrom(stream))
+    if (!isSame || plannedFloor > retainedFrom) return // the next round plans anew
     const retained = {
       kind: 'retained',
       stream_number: stream.number,
@@ -92,7 +92,7 @@ export class Retainer implements Upkeep {
     } as const
     const frame = { ...core.changeFrame(retained, 'finish'), ...SYNCED }
     const stored = core.store(frame, 'internal_error')
-    core.holdAnswers(stream)
+    core.holdAnswersUntilStored(stream)
     await stored
   }
 

@@ -52,7 +52,7 @@ export async function planRetention(
     planned = Math.max(planned, await core.reads.firstWithin(stream.index, maxBytes, end)) // events have no payload
   }
   const cursorFloor = cursorFloorOf(stream)
-  planned = Math.max(stream.floor, Math.min(planned, cursorFloor ?? Infinity, core.policies.heldFrom(stream)))
+  planned = Math.max(stream.floor, Math.min(planned, cursorFloor ?? Infinity, core.policies.retainedFrom(stream)))
   return { maxAgeMs, maxBytes, minCursorName, cursorFloor, plannedFloor: planned, end }
 }
 

@@ -36,7 +36,7 @@ import type { RenderedRecords, Unreadable } from '../records/rendered-records.ts
 import { refuse } from '../refusals.ts'
 import type { BrokerError } from '../refusals.ts'
 import { planWithin } from '../state/claim-plan.ts'
-import { livingOf } from '../state/claim-ids.ts'
+import { activeDeliveriesOf } from '../state/claim-ids.ts'
 import { GroupState } from '../state/group.ts'
 import type { LeaseRun } from '../state/group.ts'
 import type { ClaimBody } from '../wire/requests.ts'
@@ -45,7 +45,7 @@ import type { ClaimForm, Delivery, Lease } from './claim-forms.ts'
 import { NOT_STORED } from '../engine/core.ts'
 import type { Core } from '../engine/core.ts'
 import type { DeliveryOutcomes } from './delivery-outcomes.ts'
-import { behindEnd, groupOf, pinned } from './groups.ts'
+import { beyondEndRefusal, groupOf, pinned } from './groups.ts'
 import { notNow } from './reading.ts'
 import { AUDIT_STREAM } from '../state/state.ts'
 import type { Group, StreamState } from '../state/state.ts'
@@ -143,7 +143,7 @@ export class Claims {
   }
 
   /** Ends leases that no client knows of, unless they have ended otherwise. Many are ended in slices. */
-  giveBack(answer: Answer<null>, claims: readonly PushedClaim[]): void {
+  releaseClaims(answer: Answer<null>, claims: readonly PushedClaim[]): void {
     release(this.#parts, claims).then(
       () => answer.answered(null),
       (error: unknown) => answer.refused(error),
@@ -184,7 +184,7 @@ export class Claims {
     const group = stream.groups.get(path.group)
     const repeated = group && id !== null ? this.#repeat(stream, group, id, asked) : null
     if (turn === 'first') {
-      if (repeated === null && startOffset > stream.nextOffset) return behindEnd('start_offset', stream)
+      if (repeated === null && startOffset > stream.nextOffset) return beyondEndRefusal('start_offset', stream)
       if (!core.isReadable(stream)) return LATER
     }
     if (repeated !== null) return repeated
@@ -217,7 +217,7 @@ export class Claims {
     const { claimNumber } = claim
     const before = this.#unanswered.get(nameOf(groupNumber, claimNumber))
     if (before !== undefined) return { kind: 'read', read: () => before.then(() => again) }
-    const living = Array.from(livingOf(group.queue, claim, core.time.nowMs()))
+    const living = Array.from(activeDeliveriesOf(group.queue, claim, core.time.nowMs()))
     const [first] = living
     if (first === undefined) return null
     return {
@@ -226,7 +226,7 @@ export class Claims {
         await claimAnswer.readAgain(stream, living)
         return () => {
           const isCurrent = core.state.groups[groupNumber] === group
-          const still = isCurrent ? Array.from(livingOf(group.queue, claim, core.time.nowMs())).length : 0
+          const still = isCurrent ? Array.from(activeDeliveriesOf(group.queue, claim, core.time.nowMs())).length : 0
           if (still < living.length) return again()
           const { leasedAtMs, expiresAtMs } = first
           return replied({ groupNumber, claimNumber, leasedAtMs, expiresAtMs })
@@ -386,7 +386,7 @@ class ClaimAnswer<Reply> implements Answer<Lease | null> {
         await this.#release(lease, this.#deliveries)
         throw records
       }
-      if (records.unreadable.length > 0) await this.#giveBack(lease, records.unreadable)
+      if (records.unreadable.length > 0) await this.#releaseUnreadable(lease, records.unreadable)
       this.#answer.answered(this.#replyOf(lease, records))
     } catch (error) {
       this.#answer.refused(error)
@@ -409,7 +409,7 @@ class ClaimAnswer<Reply> implements Answer<Lease | null> {
    * L2. Ends the leases of records that could not be read. A record that is whole can be claimed again. A damaged one becomes a hole of the
    * stream, and its lease ends, too.
    */
-  async #giveBack(lease: Lease, unreadable: readonly Unreadable[]): Promise<void> {
+  async #releaseUnreadable(lease: Lease, unreadable: readonly Unreadable[]): Promise<void> {
     this.#parts.core.reportUnreadable(this.#stream!, unreadable)
     const { holes } = this.#stream!
     const given = new Set(

@@ -33,7 +33,7 @@ const NONE: readonly never[] = []
 export function settableStream(core: Core, caller: Caller, path: GroupPath, offset: number): StreamState | BrokerError {
   const stream = ownStream(core, caller, path.stream)
   if (stream instanceof Error) return stream
-  if (offset > stream.nextOffset) return behindEnd('offset', stream)
+  if (offset > stream.nextOffset) return beyondEndRefusal('offset', stream)
   if (offset >= stream.floor) return stream
   return refuse('write_not_allowed', `retention has removed what is below offset ${stream.floor}`)
 }
@@ -58,5 +58,5 @@ export function pinned(
   return stream
 }
 
-export const behindEnd = (field: string, { nextOffset }: StreamState): BrokerError =>
+export const beyondEndRefusal = (field: string, { nextOffset }: StreamState): BrokerError =>
   refuse('invalid_request', `${field} must not exceed the stream's next offset, ${nextOffset}`)

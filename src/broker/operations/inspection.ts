@@ -1,5 +1,5 @@
 /** Describes consumer groups, without payloads. A group that does not exist is described as a new one. */
-import { found, replied } from '../../engine/decision.ts'
+import { replied, replyWhenFound } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Change } from '../frames/change.ts'
 import { DESCRIPTION_ENTRIES_MAX, LIST_ENTRIES_MAX, SLICE_ENTRIES } from '../limits.ts'
@@ -28,7 +28,7 @@ export class Inspection {
     const core = this.#core
     const stream = core.anyStream(caller, name)
     if (stream instanceof Error) return stream
-    return found(async () => {
+    return replyWhenFound(async () => {
       const groups = Array.from(stream.groups.values())
       await this.#ages.read(groups.slice(0, READS_MAX))
       const listed: wire.GroupListReply['consumer_groups'] = []
@@ -77,7 +77,7 @@ export class Inspection {
     const group = stream.groups.get(path.group)
     const named = { api_version: 'v1', stream: path.stream, consumer_group: path.group } as const
     if (group === undefined) return replied({ ...named, lease_count: 0, leases: [], truncated: false })
-    return found(async () => {
+    return replyWhenFound(async () => {
       const { entries, truncated } = group.queue.leases(time.nowMs(), includeCompleted, LIST_ENTRIES_MAX)
       const leases: wire.LeaseListReply['leases'] = []
       for (let from = 0; from < entries.length; from += SLICE_ENTRIES) {

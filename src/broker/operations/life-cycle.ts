@@ -18,7 +18,7 @@ import type { PurgeStreamBody, SeekBody, UpdateStreamBody } from '../wire/reques
 import { SYNCED } from '../engine/core.ts'
 import type { Core, EventOfChange } from '../engine/core.ts'
 import { cursorFloorOf } from '../engine/retention-plan.ts'
-import { behindEnd, groupOf, ownStream, pinned, settableStream } from './groups.ts'
+import { beyondEndRefusal, groupOf, ownStream, pinned, settableStream } from './groups.ts'
 import { configOf } from './stream-config.ts'
 import type { Group, StreamState } from '../state/state.ts'
 
@@ -177,7 +177,7 @@ export class LifeCycle {
     return {
       kind: 'change',
       before,
-      frame: { ...frame, ...SYNCED, onTaken: () => core.holdAnswers(stream) },
+      frame: { ...frame, ...SYNCED, onTaken: () => core.holdAnswersUntilStored(stream) },
       reply: () => ({
         api_version: 'v1',
         stream: name,
@@ -193,7 +193,7 @@ export class LifeCycle {
 
   /** Null: it may be purged. */
   #purgeRefusal(stream: StreamState, offset: number, force: boolean): BrokerError | null {
-    if (offset > stream.nextOffset) return behindEnd('offset', stream)
+    if (offset > stream.nextOffset) return beyondEndRefusal('offset', stream)
     return force || offset <= stream.floor ? null : (heldBy(stream, offset) ?? this.#unsent(stream, offset))
   }
 

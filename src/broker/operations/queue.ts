@@ -318,7 +318,7 @@ export class Queue {
     for (const group of state.dueGroups(time.nowMs())) {
       if (this.expire(group) > 0) engine.parked.wake(group.stream.number, group.name)
     }
-    engine.parked.pass() // last, so that a claim that can be served at the last moment is served
+    engine.parked.endExpired() // last, so that a claim that can be served at the last moment is served
   }
 
   #applyAgain(): void {

@@ -123,7 +123,7 @@ export class Reading {
       ),
     ])
     page.bytesDone()
-    await core.tellable(stream)
+    await core.answerable(stream)
     return { body, seen: { returnedRecords: page.returned, nextOffset, endOfStream } }
   }
 
@@ -153,7 +153,7 @@ export class Reading {
     const parts = format === 'ndjson' ? [page.bytes] : [Buffer.from(head), page.bytes, Buffer.from(tail)]
     const body = Buffer.concat(parts) // a copy in any case, as other pages share the memory of this one
     page.bytesDone()
-    await core.tellable(stream)
+    await core.answerable(stream)
     return body
   }
 

@@ -50,7 +50,7 @@ export class Redriving {
     if (name === AUDIT_STREAM) return refuse('write_not_allowed', `${AUDIT_STREAM} has no dead letters`)
     const stream = core.stream(caller, name, 'stream_not_found')
     if (stream instanceof Error) return stream
-    if (stream.toldNext > stream.visibleNext) return LATER
+    if (stream.acknowledgedNext > stream.visibleNext) return LATER
     return {
       kind: 'read',
       read: async () => {

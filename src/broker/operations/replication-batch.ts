@@ -51,9 +51,9 @@ export function planBatch(
   recordsMax: number,
 ): PlannedBatch | null {
   const { policies } = core
-  const first = policies.firstToGo(stream, policy, next)
+  const first = policies.firstUnsent(stream, policy, next)
   if (first >= stream.visibleNext) return null
-  const sets = policies.passedOver(stream, policy)
+  const sets = policies.skippedOffsets(stream, policy)
   const forwarded = policies.forwarded(stream, policy)
   const own = forwarded.find(({ offsets }) => offsets.has(first))
   let limit = own === undefined ? stream.visibleNext : own.offsets.firstGap(first)
@@ -64,7 +64,7 @@ export function planBatch(
   for (let left = recordsMax; at < limit && left > 0 && passed.intervalCount < RANGES_MAX;) {
     const runEnd = sets.reduce((end, set) => Math.min(end, set.nextCovered(at)), Math.min(limit, at + left))
     left -= runEnd - at
-    const resume = Math.min(limit, policies.firstToGo(stream, policy, runEnd))
+    const resume = Math.min(limit, policies.firstUnsent(stream, policy, runEnd))
     if (left > 0) passed.add(runEnd, resume)
     at = left > 0 ? resume : runEnd
   }

@@ -56,7 +56,7 @@ export interface WorkerParts {
   /** Aborted when the broker closes: the worker gives up what is under way. */
   readonly closing: AbortSignal
   /** Called when a batch that was sent has arrived, or failed. */
-  readonly onLanded: (worker: ReplicationWorker) => void
+  readonly onBatchEnded: (worker: ReplicationWorker) => void
 }
 
 /** Why the last batch did not arrive. */
@@ -74,7 +74,7 @@ interface WaitingPublish {
   readonly failed: (error: Error) => void
 }
 
-/** `sent`: a batch is on its way, and `onLanded` tells of its end. */
+/** `sent`: a batch is on its way, and `onBatchEnded` tells of its end. */
 type Step = 'more' | 'done' | 'sent'
 
 export class ReplicationWorker {
@@ -88,7 +88,7 @@ export class ReplicationWorker {
   /** True while it looks for a batch, or reads it. */
   isReading = false
   /** Batches under way. */
-  onTheirWay = 0
+  batchesInFlight = 0
   failure: WorkerFailure | null = null
   isThrottled = false
   /** Failures since the last success. */
@@ -141,7 +141,7 @@ export class ReplicationWorker {
 
   get isBehind(): boolean {
     const { stream, policy } = this
-    return this.#parts.core.policies.firstToGo(stream, policy, this.next) < stream.visibleNext
+    return this.#parts.core.policies.firstUnsent(stream, policy, this.next) < stream.visibleNext
   }
 
   /** Milliseconds that the oldest unsent record has waited, about. */
@@ -159,7 +159,7 @@ export class ReplicationWorker {
   resume(): void {
     this.resumeAtMs = null
     this.isThrottled = false
-    if (this.isBehind || this.onTheirWay > 0) return
+    if (this.isBehind || this.batchesInFlight > 0) return
     this.failure = null
     this.attempts = 0
     this.#mark = null
@@ -230,16 +230,16 @@ export class ReplicationWorker {
   async #ship(): Promise<Step> {
     const { core, takeEgress } = this.#parts
     const { stream, policy } = this
-    if (!this.#mayGoOn(stream) || this.onTheirWay >= REPLICATION_WINDOW) return 'done'
+    if (!this.#mayGoOn(stream) || this.batchesInFlight >= REPLICATION_WINDOW) return 'done'
     this.noteSkipped()
     await core.readable(stream)
     if (!this.#mayGoOn(stream)) return 'done'
     const planned = planBatch(core, stream, policy, this.#sentTo ?? this.next, this.#recordsMax)
     if (planned === null) {
-      if (this.onTheirWay === 0) this.#mark = null
+      if (this.batchesInFlight === 0) this.#mark = null
       return 'done'
     }
-    if (this.onTheirWay > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // a later batch will have more records
+    if (this.batchesInFlight > 0 && planned.end - planned.first < this.#recordsMax / 2) return 'done' // a later batch will have more records
     const { floor } = stream
     const passesRemoved = planned.next < floor && this.#durableFloor < floor
     if (planned.end <= planned.first || passesRemoved) {
@@ -247,7 +247,7 @@ export class ReplicationWorker {
       if (core.isCurrent(stream)) this.#durableFloor = floor
       return 'more'
     }
-    const waitMs = this.onTheirWay > 0 ? REPLICATION_WAIT_MS : 0 // it may arrive before those
+    const waitMs = this.batchesInFlight > 0 ? REPLICATION_WAIT_MS : 0 // it may arrive before those
     const batch = await readBatch(core, stream, policy, planned, this.#limits(waitMs))
     if (!this.#mayGoOn(stream)) return 'done'
     if (batch === null) return 'more'
@@ -258,13 +258,13 @@ export class ReplicationWorker {
       return 'done'
     }
     this.#sentTo = batch.end
-    this.onTheirWay += 1
+    this.batchesInFlight += 1
     void this.#send(batch, planned.next)
     return 'sent'
   }
 
   async #send(batch: Batch, from: number): Promise<void> {
-    const { core, transport, closing, onLanded } = this.#parts
+    const { core, transport, closing, onBatchEnded } = this.#parts
     const { stream, policy, next } = this
     try {
       const answer = await transport(policy, batch.body, closing)
@@ -274,9 +274,9 @@ export class ReplicationWorker {
     } catch (error) {
       this.#fail('unreachable', error instanceof Error ? error.message : String(error), 0)
     } finally {
-      this.onTheirWay -= 1
-      if (this.onTheirWay === 0) this.#sentTo = null // W3
-      onLanded(this)
+      this.batchesInFlight -= 1
+      if (this.batchesInFlight === 0) this.#sentTo = null // W3
+      onBatchEnded(this)
     }
   }
 

@@ -52,7 +52,7 @@ export class ReplicationWorkers {
       random,
       batchRecordsMax,
       closing: this.#closing.signal,
-      onLanded: (worker) => this.#landed(worker),
+      onBatchEnded: (worker) => this.#batchEnded(worker),
     }
     core.onVisible((stream) => this.#wake(stream))
     this.#stopTimer = core.timers.every(TICK_MS, () => this.#tick())
@@ -134,7 +134,7 @@ export class ReplicationWorkers {
     const isDone = (): boolean =>
       workers.every((worker) => {
         if (worker.next >= ends.get(worker)!) return true
-        return !this.#queued.has(worker) && !worker.isReading && worker.onTheirWay === 0
+        return !this.#queued.has(worker) && !worker.isReading && worker.batchesInFlight === 0
       })
     return new Promise((done) => {
       this.#polls.add({ isDone, untilMs: this.#core.time.nowMs() + withinMs, done })
@@ -189,7 +189,7 @@ export class ReplicationWorkers {
     this.#tellPolls()
   }
 
-  #landed(worker: ReplicationWorker): void {
+  #batchEnded(worker: ReplicationWorker): void {
     this.#underWay -= 1
     if (worker.resumeAtMs === null) this.#queue(worker)
     this.#begin()

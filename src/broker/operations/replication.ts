@@ -4,7 +4,7 @@
  *
  * C1  a publish that waits for a target is refused before it is stored if the target is known to be unreachable
  */
-import { found, replied } from '../../engine/decision.ts'
+import { replied, replyWhenFound } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { ReplicationPolicy } from '../../config/replication-binding.ts'
 import type { ReplicationGauges } from '../counters.ts'
@@ -104,7 +104,7 @@ export class Replication {
 
   poll(caller: Caller): Decision<wire.ReplicationPollReply, Change> {
     const workers = this.#workers
-    return workers === null ? notConfigured() : found(() => this.#poll(caller, workers))
+    return workers === null ? notConfigured() : replyWhenFound(() => this.#poll(caller, workers))
   }
 
   async #poll(caller: Caller, workers: ReplicationWorkers): Promise<wire.ReplicationPollReply> {

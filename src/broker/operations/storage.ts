@@ -1,5 +1,5 @@
 /** Storage administration: plans of retention and tiering, quarantine incidents and their acknowledgement. */
-import { found, replied } from '../../engine/decision.ts'
+import { replied, replyWhenFound } from '../../engine/decision.ts'
 import type { Decision } from '../../engine/decision.ts'
 import { StoreError } from '../../errors.ts'
 import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
@@ -28,7 +28,7 @@ export class Storage {
 
   retentionPlan(caller: Caller, name: string, limits: RetentionLimits): Decision<wire.RetentionPlanReply, Change> {
     const stream = this.#stream(caller, name)
-    return stream instanceof Error ? stream : found(() => this.#retentionPlan(stream, limits))
+    return stream instanceof Error ? stream : replyWhenFound(() => this.#retentionPlan(stream, limits))
   }
 
   async #retentionPlan(stream: StreamState, limits: RetentionLimits): Promise<wire.RetentionPlanReply> {
@@ -69,7 +69,7 @@ export class Storage {
   ): Decision<wire.TieringReadinessReply, Change> {
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
-    return found(async () => {
+    return replyWhenFound(async () => {
       const { eligible, blocked } = await readNow(this.#tiering(stream, limits))
       return {
         stream: name,
@@ -87,7 +87,7 @@ export class Storage {
     const core = this.#core
     const stream = this.#stream(caller, name)
     if (stream instanceof Error) return stream
-    return found(async () => {
+    return replyWhenFound(async () => {
       const { eligible } = await readNow(this.#tiering(stream, limits))
       const segments = eligible.flatMap(({ base, entry }) => {
         const segment = core.log.segments.find((each) => each.base === base)

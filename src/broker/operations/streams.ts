@@ -1,5 +1,5 @@
 /** Streams: create, list, describe, and publishing records to them. */
-import { found, replied } from '../../engine/decision.ts'
+import { replied, replyWhenFound } from '../../engine/decision.ts'
 import type { Decision, NewFrame } from '../../engine/decision.ts'
 import type { AppendDurability } from '../../engine/appender.ts'
 import { FRAME_RECORDS, encodeEncodedRecords, encodeRecords, encodedRecordsBytes, recordsBytes } from '../frames.ts'
@@ -104,7 +104,7 @@ class Publishing implements NewFrame<Change>, Records {
 
   #toldAtOnce(): void {
     this.#core.counters.published(this.count, this.#bytes)
-    this.#stream.toldNext = this.end // the records may be in the file before the main thread knows it and makes them visible
+    this.#stream.acknowledgedNext = this.end // the records may be in the file before the main thread knows it and makes them visible
   }
 }
 
@@ -162,14 +162,14 @@ export class Streams {
       ...config,
       ...event,
     }))
-    const onTaken = (): void => core.holdAnswers(core.state.stream(tenant, name)!)
+    const onTaken = (): void => core.holdAnswersUntilStored(core.state.stream(tenant, name)!)
     return { before, frame: { ...frame, onTaken } }
   }
 
   /** Made in slices: a stream that is created meanwhile may be in the list or not. */
   list(caller: Caller): Decision<StreamListReply, Change> {
     const { state, turn } = this.#core
-    return found(async () => {
+    return replyWhenFound(async () => {
       const streams: StreamSummary[] = []
       for (let after: string | null = null; ; await turn()) {
         const slice: StreamState[] = state.streamsAfter(caller.tenant, after, SLICE_ENTRIES)

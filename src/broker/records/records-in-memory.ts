@@ -46,7 +46,7 @@ export class RecordsInMemory {
     if (places.count > (asStored ? COPIED_MAX : RENDERED_MAX).records) return null
     const ends = new Uint32Array(places.count)
     const areThere = this.#render(places, ends, asStored)
-    this.#frames.giveBack()
+    this.#frames.release()
     const text = this.#text
     if (text.bytes.byteLength > TEXT_BYTES_KEPT_MAX) this.#text = new JsonText()
     if (!areThere) return null
@@ -98,7 +98,7 @@ class FramesInMemory implements FrameFinder {
   read(segmentBase: number, place: number): Failure | null {
     const position = segmentBase + place
     if (position === this.#keptPosition) return this.#show(this.#keptType, this.#kept)
-    this.giveBack()
+    this.release()
     if (this.#recent.find(position, FRAME_BYTES_MAX)) return this.#found(position, this.#recent)
     this.#held = this.#cached?.read(position, FRAME_BYTES_EXPECTED) ?? null
     return this.#held === null ? ELSEWHERE : this.#found(position, this.#held)
@@ -109,8 +109,8 @@ class FramesInMemory implements FrameFinder {
     return this.payload === this.#kept
   }
 
-  giveBack(): void {
-    if (this.#held !== null) this.#cached?.giveBack(this.#held.memory)
+  release(): void {
+    if (this.#held !== null) this.#cached?.release(this.#held.memory)
     this.#held = null
   }
 

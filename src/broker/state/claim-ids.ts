@@ -12,7 +12,7 @@ export interface ClaimWithId {
   readonly runs: readonly LeaseRun[]
 }
 
-export interface LivingDelivery {
+export interface ActiveDelivery {
   readonly offset: number
   readonly attempt: number
   readonly leasedAtMs: number
@@ -23,11 +23,11 @@ export interface LivingDelivery {
 export type ClaimIds = Map<string, ClaimWithId>
 
 /** The deliveries of a claim whose leases are active. */
-export function* livingOf(
+export function* activeDeliveriesOf(
   queue: GroupState,
   { claimNumber, runs }: ClaimWithId,
   nowMs: number,
-): Generator<LivingDelivery> {
+): Generator<ActiveDelivery> {
   for (const { offset: first, count, attempt } of runs) {
     for (let offset = first; offset < first + count; offset += 1) {
       const found = queue.find(offset, attempt, nowMs)
@@ -45,7 +45,7 @@ export function rememberClaim(ids: ClaimIds, queue: GroupState, id: string, clai
   for (let left = Math.min(LOOKED_AT, ids.size); left > 0; left -= 1) {
     const [known, other] = ids.entries().next().value!
     ids.delete(known)
-    if (livingOf(queue, other, atMs).next().done === false) ids.set(known, other)
+    if (activeDeliveriesOf(queue, other, atMs).next().done === false) ids.set(known, other)
   }
   ids.set(id, claim)
 }

@@ -123,7 +123,7 @@ export class StreamState {
   /** Readers wait until the log is written up to here: see `Core.readable`. */
   readersWaitFor: Position = 0
   /** Offsets below were told to publishers that did not wait: readers wait until they are visible, see `Core.readable`. */
-  toldNext = 0
+  acknowledgedNext = 0
   /** Answers about the stream wait until the log is committed up to here: its creation and its floor are stored then. */
   answersWaitFor: Position = 0
 

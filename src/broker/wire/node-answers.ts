@@ -105,7 +105,7 @@ export const ReplicaApplyReply = Type.Object({
 export type ReplicaApplyReply = Static<typeof ReplicaApplyReply>
 
 /** The part of the health that callers without credentials get. */
-export const StrangerHealthReply = Type.Object({
+export const AnonymousHealthReply = Type.Object({
   status: Type.String(),
   service: Type.Literal('mq'),
   version: Type.String(),

@@ -137,7 +137,10 @@ const line = (call: Call, record: ShownRecord, isNamed: boolean): string =>
 async function showItem(call: Call, { record, missed }: TailItem, isNamed: boolean): Promise<void> {
   if (record !== null) await call.world.write(line(call, record, isNamed))
   else if (call.json) await call.world.write(JSON.stringify({ missed }))
-  else call.world.tell(`${missed.records ?? 'an unknown number of'} records are not shown: ${visible(missed.reason)}`)
+  else
+    call.world.writeToStderr(
+      `${missed.records ?? 'an unknown number of'} records are not shown: ${visible(missed.reason)}`,
+    )
 }
 
 const tail: Command = {
@@ -253,7 +256,7 @@ const exportCommand: Command = {
         retryable: true,
       })
     }
-    if (!call.json) world.tell(`${records} records`)
+    if (!call.json) world.writeToStderr(`${records} records`)
     return { text: () => [] }
   },
 }

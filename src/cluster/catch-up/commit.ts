@@ -19,9 +19,9 @@ import { StoreError } from '../../errors.ts'
 import { LogSource, withFile } from '../../maintenance/source.ts'
 import type { Anchor } from '../history.ts'
 import { STAGING_NAME, hasSegment, hostsOf } from './copy.ts'
-import type { GivenLog, Listing } from './listing.ts'
+import type { Listing, LogLocation } from './listing.ts'
 
-export interface CommitParts extends GivenLog {
+export interface CommitParts extends LogLocation {
   readonly files: Files
   /** Directories that mirror the log: they are emptied, and the next start fills them. */
   readonly replicas: readonly string[]
@@ -122,7 +122,7 @@ function apply({ files, directory, segmentsName, replicas, writeAnchor }: Commit
   writeFormat(files, directory, logId)
 }
 
-function emptyLog(files: Files, { directory, segmentsName }: GivenLog): void {
+function emptyLog(files: Files, { directory, segmentsName }: LogLocation): void {
   if (!files.exists(directory)) return
   const names = [FORMAT_NAME, MARK_NAME, ...checkpointPositions(files, directory).map(checkpointName)]
   for (const name of names) if (files.exists(`${directory}/${name}`)) files.removeFile(`${directory}/${name}`)

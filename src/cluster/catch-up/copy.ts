@@ -23,7 +23,7 @@ import { LogSource, Vanished } from '../../maintenance/source.ts'
 import { restingSteps } from '../../pipeline/niceness.ts'
 import { ArrivingSegment, ArrivingStandIn } from './arrival.ts'
 import type { Arrival } from './arrival.ts'
-import type { GivenLog, ListedCheckpoint, ListedFile, ListedSegment, Listing } from './listing.ts'
+import type { ListedCheckpoint, ListedFile, ListedSegment, Listing, LogLocation } from './listing.ts'
 
 /** The node that gives its files. */
 export interface RemoteLog {
@@ -33,7 +33,7 @@ export interface RemoteLog {
   read(path: string, from: number, into: Buffer): Promise<Buffer | null>
 }
 
-export interface CopyParts extends GivenLog {
+export interface CopyParts extends LogLocation {
   readonly files: Files
   /** The same files, for the reads of C1 from the disk. Default: `files`. */
   readonly checked?: Files
@@ -259,7 +259,7 @@ class PiecesAhead {
   }
 }
 
-function demandSameLog(files: Files, { directory, segmentsName }: GivenLog, { logId }: Listing): void {
+function demandSameLog(files: Files, { directory, segmentsName }: LogLocation, { logId }: Listing): void {
   const own = readFormat(files, directory, segmentsName)
   if (own === null || own === logId) return
   const message = `${directory} holds another log than the other node: choose an empty data directory`

@@ -4,7 +4,7 @@ import { StoreError, messageOf } from '../../errors.ts'
 import { Lane } from '../../pipeline/lane.ts'
 import { workerFile } from '../../pipeline/worker-file.ts'
 import type { TlsListener } from '../../http/tls.ts'
-import type { GivenLog } from './listing.ts'
+import type { LogLocation } from './listing.ts'
 import type { Question } from './server.ts'
 
 export interface ListenerTask {
@@ -12,7 +12,7 @@ export interface ListenerTask {
   /** In PEM; null: plain HTTP. */
   readonly tls: { readonly cert: string; readonly key: string } | null
   /** By service. */
-  readonly logs: Readonly<Record<string, GivenLog>>
+  readonly logs: Readonly<Record<string, LogLocation>>
   readonly secret: string
   readonly bytesPerSecond: number
 }

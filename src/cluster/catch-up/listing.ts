@@ -10,8 +10,8 @@ import {
   CHECKPOINTS_KEPT,
   checkpointName,
   checkpointPositions,
+  coversLogBefore,
   isCheckpointName,
-  standsForBefore,
 } from '../../log/checkpoint.ts'
 import { readMark } from '../../log/durable-mark.ts'
 import type { Files, OpenFile } from '../../log/files.ts'
@@ -58,7 +58,7 @@ export interface Listing {
   readonly checkpoints: readonly ListedCheckpoint[]
 }
 
-export interface GivenLog {
+export interface LogLocation {
   readonly directory: string
   readonly segmentsName: string
 }
@@ -69,7 +69,7 @@ export const PIECE_BYTES_MAX = 4 << 20
  * @param anchor read before anything else (L1)
  * @throws StoreError unavailable: it is worth asking again
  */
-export function listLog(files: Files, { directory, segmentsName }: GivenLog, anchor: Anchor | null): Listing {
+export function listLog(files: Files, { directory, segmentsName }: LogLocation, anchor: Anchor | null): Listing {
   const logId = readFormat(files, directory, segmentsName)
   if (logId === null || anchor === null) throw unavailable('this node has nothing to copy yet')
   const source = new LogSource(files, { directory, segmentsName, logId })
@@ -171,7 +171,7 @@ function demandCheckpoint(
 ): void {
   const first = segments[0]?.base ?? 0
   const newest = checkpoints[0]?.position ?? (hasAny ? 0 : Infinity)
-  if (first > 0 && !standsForBefore(first, newest))
+  if (first > 0 && !coversLogBefore(first, newest))
     throw unavailable('the checkpoint that stands for what is gone is not confirmed yet')
 }
 

@@ -9,9 +9,9 @@ import { workerFile } from '../../pipeline/worker-file.ts'
 import { writeAnchor } from '../lane/anchor-file.ts'
 import type { LogCopy } from '../member/parts.ts'
 import { commitCopy, finishCopy } from './commit.ts'
-import type { GivenLog, Listing } from './listing.ts'
+import type { Listing, LogLocation } from './listing.ts'
 
-export interface CopyTask extends GivenLog {
+export interface CopyTask extends LogLocation {
   readonly service: string
   readonly url: string
   readonly secret: string
@@ -27,7 +27,7 @@ export type CopyOutcome = {
   | { readonly kind: StoreError['kind']; readonly code: string; readonly problem: string }
 )
 
-export interface LogCopyOptions extends GivenLog {
+export interface LogCopyOptions extends LogLocation {
   readonly service: string
   readonly settings: Pick<ClusterSettings, 'authorities' | 'listener'>
   readonly logger: Readonly<Record<'info' | 'warn', (details: object, message: string) => void>>
@@ -40,7 +40,7 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
   const parts = { ...log, files: nodeFiles, replicas: [], writeAnchor }
   const task = { ...log, service, secret: settings.listener.secret }
   return {
-    finish: () => finishCopy(parts),
+    completeEarlier: () => finishCopy(parts),
     async run(from) {
       const pool = new JobPool<CopyTask, CopyOutcome>({
         name: `copy of the ${service}`,

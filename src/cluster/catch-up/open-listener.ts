@@ -8,7 +8,7 @@ import { renewTls } from '../../http/tls.ts'
 import { SEGMENTS_NAME_OF } from '../../log/segment-format.ts'
 import type { ListeningNode, NodeListener } from './listener.ts'
 import { openNodeListener } from './listener.ts'
-import type { GivenLog } from './listing.ts'
+import type { LogLocation } from './listing.ts'
 
 const TLS_NAMES = {
   certFile: 'TRILOG_CLUSTER_TLS_CERT_FILE',
@@ -65,7 +65,7 @@ function readAgain(authorities: Authorities, logger: Parameters<typeof renewTls>
   }
 }
 
-function logsOf({ logstore, objectstore, broker }: Config['services']): Readonly<Record<string, GivenLog>> {
+function logsOf({ logstore, objectstore, broker }: Config['services']): Readonly<Record<string, LogLocation>> {
   const of = SEGMENTS_NAME_OF
   return {
     ...(logstore && { logstore: { directory: logstore.dataDirectory, segmentsName: of.logstore } }),

@@ -56,7 +56,7 @@ export class PieceConnection {
     const greeting = Buffer.alloc(GREETING_BYTES)
     let isUpgraded = false
     const socket = connectTo(target, this.#access, {
-      buffer: () => (isUpgraded ? answers.place : greeting),
+      buffer: () => (isUpgraded ? answers.memory : greeting),
       callback(count, memory) {
         if (!isUpgraded) socket.push(Buffer.from(memory.subarray(0, count)))
         else if (memory === greeting) arrive(greeting.subarray(0, count))
@@ -66,7 +66,7 @@ export class PieceConnection {
     })
     const came = (count: number): void => {
       try {
-        answers.came(count)
+        answers.received(count)
       } catch (error) {
         socket.destroy(asError(error))
       }
@@ -74,7 +74,7 @@ export class PieceConnection {
     /** Takes bytes of the new protocol that were read into `greeting`, as the upgrade was not known yet. */
     const arrive = (bytes: Buffer): void => {
       for (let from = 0; from < bytes.byteLength && !socket.destroyed;) {
-        const count = bytes.copy(answers.place, 0, from)
+        const count = bytes.copy(answers.memory, 0, from)
         from += count
         came(count)
       }

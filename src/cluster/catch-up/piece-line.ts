@@ -12,7 +12,7 @@
 import type { Duplex } from 'node:stream'
 import { crc32 } from 'node:zlib'
 import { messageOf } from '../../errors.ts'
-import { STEP_BYTES, letOthersRun, restingSteps } from '../../pipeline/niceness.ts'
+import { STEP_BYTES, restingSteps, yieldCore } from '../../pipeline/niceness.ts'
 
 /** Its name in HTTP's header `upgrade`. */
 export const PIECE_PROTOCOL = 'trilog-pieces'
@@ -38,7 +38,7 @@ const REASON_BYTES_MAX = 10_000
  *
  * @param give reads a piece, which is sent before the next one is read; null: the file is gone
  */
-export async function givePieces(
+export async function servePieces(
   socket: Duplex,
   give: (question: URLSearchParams) => Promise<Buffer | null>,
 ): Promise<void> {
@@ -117,15 +117,15 @@ export class PieceAnswers {
   }
 
   /** Memory for the next bytes. */
-  get place(): Buffer {
+  get memory(): Buffer {
     return this.#memory.subarray(this.#filled, this.#filled + STEP_BYTES)
   }
 
-  /** Takes bytes that were read into `place`. @throws Error when they answer no question */
-  came(bytes: number): void {
+  /** Takes bytes that were read into `memory`. @throws Error when they answer no question */
+  received(bytes: number): void {
     const end = this.#filled + bytes
     if (this.#part === 'body') this.#sum = crc32(this.#memory.subarray(this.#filled, end), this.#sum)
-    if (this.#filled % STEP_BYTES > end % STEP_BYTES) letOthersRun()
+    if (this.#filled % STEP_BYTES > end % STEP_BYTES) yieldCore()
     this.#filled = end
     while (this.#filled === this.#memory.byteLength) this.#nextPart()
   }

@@ -18,8 +18,8 @@ import { StoreError, messageOf } from '../../errors.ts'
 import type { Files } from '../../log/files.ts'
 import type { Anchor } from '../history.ts'
 import { PIECE_BYTES_MAX, listLog, readPiece } from './listing.ts'
-import type { GivenLog, ReadPart } from './listing.ts'
-import { PIECE_PROTOCOL, givePieces } from './piece-line.ts'
+import type { LogLocation, ReadPart } from './listing.ts'
+import { PIECE_PROTOCOL, servePieces } from './piece-line.ts'
 
 /** What the service's own thread has to answer. */
 export type Question =
@@ -30,7 +30,7 @@ export type Question =
 export interface ServerParts {
   readonly files: Files
   /** By service. */
-  readonly logs: Readonly<Record<string, GivenLog>>
+  readonly logs: Readonly<Record<string, LogLocation>>
   readonly readAnchor: (files: Files, directory: string) => Anchor | null
   readonly secret: string
   /** V2 */
@@ -55,7 +55,7 @@ export function answerOn(server: Server, parts: ServerParts): () => void {
     answer(parts, request, response).catch((error: unknown) => sendJson(response, ...refusalOf(error)))
   })
   server.on('upgrade', (request, socket, head) => {
-    socket.on('error', () => {}) // givePieces sees it when it reads or writes
+    socket.on('error', () => {}) // servePieces sees it when it reads or writes
     if (!knowsSecret(request)) return endWith(socket, ...SECRET_WRONG)
     try {
       const log = logOfPieces(parts, request)
@@ -63,7 +63,7 @@ export function answerOn(server: Server, parts: ServerParts): () => void {
       socket.unshift(head)
       lines.add(socket)
       socket.on('close', () => lines.delete(socket))
-      void givePieces(socket, piecesOf(parts, log))
+      void servePieces(socket, piecesOf(parts, log))
     } catch (error) {
       endWith(socket, ...refusalOf(error))
     }
@@ -92,7 +92,7 @@ async function answer(parts: ServerParts, request: IncomingMessage, response: Se
   sendJson(response, 200, listLog(files, log, readAnchor(files, log.directory)))
 }
 
-function logOfPieces(parts: ServerParts, request: IncomingMessage): GivenLog {
+function logOfPieces(parts: ServerParts, request: IncomingMessage): LogLocation {
   if (request.headers.upgrade !== PIECE_PROTOCOL)
     throw new StoreError('invalid', 'upgrade_unknown', `the one protocol to upgrade to is ${PIECE_PROTOCOL}`)
   return logAt(parts, /^GET \/v1\/logs\/([a-z]+)\/pieces$/, routeOf(request).key)
@@ -107,7 +107,7 @@ function routeOf({ method, url = '/' }: IncomingMessage): {
 }
 
 /** @throws StoreError when there is no such log */
-function logAt({ logs }: ServerParts, route: RegExp, key: string): GivenLog {
+function logAt({ logs }: ServerParts, route: RegExp, key: string): LogLocation {
   const [, service = ''] = route.exec(key) ?? []
   const log = Object.hasOwn(logs, service) ? logs[service] : undefined
   if (log === undefined) throw new StoreError('notFound', 'not_found', 'there is no such route')
@@ -115,7 +115,7 @@ function logAt({ logs }: ServerParts, route: RegExp, key: string): GivenLog {
 }
 
 /** Answers the questions of one connection, one after the other. */
-function piecesOf({ files, readPart }: ServerParts, { directory }: GivenLog): Parameters<typeof givePieces>[1] {
+function piecesOf({ files, readPart }: ServerParts, { directory }: LogLocation): Parameters<typeof servePieces>[1] {
   const memory = Buffer.allocUnsafeSlow(PIECE_BYTES_MAX) // V3
   const memoryFor = (bytes: number): Buffer => memory.subarray(0, bytes)
   return async (question) => {

@@ -33,7 +33,7 @@ import type { FromLane, LaneTaskData, NodeStatus, ToLane } from './protocol.ts'
 import { RingFrames } from './ring-frames.ts'
 
 export interface LaneParts {
-  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'tellNodes'>
+  readonly stream: Pick<NatsStream, 'publish' | 'lookUp' | 'follow' | 'ends' | 'logId' | 'bodyBytesMax' | 'sendToNodes'>
   readonly data: Pick<LaneTaskData, 'node' | 'leaseMs' | 'url' | 'peerUrl' | 'directory' | 'arena' | 'measures'> & {
     readonly settings: Pick<LaneTaskData['settings'], 'keepBytes'>
   }
@@ -103,7 +103,7 @@ export class ClusterLane {
     this.#frames = new RingFrames(this.#ring, new Uint8Array(data.arena ?? new ArrayBuffer(0)))
     this.#nodes = nodes
     this.#measures = LaneMeasures.attach(data.measures)
-    this.#measures.flies(0, 0)
+    this.#measures.setInFlight(0, 0)
     this.#anchor = anchor
     this.#ahead = new AnchorsAhead(anchor)
     if (!isDeepStrictEqual(readAnchor(parts.files, data.directory), anchor))
@@ -154,7 +154,7 @@ export class ClusterLane {
     return isOffered
   }
 
-  heard(message: ToLane): void {
+  receive(message: ToLane): void {
     switch (message.kind) {
       case 'begun':
         if (this.#session.node.takesFrames && this.#session.node.epoch === message.epoch)
@@ -189,7 +189,7 @@ export class ClusterLane {
     this.#shared.publishLease(0)
     this.#writeAnchor()
     this.#session.close()
-    this.#measures.flies(0, 0)
+    this.#measures.setInFlight(0, 0)
     this.#ring.wake()
     this.#letOffer()
   }
@@ -308,9 +308,9 @@ export class ClusterLane {
   #onChange(): void {
     this.#tellFrames()
     const { leaseUntilMs, anchor, inFlight, inFlightBytes } = this.#session.node
-    this.#measures.flies(inFlight, inFlightBytes)
-    if (inFlightBytes === 0 && this.#gathering.isFlying) {
-      this.#gathering.landed(this.#ring.usedBytes, this.#parts.clock.nowMs())
+    this.#measures.setInFlight(inFlight, inFlightBytes)
+    if (inFlightBytes === 0 && this.#gathering.isInFlight) {
+      this.#gathering.allSettled(this.#ring.usedBytes, this.#parts.clock.nowMs())
       if (this.#isGathering) this.#ring.wake()
     }
     this.#ahead.add(anchor)
@@ -328,7 +328,7 @@ export class ClusterLane {
     if (nowMs >= this.#statusDueMs) {
       this.#statusDueMs = nowMs + STATUS_MS
       const own = this.#status()
-      this.#parts.stream.tellNodes(JSON.stringify(own))
+      this.#parts.stream.sendToNodes(JSON.stringify(own))
       this.#parts.tell({ kind: 'nodes', own, ...this.#nodes.all })
       this.#handOverIfFull(nowMs)
     }

@@ -28,7 +28,7 @@ const ENOUGH_BYTES = 128 << 10
 
 export class Gathering {
   /** Whether an offered message is in flight. */
-  isFlying = false
+  isInFlight = false
   /** Frames and bytes that were offered since nothing was in flight. */
   #frames = 0
   #bytes = 0
@@ -39,26 +39,26 @@ export class Gathering {
 
   /** @param bytes that the frames took in the ring */
   offered(frames: number, bytes: number, nowMs: number): void {
-    this.isFlying = true
+    this.isInFlight = true
     this.#frames += frames
     this.#bytes += bytes
     this.#offeredMs = nowMs
   }
 
   /** All that was offered is confirmed, or given up. @param waitingBytes bytes that came meanwhile */
-  landed(waitingBytes: number, nowMs: number): void {
+  allSettled(waitingBytes: number, nowMs: number): void {
     this.#awaitedBytes = this.#frames < MANY_FRAMES ? 0 : Math.floor(MOST * (this.#bytes + waitingBytes))
     this.#confirmedMs = nowMs
-    this.isFlying = false
+    this.isInFlight = false
     this.#frames = 0
     this.#bytes = 0
   }
 
   /** @returns null: what waits goes now */
   pause(waitingBytes: number, nowMs: number): Pause | null {
-    const bytes = this.isFlying ? ENOUGH_BYTES : Math.min(ENOUGH_BYTES, this.#awaitedBytes)
+    const bytes = this.isInFlight ? ENOUGH_BYTES : Math.min(ENOUGH_BYTES, this.#awaitedBytes)
     if (waitingBytes >= bytes) return null
-    const ms = this.isFlying ? this.#offeredMs + APART_MS - nowMs : this.#confirmedMs + RETURN_MS - nowMs
+    const ms = this.isInFlight ? this.#offeredMs + APART_MS - nowMs : this.#confirmedMs + RETURN_MS - nowMs
     return ms > 0 ? { bytes, ms } : null
   }
 }

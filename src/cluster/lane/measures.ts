@@ -34,7 +34,7 @@ export class LaneMeasures implements PublishMeasures {
   private constructor(shared: SharedArrayBuffer) {
     this.shared = shared
     this.#words = new Float64Array(shared, 0, WORDS)
-    this.publishSeconds = Histogram.within(shared, WORDS_BYTES, LATENCY_BOUNDS)
+    this.publishSeconds = Histogram.inSharedMemory(shared, WORDS_BYTES, LATENCY_BOUNDS)
   }
 
   get inFlight(): number {
@@ -63,7 +63,7 @@ export class LaneMeasures implements PublishMeasures {
   }
 
   /** Sets what is in flight now. */
-  flies(messages: number, bytes: number): void {
+  setInFlight(messages: number, bytes: number): void {
     this.#words[IN_FLIGHT] = messages
     this.#words[IN_FLIGHT_BYTES] = bytes
   }

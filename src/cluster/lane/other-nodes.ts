@@ -28,7 +28,7 @@ export class OtherNodes {
   }
 
   /** @param text untrusted: any client with access to the subject can write it */
-  heard(text: string): void {
+  receive(text: string): void {
     const status = statusOf(text)
     if (status === null || status.writer === this.writer) return
     if (status.node === nodeOf(this.writer)) {

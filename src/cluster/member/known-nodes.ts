@@ -28,7 +28,7 @@ export class KnownNodes {
     this.#options = options
   }
 
-  told(heard: HeardNodes & { readonly own: NodeStatus | null }): void {
+  update(heard: HeardNodes & { readonly own: NodeStatus | null }): void {
     this.#heard = heard
   }
 

@@ -21,10 +21,10 @@ import type { LogPlace } from '../message.ts'
 import { readAnchor } from '../lane/anchor-file.ts'
 import { LaneMeasures } from '../lane/measures.ts'
 import type { FromLane, ToLane } from '../lane/protocol.ts'
-import { Asides } from './asides.ts'
 import { KnownNodes } from './known-nodes.ts'
 import type { ClusterRole, MemberView } from './known-nodes.ts'
 import type { MemberParts, MemberService, RunningLane } from './parts.ts'
+import { PendingAsides } from './pending-asides.ts'
 
 type LaneEvent = Extract<FromLane, { readonly kind: 'frames' | 'lead' | 'step down' | 'catch up' | 'stop' }>
 type Stream = Extract<FromLane, { readonly kind: 'stream' }>
@@ -57,7 +57,7 @@ const RESIGN_MS_MAX = 1500
 
 export class ClusterMember {
   readonly #parts: MemberParts
-  readonly #asides: Asides
+  readonly #pendingAsides: PendingAsides
   readonly #nodes: KnownNodes
   #log: Log | null = null
   #service: MemberService | null = null
@@ -84,7 +84,7 @@ export class ClusterMember {
 
   constructor(parts: MemberParts) {
     this.#parts = parts
-    this.#asides = new Asides(parts.logger)
+    this.#pendingAsides = new PendingAsides(parts.logger)
     const { cluster, node } = parts.settings
     this.#nodes = new KnownNodes({ cluster, node, nowMs: parts.nowMs })
   }
@@ -128,7 +128,7 @@ export class ClusterMember {
    */
   async openLog(open: (options: ClusterOptions) => Promise<Log>): Promise<Log> {
     const { settings, nowMs, copy } = this.#parts
-    copy.finish()
+    copy.completeEarlier()
     let { own, anchor } = this.#found
     const isConverted = own !== null && anchor === null
     if (!isConverted) {
@@ -142,7 +142,7 @@ export class ClusterMember {
       logId,
       keepUpTo: anchor?.end.position ?? null,
       nowMs,
-      onSetAside: (aside) => this.#asides.add(aside),
+      onSetAside: (aside) => this.#pendingAsides.add(aside),
     })
     this.#log = log
     log.onStateChange(({ kind }) => {
@@ -250,7 +250,7 @@ export class ClusterMember {
       case 'progress':
         return this.#log?.noteProgress()
       case 'nodes':
-        this.#nodes.told(message)
+        this.#nodes.update(message)
         return this.#nameLeader()
       case 'stream':
         this.#awayReason = null
@@ -307,7 +307,7 @@ export class ClusterMember {
     const life = this.#life
     await this.#service!.follow(frames, () => life !== this.#life)
     if (life !== this.#life) return
-    this.#asides.compareAll(frames)
+    this.#pendingAsides.compareAll(frames)
     this.#post({ kind: 'applied', bytes: frames.byteLength })
   }
 

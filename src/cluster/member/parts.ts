@@ -26,7 +26,7 @@ export interface RunningLane {
 /** Copies the log of another node, if the stream no longer has all that is missing here. The log is not open meanwhile. */
 export interface LogCopy {
   /** Completes what an earlier start began. @throws what files throw */
-  finish(): void
+  completeEarlier(): void
   /**
    * Resolves when the directory has the log of another node, and its anchor.
    *

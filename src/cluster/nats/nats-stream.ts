@@ -206,22 +206,22 @@ export class NatsStream {
   }
 
   /** Sends a text to the other nodes, beside the stream and without a guarantee. */
-  tellNodes(text: string): void {
+  sendToNodes(text: string): void {
     this.#line.connection.publish(`${this.#subject}.nodes`, text)
   }
 
   /** Receives the texts of all nodes, this one included, until the stream is closed. */
-  hearNodes(told: (text: string) => void): void {
-    this.#onNodes = told
-    this.#hearNodesBy(this.#line)
+  receiveFromNodes(receive: (text: string) => void): void {
+    this.#onNodes = receive
+    this.#receiveFromNodesBy(this.#line)
   }
 
-  #hearNodesBy({ connection }: Line): void {
-    const told = this.#onNodes
-    if (told === null) return
+  #receiveFromNodesBy({ connection }: Line): void {
+    const receive = this.#onNodes
+    if (receive === null) return
     connection.subscribe(`${this.#subject}.nodes`, {
       callback: (error, message) => {
-        if (error === null) told(message.string())
+        if (error === null) receive(message.string())
       },
     })
   }
@@ -272,7 +272,7 @@ export class NatsStream {
       const line = await lineOf(connection, this.#options)
       await line.manager.streams.info(this.name)
       if (!this.#isClosed && bodyBytesMaxOf(connection) >= this.bodyBytesMax) {
-        this.#hearNodesBy(line)
+        this.#receiveFromNodesBy(line)
         return line
       }
     } catch {

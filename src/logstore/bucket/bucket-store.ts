@@ -150,7 +150,7 @@ export class BucketStore {
   }
 
   /** A reader found the bundle damaged: it is read again, from what the bucket has then. */
-  distrust(base: number): void {
+  dropDamaged(base: number): void {
     this.#post({ kind: 'distrust', base })
   }
 

@@ -73,7 +73,7 @@ export class ObjectReader {
   }
 
   /** A reader found the bundle damaged: drops it from the cache, and lists the bucket again. */
-  async distrust(base: number): Promise<void> {
+  async dropDamaged(base: number): Promise<void> {
     const objects = this.#catalog.objectsOf(base)
     if (objects !== null) {
       const { index, records, compact } = objects

@@ -27,7 +27,7 @@ export class BlockHashIndex {
   placesOf(hash: number, load: LoadPiece): number[] {
     const wanted = hash >>> this.#shift
     const found: number[] = []
-    this.#pieces.with(wanted, load, (bytes, pairs, first) => this.#find(bytes, pairs, first, wanted, found))
+    this.#pieces.forEachCandidate(wanted, load, (bytes, pairs, first) => this.#find(bytes, pairs, first, wanted, found))
     return found
   }
 

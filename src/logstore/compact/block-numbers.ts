@@ -13,7 +13,7 @@ import { valuesIn } from './shapes.ts'
 import type { Shape, Shapes } from './shapes.ts'
 import { timeOf } from './value-columns.ts'
 import type { NumberColumn } from './value-columns.ts'
-import { DIFFERS, LOOK, MATCHES, isKnown } from './verdict.ts'
+import { MATCHES, MUST_READ, NO_MATCH, isKnown } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
 const WORD = 2 ** 32
@@ -38,7 +38,7 @@ export function numberOf(kind: number, high: number, low: number): number | bigi
 /** One verdict for each value of a column of attribute numbers. @param kind of the column */
 export function judgeNumbers({ pairs: { high, low, count } }: NumberColumn, kind: number, test: ValueTest): Uint8Array {
   const verdicts = new Uint8Array(count)
-  for (let i = 0; i < count; i++) verdicts[i] = test(numberOf(kind, high[i]!, low[i]!)) ? MATCHES : DIFFERS
+  for (let i = 0; i < count; i++) verdicts[i] = test(numberOf(kind, high[i]!, low[i]!)) ? MATCHES : NO_MATCH
   return verdicts
 }
 
@@ -134,12 +134,12 @@ function byRow(
   test: ValueTest,
 ): Uint8Array {
   const values = shapes.map((shape) => (isKnown(shape) ? valueIn(shape) : null))
-  const without = shapes.map((shape) => (isKnown(shape) ? DIFFERS : LOOK))
+  const without = shapes.map((shape) => (isKnown(shape) ? NO_MATCH : MUST_READ))
   const verdicts = new Uint8Array(rowShape.length)
   for (let row = 0; row < verdicts.length; row++) {
     const shape = rowShape[row]!
     const value = values[shape]?.(row) ?? null
-    verdicts[row] = value === null ? without[shape]! : test(value) ? MATCHES : DIFFERS
+    verdicts[row] = value === null ? without[shape]! : test(value) ? MATCHES : NO_MATCH
   }
   return verdicts
 }

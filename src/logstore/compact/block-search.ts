@@ -1,7 +1,7 @@
 /**
  * Judges a search by the texts and numbers of a block, without the other values. A row matches, it does not match, or its record has to be read.
  *
- * S1  MATCHES and DIFFERS agree with the matcher of records (search/matcher.ts) for every record; LOOK promises nothing
+ * S1  MATCHES and NO_MATCH agree with the matcher of records (search/matcher.ts) for every record; MUST_READ promises nothing
  * S2  a form (text-column.ts) decides for all of its texts if no word of the search has a digit: each word that a placeholder stands for has one, and keeps
  *     its neighbours apart. With a prefix, all placeholders have to be numbers, as other variables may begin with letters
  */
@@ -29,7 +29,7 @@ import { NUMBER, WHOLE } from './text-column.ts'
 import { PAIRS } from './token-counts.ts'
 import { keyHashOf, mayHoldToken, pairHash, wordHash } from './token-filter.ts'
 import type { Form } from './text-column.ts'
-import { DIFFERS, LOOK, MATCHES, isKnown } from './verdict.ts'
+import { MATCHES, MUST_READ, NO_MATCH, isKnown } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
 type Judge = (texts: BlockTexts, shapes: Shapes) => Verdict
@@ -40,7 +40,7 @@ export function judgeOf(search: Search): Judge {
       return () => MATCHES
     case 'and': {
       const all = search.of.map(judgeOf)
-      return (texts, shapes) => combined(all, texts, shapes, DIFFERS, Math.min)
+      return (texts, shapes) => combined(all, texts, shapes, NO_MATCH, Math.min)
     }
     case 'or': {
       const any = search.of.map(judgeOf)
@@ -58,7 +58,7 @@ export function judgeOf(search: Search): Judge {
       return ({ groups, rowGroup }) => {
         const isLog = search.signal === 'log'
         return byChoice(
-          groups.map(({ signal }) => ((signal === SIGNAL_LOG) === isLog ? MATCHES : DIFFERS)),
+          groups.map(({ signal }) => ((signal === SIGNAL_LOG) === isLog ? MATCHES : NO_MATCH)),
           rowGroup,
         )
       }
@@ -95,7 +95,7 @@ const negated = (verdict: Verdict): Verdict =>
 
 /** The verdicts of rows. @param verdicts by choice @param choices by row */
 function byChoice(verdicts: readonly number[], choices: Uint16Array): Verdict {
-  const [first = DIFFERS] = verdicts
+  const [first = NO_MATCH] = verdicts
   if (verdicts.every((each) => each === first)) return first
   const rows = new Uint8Array(choices.length)
   for (let row = 0; row < rows.length; row++) rows[row] = verdicts[choices[row]!]!
@@ -116,12 +116,12 @@ function judgeOfText(condition: TextCondition): Judge {
   const variable = words.find((word) => hasDigit(word) && isAscii(word) && !(prefix && word === words.at(-1)))
   const inValue: ValueTestInBytes = (bytes, end) => test.inBytes(bytes, 0, end)
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
-    if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : DIFFERS
-    if (kinds.includes(WHOLE)) return LOOK
+    if (kinds.length === 0) return test.inBytes(bytes, 0, bytes.byteLength) ? MATCHES : NO_MATCH
+    if (kinds.includes(WHOLE)) return MUST_READ
     const shown = Buffer.from(pieces.map((piece) => piece.toString('latin1')).join('0'), 'latin1')
     const isExact = !isAboutNumbers && (!prefix || kinds.every((kind) => kind === NUMBER))
-    if (isExact) return test.inBytes(shown, 0, shown.byteLength) ? MATCHES : DIFFERS
-    return plainTest !== null && !plainTest.inBytes(shown, 0, shown.byteLength) ? DIFFERS : LOOK
+    if (isExact) return test.inBytes(shown, 0, shown.byteLength) ? MATCHES : NO_MATCH
+    return plainTest !== null && !plainTest.inBytes(shown, 0, shown.byteLength) ? NO_MATCH : MUST_READ
   }
   return (texts, shapes) =>
     byColumns(
@@ -156,13 +156,13 @@ function judgeTexts(
 ): JudgedColumn {
   const column = texts.texts.get(number)!
   const { choices, formCount } = column
-  const ofForms = new Uint8Array(formCount) // DIFFERS
+  const ofForms = new Uint8Array(formCount) // NO_MATCH
   const mayPassForms = needle === null ? ofForms.keys() : column.formsThatMayHold(needle)
   for (const form of mayPassForms) ofForms[form] = ofForm(column.form(form))
-  if (!ofForms.includes(LOOK)) return { verdicts: ofForms, choices }
+  if (!ofForms.includes(MUST_READ)) return { verdicts: ofForms, choices }
   texts.values()
   const mayPass = Array.from(ofForms, (verdict, form) =>
-    variable !== undefined && verdict === LOOK && hasItsDigitsApart(column.form(form))
+    variable !== undefined && verdict === MUST_READ && hasItsDigitsApart(column.form(form))
       ? column.valuesWithWord(form, variable)
       : null,
   )
@@ -171,11 +171,11 @@ function judgeTexts(
   for (let i = 0; i < verdicts.length; i++) {
     const form = choices[i]!
     const at = next[form]!++
-    if (ofForms[form] !== LOOK) verdicts[i] = ofForms[form]!
+    if (ofForms[form] !== MUST_READ) verdicts[i] = ofForms[form]!
     else if (mayPass[form]?.[at] !== 0) {
       value.reset()
       column.write(value, form, at)
-      verdicts[i] = inValue(value.bytes, value.at) ? MATCHES : DIFFERS
+      verdicts[i] = inValue(value.bytes, value.at) ? MATCHES : NO_MATCH
     }
   }
   return { verdicts, choices: null }
@@ -216,7 +216,7 @@ function byColumns(
     return its
   }
   for (const columns of chosen) for (const column of columns ?? []) judge(column)
-  if (isAllSame && first <= DIFFERS && chosen.every((columns) => columns !== null)) return DIFFERS
+  if (isAllSame && first <= NO_MATCH && chosen.every((columns) => columns !== null)) return NO_MATCH
   // A cursor passes every value of its column, also in rows whose shape does not count.
   const all = new Set(chosen.flatMap((columns) => columns ?? []))
   const cursors = [...all].map((number) => new Cursor(judge(number)))
@@ -225,7 +225,7 @@ function byColumns(
   const verdicts = new Uint8Array(rows)
   for (let row = 0; row < rows; row++) {
     const shape = rowShape[row]!
-    let best = chosen[shape] === null ? LOOK : DIFFERS
+    let best = chosen[shape] === null ? MUST_READ : NO_MATCH
     const its = passed[shape]!
     for (let i = 0; i < its.length; i++) {
       const verdict = cursors[its[i]!]!.next()
@@ -255,8 +255,8 @@ class Cursor {
 function judgeOfSeverity(min: number, max: number): Judge {
   return (texts, bundle) =>
     Uint8Array.from(severitiesOfRows(texts, bundle), (severity) => {
-      if (severity === UNKNOWN_SEVERITY) return LOOK
-      return severity !== NO_SEVERITY && severity >= min && severity <= max ? MATCHES : DIFFERS
+      if (severity === UNKNOWN_SEVERITY) return MUST_READ
+      return severity !== NO_SEVERITY && severity >= min && severity <= max ? MATCHES : NO_MATCH
     })
 }
 
@@ -264,13 +264,13 @@ function judgeOfSeverity(min: number, max: number): Judge {
 function judgeOfName({ name, value }: NameCondition): Judge {
   const named = resolveName(name)
   const test = valueTest(value)
-  if (named.kind === 'field') return judgeOfField(named.field, test) ?? (() => LOOK)
-  if (named.kind === 'body') return () => LOOK
+  if (named.kind === 'field') return judgeOfField(named.field, test) ?? (() => MUST_READ)
+  if (named.kind === 'body') return () => MUST_READ
   const { key, of } = named
   const ofForm = ({ bytes, kinds, pieces }: Form): number => {
-    if (kinds.length === 0) return test(bytes.toString()) ? MATCHES : DIFFERS
+    if (kinds.length === 0) return test(bytes.toString()) ? MATCHES : NO_MATCH
     if (value.kind === 'exists') return MATCHES
-    return kinds.includes(WHOLE) || mayFormPass(value, pieces) ? LOOK : DIFFERS
+    return kinds.includes(WHOLE) || mayFormPass(value, pieces) ? MUST_READ : NO_MATCH
   }
   const inValue: ValueTestInBytes = (bytes, end) => test(bytes.toString('utf8', 0, end))
   const inGroups = (texts: BlockTexts): Verdict =>
@@ -320,8 +320,8 @@ function ofGroup(
   test: ValueTest,
 ): number {
   const view = viewOfGroup(group)
-  if (view === null) return LOOK
-  return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : DIFFERS
+  if (view === null) return MUST_READ
+  return places.some((each) => view.hasAttribute(each, key, test)) ? MATCHES : NO_MATCH
 }
 
 /** False: no record of a block with this filter matches. A block without a filter may hold any word. */

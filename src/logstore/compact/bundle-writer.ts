@@ -12,9 +12,9 @@ import type { Group } from './block-writer.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { CHUNK_ENTRIES, COMPACT_BEGIN_BYTES, encodeCompactHead } from './compact-format.ts'
 import { HashPairs, traceHash, writeHashIndex } from './hash-index.ts'
-import { ROWS_OF_RUN } from './look-ups.ts'
+import { ROWS_OF_RUN } from './id-lookup.ts'
 import { writeNumbers } from './number-columns.ts'
-import { asItIs, compressed, pieceOf, writePiece } from './pieces.ts'
+import { compressed, pieceOf, uncompressed, writePiece } from './pieces.ts'
 import type { PieceFacts } from './pieces.ts'
 import type { ByteList, RowsByEntry, Scratch } from './scratch.ts'
 import { Shapes } from './shapes.ts'
@@ -166,7 +166,7 @@ export class BundleWriter {
       if (this.#listed.count < LISTED_MAX) this.#listed.add(token, this.#blockCount, rowsOfToken)
     }
     const columns = [keys, texts, numbers, values].map(compressed)
-    const written = asItIs(filter)
+    const written = uncompressed(filter)
     this.#filters.add(written.bytes)
     this.#columns.add(...columns.map(({ bytes }) => bytes))
     const [keysPiece, textsPiece, numbersPiece, valuesPiece] = columns.map(pieceOf)
@@ -275,7 +275,7 @@ export class BundleWriter {
 export const isBlockFull = (rows: number, bytes: number): boolean => rows === BLOCK_ROWS_MAX || bytes >= BLOCK_BYTES_MAX
 
 /** Upper bound of the number of blocks: each is full, except the last one of each partition. */
-export const blocksAtMost = (partitions: number, records: number, bytes: number): number =>
+export const blockCountBound = (partitions: number, records: number, bytes: number): number =>
   partitions + records / BLOCK_ROWS_MAX + bytes / BLOCK_BYTES_MAX
 
 const timeOf = ({ timeHigh, timeLow }: Time): bigint => (BigInt(timeHigh) << 32n) | BigInt(timeLow)

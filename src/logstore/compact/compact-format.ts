@@ -28,7 +28,7 @@
  * Directory: shapes (shapes.ts); partitions varint, each: name (`encodePartitionName`) with its length, records, bytes, signals, blocks, varints; blocks, in
  * the order of the partitions: rows varint, first and last time u64, first entry u32, severities u32 (`maySeverityBe`), then its pieces keys, texts, numbers,
  * values, filter (`writePiece`; a block whose filter has no bytes may hold any word); chunks varint, each: first frame offset u32, first record number varint,
- * a piece; ids, traces (look-ups.ts: hash-index.ts, before version 4 block-hash-index.ts).
+ * a piece; ids, traces (id-lookup.ts: hash-index.ts, before version 4 block-hash-index.ts).
  *
  * Since version 3 the severities of a block are followed by what was counted, u8 (token-counts.ts). If that includes SEVERITIES, the rows of each severity
  * come next, varints. Counts of tokens (token-counts.ts) end the directory. Those of version 3 are not used: a block could have tokens of blocks before it.
@@ -50,7 +50,7 @@ const COMPACT_VERSION_MIN = 2
 export const COUNTS_VERSION = 3
 /** From this version on counts of tokens are exact. */
 export const EXACT_COUNTS_VERSION = 4
-/** From this version on the index of record ids names runs of rows, see look-ups.ts. */
+/** From this version on the index of record ids names runs of rows, see id-lookup.ts. */
 export const RUNS_VERSION = 4
 const MAGIC = Buffer.from('TLCOMPCT')
 const CRC_AT = COMPACT_HEAD_BYTES - 4

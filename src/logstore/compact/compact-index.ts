@@ -25,7 +25,7 @@ import {
   newerVersionOf,
 } from './compact-format.ts'
 import { traceHash } from './hash-index.ts'
-import { LookUps } from './look-ups.ts'
+import { IdLookup } from './id-lookup.ts'
 import { readWords } from './number-columns.ts'
 import type { PieceCache } from './piece-cache.ts'
 import { PieceFile } from './pieces.ts'
@@ -81,7 +81,7 @@ export class CompactIndex implements BundleSearch {
   readonly #partitions: readonly CompactPartition[]
   readonly #byName: ReadonlyMap<string, CompactPartition>
   readonly #chunks: readonly ChunkPlace[]
-  readonly #lookUps: LookUps
+  readonly #idLookup: IdLookup
   readonly #isFar: boolean
   /** Null: an older version wrote the bundle, whose counts are not exact. */
   readonly #counts: TokenCounts | null
@@ -143,8 +143,8 @@ export class CompactIndex implements BundleSearch {
     // Each look-up reads other pieces. From a disk that is as fast as a cache hit, and other data needs the cache more.
     const load = (piece: Piece): Buffer =>
       isFar ? this.#cached(piece, () => file.piece(piece)) : file.pieceOnce(piece)
-    this.#lookUps = new LookUps(from, COMPACT_BEGIN_BYTES + head.directoryBytes, head.version, blocks, file, load)
-    let at = this.#lookUps.end
+    this.#idLookup = new IdLookup(from, COMPACT_BEGIN_BYTES + head.directoryBytes, head.version, blocks, file, load)
+    let at = this.#idLookup.end
     const place = (piece: Piece): Piece => {
       at += piece.bytes
       return { ...piece, at: at - piece.bytes }
@@ -174,8 +174,8 @@ export class CompactIndex implements BundleSearch {
     this.#file.close()
   }
 
-  /** See PieceCache.looks. */
-  forgetLast(): void {
+  /** See PieceCache.noteReader. */
+  dropLastRead(): void {
     this.#block = null
     this.#keys = null
     this.#chunk = null
@@ -193,7 +193,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   mayContainId(w0: number, _w1: number, _w2: number, _w3: number): boolean {
-    return this.#lookUps.rowsOfId(w0).length > 0
+    return this.#idLookup.rowsOfId(w0).length > 0
   }
 
   /** As BundleIndex.findId. */
@@ -206,7 +206,7 @@ export class CompactIndex implements BundleSearch {
 
   #entriesOfId(w0: number, w1: number, w2: number, w3: number): number[] {
     const entries: number[] = []
-    for (const { block: number, from, to } of this.#lookUps.rowsOfId(w0)) {
+    for (const { block: number, from, to } of this.#idLookup.rowsOfId(w0)) {
       const block = this.blocks[number]!
       const ids = this.records(block).ids.between(from, to)
       for (let row = from, at = 0; row < to; row++, at += 4) {
@@ -218,7 +218,7 @@ export class CompactIndex implements BundleSearch {
   }
 
   mayContainTrace(w0: number, w1: number, w2: number, w3: number): boolean {
-    return this.#lookUps.blocksOfTrace(traceHash(w0, w1, w2, w3)).length > 0
+    return this.#idLookup.blocksOfTrace(traceHash(w0, w1, w2, w3)).length > 0
   }
 
   /** As BundleIndex.traceRows; valid until the next call. */
@@ -235,7 +235,7 @@ export class CompactIndex implements BundleSearch {
   #entriesOfTrace(w0: number, w1: number, w2: number, w3: number): number[] {
     const trace = Uint32Array.of(w0, w1, w2, w3)
     const entries: number[] = []
-    for (const number of this.#lookUps.blocksOfTrace(traceHash(w0, w1, w2, w3))) {
+    for (const number of this.#idLookup.blocksOfTrace(traceHash(w0, w1, w2, w3))) {
       const block = this.blocks[number]!
       const rows = this.records(block).rowsOfTrace(trace)
       if (rows.length === 0) continue
@@ -341,7 +341,7 @@ export class CompactIndex implements BundleSearch {
       else high = middle
     }
     const block = this.blocks[low - 1]!
-    this.#cache.looks(this)
+    this.#cache.noteReader(this)
     this.#keys = this.keys(block)
     this.#block = block
     return block
@@ -366,7 +366,7 @@ export class CompactIndex implements BundleSearch {
     if (this.#isFar) return this.#cached(filter, () => wordsOf(this.#file.piece(filter)))
     const run = Math.floor(number / FILTERS_PER_RUN)
     if (run !== this.#filtersNumber) {
-      this.#cache.looks(this)
+      this.#cache.noteReader(this)
       this.#filters = this.#filtersOf(run)
       this.#filtersNumber = run
     }
@@ -405,7 +405,7 @@ export class CompactIndex implements BundleSearch {
     if (number !== this.#chunkNumber) {
       const { piece } = this.#chunks[number]!
       const count = Math.min(CHUNK_ENTRIES, this.entryCount - number * CHUNK_ENTRIES)
-      this.#cache.looks(this)
+      this.#cache.noteReader(this)
       this.#chunk = this.#cachedRecords(piece, () => {
         const from = new ByteReader(this.#file.pieceForNow(piece))
         return {

@@ -1,6 +1,6 @@
 /** Makes the content of `compact.bin`, see compact-format.ts, from the records of a segment. */
 import { EntrySorter } from '../index/radix-sort.ts'
-import { BLOCKS_MAX, BundleWriter, blocksAtMost, isBlockFull } from './bundle-writer.ts'
+import { BLOCKS_MAX, BundleWriter, blockCountBound, isBlockFull } from './bundle-writer.ts'
 import { MemoryScratch } from './scratch.ts'
 import type { SegmentRecords } from './segment-records.ts'
 
@@ -15,7 +15,7 @@ export function compactContent(
   rest: () => void,
 ): readonly Buffer<ArrayBuffer>[] | null {
   const { index, count } = records
-  if (blocksAtMost(index.partitionCount, count, records.bytes) > BLOCKS_MAX) return null
+  if (blockCountBound(index.partitionCount, count, records.bytes) > BLOCKS_MAX) return null
   const writer = new BundleWriter(count, new MemoryScratch())
   writeRows(writer, records, rest)
   const facts = { receivedUntil: BigInt(index.receivedUntil), originalBytes, level: 0 }

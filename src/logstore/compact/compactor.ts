@@ -113,8 +113,8 @@ export class Compactor {
       segmentsDirectories: () => this.#segmentsDirectories(),
       onMended: (bundle) => {
         onCompacted(bundle)
-        this.#merger.mended(bundle.base)
-        this.trimmer.mended(bundle.base)
+        this.#merger.retryAfterMending(bundle.base)
+        this.trimmer.retryAfterMending(bundle.base)
       },
     })
     this.trimmer = new Trimmer({

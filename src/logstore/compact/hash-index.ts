@@ -15,7 +15,7 @@
 import assert from 'node:assert/strict'
 import type { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { asItIs, pieceOf, readPiece, writePiece } from './pieces.ts'
+import { pieceOf, readPiece, uncompressed, writePiece } from './pieces.ts'
 import type { Piece } from './pieces.ts'
 import type { ByteList, NumberList, Scratch } from './scratch.ts'
 
@@ -96,7 +96,7 @@ export function writeHashIndex(directory: ByteWriter, hashes: HashPairs, pieces:
     into.reset()
     writeHighBits(into, keys, lowBits)
     writeFields(into, keys, lowBits, placeBits)
-    const piece = asItIs(into.written())
+    const piece = uncompressed(into.written())
     described.varint(keys.length)
     described.u32(Math.floor(keys[0]! / PLACES))
     writePiece(described, pieceOf(piece))
@@ -175,7 +175,7 @@ export class PiecesByHash {
   }
 
   /** Calls `find` with the pieces that may have a hash: its pairs may begin in the last piece with a lower first hash, and go on in the next ones. */
-  with(hash: number, load: LoadPiece, find: (bytes: Buffer, pairs: number, first: number) => void): void {
+  forEachCandidate(hash: number, load: LoadPiece, find: (bytes: Buffer, pairs: number, first: number) => void): void {
     const firsts = this.#firsts
     for (let piece = Math.max(0, lowerBound(firsts, hash) - 1); piece < firsts.length; piece++) {
       if (firsts[piece]! > hash) break
@@ -206,7 +206,7 @@ export class HashIndex {
   placesOf(hash: number, load: LoadPiece): number[] {
     const wanted = hash >>> this.#shift
     const found: number[] = []
-    this.#pieces.with(wanted, load, (bytes, pairs, first) => this.#find(bytes, pairs, first, wanted, found))
+    this.#pieces.forEachCandidate(wanted, load, (bytes, pairs, first) => this.#find(bytes, pairs, first, wanted, found))
     return found
   }
 

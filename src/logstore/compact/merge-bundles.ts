@@ -28,7 +28,7 @@ import {
 } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
 import type { Bundle } from '../index/manifest.ts'
-import { BLOCKS_MAX, blocksAtMost } from './bundle-writer.ts'
+import { BLOCKS_MAX, blockCountBound } from './bundle-writer.ts'
 import { CompactIndex } from './compact-index.ts'
 import { MergeRun } from './merge-rows.ts'
 import { MERGE_CACHE_BYTES, copyToReplicas, untilStopped, writeMerged } from './merged-file.ts'
@@ -130,7 +130,7 @@ const rangeOf = (segments: readonly Range[]): Range => ({ base: segments[0]!.bas
 function mostBlocks(run: MergeRun, indexes: readonly CompactIndex[]): number {
   let bytes = 0
   for (const index of indexes) for (const { facts } of index.partitions()) bytes += facts?.bytes ?? 0
-  return blocksAtMost(run.partitions().length, run.entries, bytes)
+  return blockCountBound(run.partitions().length, run.entries, bytes)
 }
 
 /** W4. A directory that does not take the file keeps what it has. */

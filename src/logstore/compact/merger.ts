@@ -187,7 +187,7 @@ export class Merger {
   }
 
   /** M5 */
-  mended(base: number): void {
+  retryAfterMending(base: number): void {
     const isOf = ({ bundles }: Plan): boolean => bundles.some((bundle) => bundle.base === base)
     for (const { bundles } of this.#damaged.filter(isOf))
       for (const bundle of bundles) this.#retryAtMs.delete(bundle.base)

@@ -19,7 +19,7 @@ interface Kept {
 /** A reader of a file that keeps what it read last, outside of the cache. */
 interface CachingReader {
   /** Drops what it read last. */
-  forgetLast(): void
+  dropLastRead(): void
 }
 
 /** Most readers that keep what they read last; a merge has fewer at the same time. */
@@ -61,12 +61,12 @@ export class PieceCache {
   }
 
   /** A reader calls it before it keeps what it reads. The least recent reader drops that: some hundred bundles would keep more than the cache does. */
-  looks(reader: CachingReader): void {
+  noteReader(reader: CachingReader): void {
     if (this.#recentReaders[0] === reader) return
     const known = this.#recentReaders.indexOf(reader)
     if (known >= 0) this.#recentReaders.splice(known, 1)
     this.#recentReaders.unshift(reader)
-    if (this.#recentReaders.length > RECENT_READERS_MAX) this.#recentReaders.pop()!.forgetLast()
+    if (this.#recentReaders.length > RECENT_READERS_MAX) this.#recentReaders.pop()!.dropLastRead()
   }
 
   /** Drops what was made of a file that was closed. */

@@ -45,13 +45,13 @@ export interface WrittenPiece {
 export function compressed(raw: Buffer): WrittenPiece {
   const written = zstdCompressSync(raw, { ...LEVEL, chunkSize: Math.max(raw.byteLength, CHUNK_BYTES_MIN) })
   const piece =
-    written.byteLength < raw.byteLength ? { bytes: Buffer.from(written), rawBytes: raw.byteLength } : asItIs(raw)
+    written.byteLength < raw.byteLength ? { bytes: Buffer.from(written), rawBytes: raw.byteLength } : uncompressed(raw)
   freeMemory(written)
   return piece
 }
 
 /** A copy of the bytes. */
-export const asItIs = (raw: Buffer): WrittenPiece => ({ bytes: Buffer.from(raw), rawBytes: 0 })
+export const uncompressed = (raw: Buffer): WrittenPiece => ({ bytes: Buffer.from(raw), rawBytes: 0 })
 
 export const pieceOf = ({ bytes, rawBytes }: WrittenPiece): PieceFacts => ({
   bytes: bytes.byteLength,

@@ -171,7 +171,7 @@ export class Trimmer {
   }
 
   /** The bundle was damaged, and may be trimmed after all. */
-  mended(base: number): void {
+  retryAfterMending(base: number): void {
     this.#retryAtMs.delete(base)
   }
 

@@ -2,8 +2,8 @@
 import { ROOT_LOG, ROOT_SPAN } from './record-shape.ts'
 import type { Shape } from './shapes.ts'
 
-export const DIFFERS = 0
-export const LOOK = 1
+export const NO_MATCH = 0
+export const MUST_READ = 1
 export const MATCHES = 2
 
 /** One for all rows, or one for each. */

@@ -41,7 +41,7 @@ import type { ExportMethod } from './export-methods.ts'
 import { GRPC_TYPE, MessageHead, framedMessage, statusText, timeoutMs } from './grpc-wire.ts'
 
 export interface ExportParts {
-  readonly ingest: Pick<Ingest, 'takePlace' | 'giveBackPlace' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
+  readonly ingest: Pick<Ingest, 'takeSlot' | 'releaseSlot' | 'arriving' | 'arrived' | 'gatherer' | 'submit'>
   readonly policy: () => TenantPolicy
   readonly maxBodyBytes: number
   readonly counters: Pick<IngestCounters, 'refused'>
@@ -117,7 +117,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     const encoding = textOf(headers, 'grpc-encoding')
     this.#encoding = encoding === '' ? 0 : ENCODINGS.findIndex((name) => name === encoding)
     this.#watched =
-      parts.watch?.begun({
+      parts.watch?.watch({
         id: this.#id,
         method: 'POST',
         path: method.path,
@@ -138,7 +138,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     const caller = identifyCaller(policy(), textOf(headers, TENANT_HEADER), textOf(headers, 'authorization'))
     if (isRefusal(caller)) return this.#refuseAndCount(caller)
     this.#caller = caller
-    const full = ingest.takePlace(caller)
+    const full = ingest.takeSlot(caller)
     if (full) return this.#refuseAndCount(full)
     this.#receive(caller)
   }
@@ -206,7 +206,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     if (this.#receivedBytes > this.#head.messageBytes) return this.#abandon(NOT_ONE_MESSAGE)
     const body = this.#body!
     if (!body.add(bytes)) return this.#abandon(NO_ROOM)
-    if (body.hasSlot) return
+    if (body.hasArenaSpace) return
     this.#heldBytes += bytes.byteLength
     this.#context.waited.hold(bytes.byteLength)
   }
@@ -257,7 +257,7 @@ export class ExportCall implements IngestClient, WaitedClient {
     if (!this.#waiting) return
     this.#endWaiting()
     this.#body!.discard()
-    this.#context.parts.ingest.giveBackPlace(this.#caller!) // G2
+    this.#context.parts.ingest.releaseSlot(this.#caller!) // G2
   }
 
   #abandon(refused: Refusal): void {

@@ -76,11 +76,11 @@ export class SegmentIndexes {
 
   /** Frees the indexes that a dead lane took and did not announce. Main thread only, while there is no lane. */
   freeAllBut(known: ReadonlySet<number>): void {
-    for (let number = 0; number < this.#indexes.length; number++) if (!known.has(number)) this.giveBack(number)
+    for (let number = 0; number < this.#indexes.length; number++) if (!known.has(number)) this.release(number)
   }
 
   /** Main thread only. */
-  giveBack(number: number): void {
+  release(number: number): void {
     Atomics.store(this.#states, number, GIVEN_BACK)
     Atomics.notify(this.#states, 0)
   }

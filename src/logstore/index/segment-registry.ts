@@ -134,7 +134,7 @@ export class SegmentRegistry {
         released = true
         for (const indexed of held) {
           indexed.queries--
-          this.#giveBackUnused(indexed)
+          this.#releaseUnused(indexed)
         }
         this.#held.delete(number)
         this.#runUnheld()
@@ -168,7 +168,7 @@ export class SegmentRegistry {
    * Called between two decode lanes, when the second one continues at `tail`. Forgets segments that begin there or later: the first lane announced them
    * and put records into their indexes, but published none of their frames.
    */
-  forgetBehind(tail: Position): void {
+  retireFrom(tail: Position): void {
     for (const indexed of this.#indexed.values()) {
       if (indexed.base < tail) continue
       this.#indexed.delete(indexed.base)
@@ -178,12 +178,12 @@ export class SegmentRegistry {
 
   #retire(indexed: Indexed): void {
     this.#retired.add(indexed)
-    this.#giveBackUnused(indexed)
+    this.#releaseUnused(indexed)
   }
 
   /** S2 */
-  #giveBackUnused(indexed: Indexed): void {
+  #releaseUnused(indexed: Indexed): void {
     if (indexed.queries > 0 || !this.#retired.delete(indexed)) return
-    this.#indexes.giveBack(indexed.number)
+    this.#indexes.release(indexed.number)
   }
 }

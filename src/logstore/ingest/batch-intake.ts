@@ -40,18 +40,18 @@ import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { Tenant, TenantPolicy } from '../tenants/tenant-policy.ts'
 import { decompress } from './decompress.ts'
 import type { DatasetCounts } from './dataset-counts.ts'
+import { EarlierPartCounts } from './earlier-part-counts.ts'
+import type { PartOfBatch } from './earlier-part-counts.ts'
 import type { GatewayBudget, GatewayLimits } from './gateway-budget.ts'
 import { BatchIdentifier, hasTimeless } from '../index/identify.ts'
 import { appendRecords } from '../index/index-frame.ts'
-import { exceeded, inPart, logStopped, neverFits, unavailable } from './intake-refusals.ts'
-import { ENCODINGS, NO_SLOT } from './messages.ts'
+import { exceeded, logStopped, neverFits, storedInPart, unavailable } from './intake-refusals.ts'
+import { ENCODINGS, NOT_PREPARED } from './messages.ts'
 import type { IngestRequest } from './messages.ts'
 import { openSegment } from './open-segment.ts'
 import type { SegmentParts } from './open-segment.ts'
 import { writeAccepted, writeRefused } from './outcomes.ts'
 import type { StoredBatchAnswer } from './outcomes.ts'
-import { PartsMet } from './parts-met.ts'
-import type { PartOfBatch } from './parts-met.ts'
 import type { PreparedBatches } from './prepared-batches.ts'
 import { PoliciesInUse } from '../tenants/policies-in-use.ts'
 import { TenantWindows } from '../tenants/tenant-windows.ts'
@@ -86,7 +86,7 @@ export class BatchIntake {
   readonly #datasets: string[] = []
   readonly #datasetNumbers = new Map<string, number>()
   readonly #resourceDataset = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
-  readonly #resourceDatasetNames: string[] = []
+  readonly #datasetNames: string[] = []
   readonly #windows = new TenantWindows()
   /** The generation of the log whose frames the indexes describe. A recovery in place begins a new one, for which another lane starts over. */
   readonly #generation: number
@@ -94,7 +94,7 @@ export class BatchIntake {
   /** True when the identifier has the ids of the batch at hand already. */
   #isIdentified = false
   /** Made when the first large batch comes. */
-  #met: PartsMet | null = null
+  #earlierParts: EarlierPartCounts | null = null
   /** Positions of frames after which a batch may have broken off: the last frame that this lane found at its start, and each frame before a refused part. */
   readonly #brokenOffBehind = new Set<Position>()
   /** Whether the tenant's window had room for the batch at hand. */
@@ -143,7 +143,7 @@ export class BatchIntake {
     this.#isIdentified = this.#isPrepared(request)
     if (this.#isIdentified) {
       this.#batch = this.#narrow
-      const own = prepared!.read(request.slot, this.#narrow, this.#identifier.ids)
+      const own = prepared!.read(request.preparedSlot, this.#narrow, this.#identifier.ids)
       return (
         claimRefusal(this.#batch, tenant) ??
         this.#resolveDatasets(tenant, request.credential) ??
@@ -160,9 +160,9 @@ export class BatchIntake {
     )
   }
 
-  #isPrepared({ slot, ticket }: IngestRequest): boolean {
+  #isPrepared({ preparedSlot, ticket }: IngestRequest): boolean {
     const { prepared, stopping } = this.#parts
-    return prepared !== null && slot !== NO_SLOT && prepared.take(slot, ticket, stopping)
+    return prepared !== null && preparedSlot !== NOT_PREPARED && prepared.take(preparedSlot, ticket, stopping)
   }
 
   #decode(request: IngestRequest, { options }: Tenant, body: Uint8Array): Refusal | null {
@@ -219,7 +219,7 @@ export class BatchIntake {
         numbers.set(dataset, number)
       }
       this.#resourceDataset[resource] = number
-      this.#resourceDatasetNames[resource] = dataset
+      this.#datasetNames[resource] = dataset
     }
     return null
   }
@@ -241,14 +241,14 @@ export class BatchIntake {
     const window = this.#windows.of(tenant)
     const verdict = window.admit(this.#parts.now(), records, bytes)
     if (verdict.kind !== 'admitted') {
-      gateway.giveBack(records, bytes)
+      gateway.release(records, bytes)
       this.#windowHadRoom = false
       return exceeded(verdict)
     }
     const refused = this.#store(request, tenant, body, inArena)
     if (refused) {
-      gateway.giveBack(records, bytes)
-      window.takeBack(records, bytes)
+      gateway.release(records, bytes)
+      window.undoAdmit(records, bytes)
     }
     return refused
   }
@@ -284,11 +284,11 @@ export class BatchIntake {
     const isNew = isByBatch && !this.#parts.seen.beginBatch(this.#batch)
     const whole = hasTimeless(this.#batch) ? hash('sha256', body, 'buffer') : null
     const parts = splitBatch(this.#batch, body, formOf(request), RECORDS_PER_BATCH_MAX, whole)
-    const met = (this.#met ??= new PartsMet())
+    const earlier = (this.#earlierParts ??= new EarlierPartCounts())
     this.#batch = this.#narrow
     this.#narrow.isLenient = false
-    const stored = isNew ? 0 : isByBatch ? this.#partsStored(request, tenant, parts, met) : null
-    met.begin()
+    const stored = isNew ? 0 : isByBatch ? this.#partsStored(request, tenant, parts, earlier) : null
+    earlier.begin()
     const ids = new Uint32Array(4 * recordCount)
     let records = 0
     let collapsed = 0
@@ -300,7 +300,7 @@ export class BatchIntake {
         tenant,
         part,
         false,
-        { met, isStored: stored === null ? null : number < stored, isBegun },
+        { earlier, isStored: stored === null ? null : number < stored, isBegun },
         (position, collapsedOfPart) => {
           ids.set(this.#identifier.ids.subarray(0, 4 * this.#narrow.recordCount), 4 * records)
           records += this.#narrow.recordCount
@@ -310,7 +310,7 @@ export class BatchIntake {
         },
       )
       if (refused && number > 0) this.#brokenOffBehind.add(this.#parts.writer.position)
-      if (refused) return number > 0 ? inPart(refused) : refused
+      if (refused) return number > 0 ? storedInPart(refused) : refused
       this.#count(tenant.id, this.#narrow.recordCount, part.byteLength)
     }
     assert.equal(records, recordCount)
@@ -324,13 +324,13 @@ export class BatchIntake {
   }
 
   /** N5. How many of the first parts of this batch are stored already: all, those before it broke off, or 0. */
-  #partsStored(request: IngestRequest, tenant: Tenant, parts: readonly Buffer[], met: PartsMet): number {
+  #partsStored(request: IngestRequest, tenant: Tenant, parts: readonly Buffer[], earlier: EarlierPartCounts): number {
     const { seen } = this.#parts
     let last = -1
-    met.begin()
+    earlier.begin()
     for (const [number, part] of parts.entries()) {
       this.#beginPart(request, tenant, part)
-      this.#identifier.identify(this.#narrow, part, tenant.id, request.signal, this.#resourceDatasetNames, met)
+      this.#identifier.identify(this.#narrow, part, tenant.id, request.signal, this.#datasetNames, earlier)
       const place = seen.beginBatch(this.#narrow)
         ? seen.placeOfBatch(this.#identifier.ids, this.#narrow.recordCount)
         : null
@@ -357,7 +357,7 @@ export class BatchIntake {
     const { writer, seen } = this.#parts
     const batch = this.#batch
     if (!this.#isIdentified) {
-      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#resourceDatasetNames, part?.met ?? null)
+      this.#identifier.identify(batch, body, tenant.id, request.signal, this.#datasetNames, part?.earlier ?? null)
     }
     const collapsed = this.#markSeen(tenant, part)
     if (collapsed === batch.recordCount) {
@@ -423,7 +423,7 @@ export class BatchIntake {
     if (part === null) this.#flags.fill(0, 0, recordCount)
     else
       for (let record = 0; record < recordCount; record++)
-        this.#flags[record] = flagsOfEarlier(part.met.identical[record]!)
+        this.#flags[record] = flagsOfEarlier(part.earlier.identical[record]!)
     if (part !== null && part.isStored !== null) return part.isStored ? recordCount : 0
     if (!seen.beginBatch(this.#batch)) return 0
     if (options.deduplication === 'batches') return seen.placeOfBatch(ids, recordCount) === null ? 0 : recordCount
@@ -464,7 +464,7 @@ export class BatchIntake {
     const batch = this.#batch
     const active = seen.active.index
     const numbers = this.#datasets.map((dataset) => active.partitionOf(tenant, dataset))
-    const partitions = this.#resourceDatasetNames
+    const partitions = this.#datasetNames
       .slice(0, batch.resourceCount)
       .map((_, resource) => numbers[this.#resourceDataset[resource]!]!)
     appendRecords(

@@ -20,7 +20,7 @@ export class BodyGatherer {
   readonly #giveUpSlowest: () => boolean
   /** -1: unknown. */
   #declaredBytes: number
-  #slot = -1
+  #offset = -1
   #bytes = 0
   #pieces: Buffer[] = []
 
@@ -31,8 +31,8 @@ export class BodyGatherer {
     this.#declaredBytes = declaredBytes
   }
 
-  get hasSlot(): boolean {
-    return this.#slot >= 0
+  get hasArenaSpace(): boolean {
+    return this.#offset >= 0
   }
 
   /** Sets the length of a body that is known only after the headers. Called before the first bytes. */
@@ -43,11 +43,11 @@ export class BodyGatherer {
   /** Copies the chunk, which is transient. False when the arena has no room: shed. */
   add(chunk: Uint8Array): boolean {
     const declared = this.#declaredBytes
-    if (this.#slot < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BODY_BYTES_MAX) {
-      this.#slot = this.#allocate(declared)
-      if (this.#slot < 0) return false
+    if (this.#offset < 0 && this.#bytes === 0 && declared > 0 && declared <= DIRECT_BODY_BYTES_MAX) {
+      this.#offset = this.#allocate(declared)
+      if (this.#offset < 0) return false
     }
-    if (this.#slot >= 0) copyBytes(chunk, this.#arena.bytes, this.#slot + this.#bytes)
+    if (this.#offset >= 0) copyBytes(chunk, this.#arena.bytes, this.#offset + this.#bytes)
     else if (chunk.byteLength > 0) this.#pieces.push(Buffer.from(chunk))
     this.#bytes += chunk.byteLength
     return true
@@ -55,15 +55,15 @@ export class BodyGatherer {
 
   /** The whole body in the arena; null when the arena has no room. An empty body has no slot: offset -1. */
   finish(): GatheredBody | null {
-    if (this.#slot < 0 && this.#bytes > 0) {
+    if (this.#offset < 0 && this.#bytes > 0) {
       const slot = this.#allocate(this.#bytes)
       if (slot < 0) return null
       let at = slot
       for (const piece of this.#pieces) at = copyBytes(piece, this.#arena.bytes, at)
       this.#pieces = []
-      this.#slot = slot
+      this.#offset = slot
     }
-    return { offset: this.#slot, bytes: this.#bytes }
+    return { offset: this.#offset, bytes: this.#bytes }
   }
 
   /** H2 */
@@ -75,8 +75,8 @@ export class BodyGatherer {
   }
 
   discard(): void {
-    if (this.#slot >= 0) this.#arena.free(this.#slot)
-    this.#slot = -1
+    if (this.#offset >= 0) this.#arena.free(this.#offset)
+    this.#offset = -1
     this.#pieces = []
   }
 }

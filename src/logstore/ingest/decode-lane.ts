@@ -20,7 +20,7 @@ import type {
 } from './lane-data.ts'
 import type { BundlePlace } from '../index/catalog.ts'
 import {
-  NO_SLOT,
+  NOT_PREPARED,
   OUTCOME_HEAD_BYTES,
   REQUEST_BYTES,
   SEGMENT_OPENED,
@@ -58,7 +58,7 @@ export type DecodeLaneStart = Omit<DecodeLaneData, 'requests' | 'outcomes' | 'wa
 }
 
 /** What main submits; `DecodeLane` adds the other fields. */
-export type SubmittedRequest = Omit<IngestRequest, 'slot' | 'ticket'>
+export type SubmittedRequest = Omit<IngestRequest, 'preparedSlot' | 'ticket'>
 
 interface PrepareLane {
   readonly lane: Lane
@@ -150,14 +150,14 @@ export class DecodeLane {
   /** Gives the request to a preparing lane, when there is a slot for it. */
   #prepare(submitted: Readonly<SubmittedRequest>): IngestRequest {
     const slot = this.#freeSlots.at(-1)
-    if (slot === undefined) return { ...submitted, slot: NO_SLOT, ticket: 0 }
+    if (slot === undefined) return { ...submitted, preparedSlot: NOT_PREPARED, ticket: 0 }
     const { requests } = this.#preparing[this.#nextPreparing]!
     this.#nextPreparing = (this.#nextPreparing + 1) % this.#preparing.length
     const at = requests.tryReserve(REQUEST_BYTES)
-    if (at < 0) return { ...submitted, slot: NO_SLOT, ticket: 0 }
+    if (at < 0) return { ...submitted, preparedSlot: NOT_PREPARED, ticket: 0 }
     this.#freeSlots.pop()
     this.#slotOf.set(submitted.request, slot)
-    const request = { ...submitted, slot, ticket: this.#prepared!.queue(slot) }
+    const request = { ...submitted, preparedSlot: slot, ticket: this.#prepared!.queue(slot) }
     writeRequest(requests.bytes, at, request)
     requests.publish()
     return request

@@ -13,7 +13,7 @@ import { LogWriter } from '../../log/log-writer.ts'
 import { nodeFiles } from '../../log/node-files.ts'
 import { replaySegment } from '../../log/read.ts'
 import { isStop } from '../../pipeline/lane-task.ts'
-import { letOthersRun } from '../../pipeline/niceness.ts'
+import { yieldCore } from '../../pipeline/niceness.ts'
 import { SpscRing } from '../../pipeline/spsc-ring.ts'
 import { BATCH_FRAME_TYPE } from '../batch-frame.ts'
 import { IDEMPOTENCY_CACHE_BYTES, IDEMPOTENCY_PIECES_BYTES } from '../limits.ts'
@@ -59,7 +59,7 @@ class DecodeLoop {
   readonly #cache = new BlockCache(IDEMPOTENCY_CACHE_BYTES)
   readonly #pieces = new PieceCache(IDEMPOTENCY_PIECES_BYTES)
   readonly #waiting = new FairQueue<IngestRequest>()
-  readonly #rests = new LaneRests(letOthersRun)
+  readonly #rests = new LaneRests(yieldCore)
   /** The policy under which all waiting requests were admitted. */
   #policyGeneration = -1
   /** The next request, admitted under another policy. It waits until the queue is empty (C1). */
@@ -121,7 +121,7 @@ class DecodeLoop {
         if (this.#intake.takeMustWake()) this.#wakeMain()
         const endMs = performance.now()
         this.#waiting.served(endMs - startMs, endMs, windowHadRoom)
-        this.#rests.served(request.tenant, startMs, endMs)
+        this.#rests.noteWork(request.tenant, startMs, endMs)
         this.#gather()
       }
     }

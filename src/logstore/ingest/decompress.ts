@@ -1,6 +1,6 @@
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import type { ZlibOptions } from 'node:zlib'
-import { unsnappy } from '../../../native-free-codecs/snappy.ts'
+import { decompressSnappy } from '../../../native-free-codecs/snappy.ts'
 import { zstdFrameEnds } from '../../../native-free-codecs/zstd-frames.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
@@ -26,7 +26,7 @@ export function decompress(body: Uint8Array, encoding: Encoding, maxOutputBytes:
       // Over HTTP `snappy` is a block, over gRPC a stream, and Collectors have sent streams by either name.
       case 'snappy':
       case 'x-snappy-framed':
-        return decompressSnappy(body, encoding, maxOutputBytes)
+        return snappyOrRefusal(body, encoding, maxOutputBytes)
     }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE')
@@ -76,8 +76,8 @@ function decompressZstd(body: Uint8Array, maxOutputBytes: number): Uint8Array | 
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
 }
 
-function decompressSnappy(body: Uint8Array, encoding: Encoding, maxOutputBytes: number): Uint8Array | Refusal {
-  const read = unsnappy(body, maxOutputBytes)
+function snappyOrRefusal(body: Uint8Array, encoding: Encoding, maxOutputBytes: number): Uint8Array | Refusal {
+  const read = decompressSnappy(body, maxOutputBytes)
   if (typeof read !== 'string') return read
   return read === 'too large' ? tooLarge(maxOutputBytes) : invalid(encoding)
 }

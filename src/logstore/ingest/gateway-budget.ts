@@ -54,7 +54,7 @@ export class GatewayBudget {
     return 'booked'
   }
 
-  giveBack(records: number, bytes: number): void {
+  release(records: number, bytes: number): void {
     assert(Atomics.sub(this.#words, RECORDS, records) >= records) // G1
     assert(Atomics.sub(this.#words, BYTES, bytes) >= bytes)
   }

@@ -4,7 +4,7 @@
  *   headers ── admission ──► body into the arena ──► decode lane ──► outcome ──► the log is committed past it ──► answer
  *
  * No queue here is longer than the number of requests in flight, which admission slots, arena and ring bound. What does not fit is refused as retryable.
- * Before that, a slow sender loses its slot (tenants/places.ts).
+ * Before that, a slow sender loses its slot (tenants/admission-slots.ts).
  *
  * T1  no request is answered 200 before the log says that everything up to the outcome's position, in the outcome's generation, is stored; in a cluster
  *     only while this node is sure to lead
@@ -32,7 +32,7 @@ import type { Caller } from '../tenants/caller.ts'
 import type { IngestCounters } from '../counters.ts'
 import { mediaTypeOf } from '../../http/media-type.ts'
 import { JSON_TYPE } from '../../http/text-answer.ts'
-import { Places } from '../tenants/places.ts'
+import { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { PROTOBUF_TYPE, answerRefusal, bodyTimedOut, exportResponse, ingestReply, refusalShape } from '../replies.ts'
 import type { RefusalShape } from '../replies.ts'
 import { REFUSAL_KINDS, REFUSALS, permanentRefusal, refusal } from '../refusals.ts'
@@ -106,7 +106,7 @@ const IDENTITY = 0
 
 export class Ingest {
   readonly #parts: IngestParts
-  readonly #places: Places
+  readonly #slots: AdmissionSlots
   /** Bodies that are arriving, by the client that sends them. */
   readonly #gathering = new Map<WaitedClient, BodyGatherer>()
   readonly #decoding = new InFlightTable<InFlight>()
@@ -117,11 +117,11 @@ export class Ingest {
 
   constructor(parts: IngestParts) {
     this.#parts = parts
-    this.#places = new Places(parts.maxGatewayRequests, parts.nowMs)
+    this.#slots = new AdmissionSlots(parts.maxGatewayRequests, parts.nowMs)
   }
 
   get requestsInFlight(): number {
-    return this.#places.taken
+    return this.#slots.taken
   }
 
   /** The endpoint of one ingest route. */
@@ -175,7 +175,7 @@ export class Ingest {
       })
     } else {
       this.#freeBody(request)
-      this.#giveBackPlace(request)
+      this.#releaseSlot(request)
       const kind = REFUSAL_KINDS[outcome.refusal]!
       const message = tail.toString()
       const { retryAfterSeconds } = outcome
@@ -192,7 +192,7 @@ export class Ingest {
   onLaneDeath(): void {
     for (const request of this.#decoding.clear()) {
       this.#freeBody(request)
-      this.#giveBackPlace(request)
+      this.#releaseSlot(request)
       this.#refuse(request.client, unavailable('a worker failed'))
     }
     this.#parts.gateway.clear()
@@ -206,7 +206,7 @@ export class Ingest {
    * Fails the accepted requests behind `tail`, where the next lane will append. Called while there is no lane: what the dead one accepted there was
    * never published (N1 of batch-intake.ts), or a recovery of the log gave it up. Other frames will get these positions, so no request may wait for them.
    */
-  failBehind(tail: Position): void {
+  failAcceptedFrom(tail: Position): void {
     const accepted = this.#waiting.items()
     while (this.#waiting.shift());
     for (const request of accepted) {
@@ -225,8 +225,8 @@ export class Ingest {
   }
 
   /** Takes an admission slot for a caller whose headers are in order. @returns the refusal when there is none */
-  takePlace(caller: Caller): Refusal | null {
-    switch (this.#places.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests)) {
+  takeSlot(caller: Caller): Refusal | null {
+    switch (this.#slots.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests)) {
       case 'taken':
         return null
       case 'all':
@@ -236,18 +236,18 @@ export class Ingest {
     }
   }
 
-  giveBackPlace(caller: Caller): void {
-    this.#places.giveBack(caller.tenant.id)
+  releaseSlot(caller: Caller): void {
+    this.#slots.release(caller.tenant.id)
   }
 
   /** The body of a request that holds a slot begins to arrive: until `arrived` its client may be given up for another one. */
   arriving(caller: Caller, client: WaitedClient, body: BodyGatherer | null): void {
-    this.#places.arriving(caller.tenant.id, client)
+    this.#slots.arriving(caller.tenant.id, client)
     if (body) this.#gathering.set(client, body)
   }
 
   arrived(client: WaitedClient): void {
-    this.#places.arrived(client)
+    this.#slots.arrived(client)
     this.#gathering.delete(client)
   }
 
@@ -258,7 +258,7 @@ export class Ingest {
 
   /** Gives up the slowest client that holds arena space. False when none of them is slow. */
   #giveUpSlowest(): boolean {
-    const holders = [...this.#gathering].filter(([, body]) => body.hasSlot)
+    const holders = [...this.#gathering].filter(([, body]) => body.hasArenaSpace)
     const slowest = slowestOf(holders.map(([client]) => client))
     slowest?.giveUp()
     return slowest !== null
@@ -269,7 +269,7 @@ export class Ingest {
     const refused = this.#trySubmit(client, caller, body, encoding)
     if (!refused) return
     body.discard()
-    this.giveBackPlace(caller)
+    this.releaseSlot(caller)
     this.#refuse(client, refused)
   }
 
@@ -329,7 +329,7 @@ export class Ingest {
       return refusal('unsupported_content_encoding', `content-encoding is one of ${ENCODINGS.join(', ')}`)
     }
     if (head.contentLength > this.#parts.maxBodyBytes) return tooLarge(this.#parts.maxBodyBytes)
-    return this.takePlace(caller) ?? { caller, encoding }
+    return this.takeSlot(caller) ?? { caller, encoding }
   }
 
   #readBody(exchange: Exchange, client: IngestClient, caller: Caller, encoding: number, body: BodyGatherer): void {
@@ -342,7 +342,7 @@ export class Ingest {
       if (!reading) return
       endReading()
       body.discard()
-      this.giveBackPlace(caller)
+      this.releaseSlot(caller)
       if (refused) this.#refuse(client, refused)
     }
     this.arriving(caller, exchange, body)
@@ -372,8 +372,8 @@ export class Ingest {
     if (request.arenaOffset >= 0 && request.position > this.#parts.log.released) {
       this.#lent.push({ position: request.position, arenaOffset: request.arenaOffset })
     } else this.#freeBody(request)
-    this.#parts.gateway.giveBack(request.records, request.bytes)
-    this.#giveBackPlace(request)
+    this.#parts.gateway.release(request.records, request.bytes)
+    this.#releaseSlot(request)
   }
 
   #freeBody(request: InFlight): void {
@@ -381,8 +381,8 @@ export class Ingest {
     request.arenaOffset = -1
   }
 
-  #giveBackPlace({ caller }: InFlight): void {
-    this.giveBackPlace(caller)
+  #releaseSlot({ caller }: InFlight): void {
+    this.releaseSlot(caller)
   }
 
   #refuse(client: IngestClient, refused: Refusal): void {

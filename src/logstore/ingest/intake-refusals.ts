@@ -7,7 +7,7 @@ export const unavailable = (what: string): Refusal =>
   refusal('wal_unavailable', `nothing was stored: ${what}; send the batch again later`)
 
 /** The first parts of a large batch are stored, and the next one was refused. */
-export const inPart = (refused: Refusal): Refusal => ({
+export const storedInPart = (refused: Refusal): Refusal => ({
   ...refused,
   message: refused.message.replace('nothing was stored', 'the batch was stored in part'),
 })

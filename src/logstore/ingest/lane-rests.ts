@@ -20,7 +20,7 @@ export class LaneRests {
   }
 
   /** A request was served between these two times. May rest. */
-  served(tenant: number, fromMs: number, toMs: number): void {
+  noteWork(tenant: number, fromMs: number, toMs: number): void {
     if (tenant !== this.#tenant) {
       if (this.#tenant !== -1) this.#sharedUntilMs = toMs + TOGETHER_MS
       this.#tenant = tenant

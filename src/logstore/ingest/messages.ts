@@ -16,7 +16,7 @@
  *       16      4  bodyOffset        in the arena
  *       20      4  bodyBytes
  *       24      8  receivedAt        ns since the Unix epoch: low word, high word
- *       32      4  slot              of prepared-batches.ts; NO_SLOT: no lane prepares it
+ *       32      4  preparedSlot      of prepared-batches.ts; NOT_PREPARED: no lane prepares it
  *       36      4  ticket            in that slot
  *
  * Lane to main, the outcome (40 bytes and a tail):
@@ -39,7 +39,7 @@
 export const REQUEST_BYTES = 40
 export const OUTCOME_HEAD_BYTES = 40
 
-export const NO_SLOT = -1
+export const NOT_PREPARED = -1
 
 export const ACCEPTED = 1
 export const REFUSED = 2
@@ -61,7 +61,7 @@ export interface IngestRequest {
   bodyBytes: number
   receivedAtLow: number
   receivedAtHigh: number
-  slot: number
+  preparedSlot: number
   ticket: number
 }
 
@@ -78,7 +78,7 @@ export function writeRequest(into: Buffer, at: number, request: Readonly<IngestR
   into.writeUInt32LE(request.bodyBytes, at + 20)
   into.writeUInt32LE(request.receivedAtLow, at + 24)
   into.writeUInt32LE(request.receivedAtHigh, at + 28)
-  into.writeInt32LE(request.slot, at + 32)
+  into.writeInt32LE(request.preparedSlot, at + 32)
   into.writeInt32LE(request.ticket, at + 36)
 }
 
@@ -95,7 +95,7 @@ export const readRequest = (from: Buffer, at: number): IngestRequest => ({
   bodyBytes: from.readUInt32LE(at + 20),
   receivedAtLow: from.readUInt32LE(at + 24),
   receivedAtHigh: from.readUInt32LE(at + 28),
-  slot: from.readInt32LE(at + 32),
+  preparedSlot: from.readInt32LE(at + 32),
   ticket: from.readInt32LE(at + 36),
 })
 

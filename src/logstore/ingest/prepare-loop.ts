@@ -39,9 +39,9 @@ export function runPrepareLane(port: MessagePort, data: PrepareLaneData): void {
     for (let at = requests.next(); at >= 0; at = requests.next()) {
       const request = readRequest(requests.bytes, at)
       requests.release()
-      if (!prepared.tryBegin(request.slot, request.ticket)) continue
+      if (!prepared.tryBegin(request.preparedSlot, request.ticket)) continue
       if (request.policyGeneration !== preparer.policyGeneration) hear()
-      prepared.end(request.slot, request.ticket, preparer.prepare(request))
+      prepared.end(request.preparedSlot, request.ticket, preparer.prepare(request))
     }
   }
 }
@@ -87,6 +87,6 @@ class BatchPreparer {
     const datasets = batch.resourceDataset.slice(0, batch.resourceCount).map((name) => name ?? UNKNOWN_DATASET)
     if (datasets.some((name) => Buffer.byteLength(name) > NAME_BYTES_MAX)) return false
     this.#identifier.identify(batch, body, id, request.signal, datasets)
-    return this.#prepared.write(request.slot, batch, this.#identifier.ids, body === stored ? null : body)
+    return this.#prepared.write(request.preparedSlot, batch, this.#identifier.ids, body === stored ? null : body)
   }
 }

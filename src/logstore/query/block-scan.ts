@@ -12,7 +12,7 @@ import type { BlockKeys, BlockTexts } from '../compact/block-reader.ts'
 import type { CompactBlock } from '../compact/compact-directory.ts'
 import type { CompactIndex } from '../compact/compact-index.ts'
 import { UNKNOWN_VALUE } from '../compact/row-values.ts'
-import { DIFFERS, LOOK, MATCHES } from '../compact/verdict.ts'
+import { MATCHES, MUST_READ, NO_MATCH } from '../compact/verdict.ts'
 import type { Verdict } from '../compact/verdict.ts'
 import type { Search } from '../search/expression.ts'
 import type { SearchMatcher } from '../search/matcher.ts'
@@ -50,7 +50,7 @@ export class BlockSearch {
       if (!this.#mayMatch(index.filter(block), block)) continue
       const texts = index.texts(block)
       const verdict = this.#judge(texts, index.shapes)
-      if (verdict === DIFFERS) texts.free()
+      if (verdict === NO_MATCH) texts.free()
       else this.#tell(scan, index, block, texts, verdict)
     }
   }
@@ -62,7 +62,7 @@ export class BlockSearch {
     for (let row = 0; row < rows; row++) {
       const its = typeof verdict === 'number' ? verdict : verdict[row]!
       if (its === MATCHES) matches++
-      else if (its === LOOK) looks++
+      else if (its === MUST_READ) looks++
     }
     if (looks + matches === 0 || (looks === 0 && countAtOnce(scan, index, block, matches))) return
     const keys = () => index.keys(block)
@@ -70,7 +70,7 @@ export class BlockSearch {
     let seen = verdict
     if (scan.visible < index.entryCount) {
       const { entry } = keys()
-      seen = byRow(verdict, rows).map((its, row) => (entry[row]! < scan.visible ? its : DIFFERS))
+      seen = byRow(verdict, rows).map((its, row) => (entry[row]! < scan.visible ? its : NO_MATCH))
     }
     const values = scan.rowValues?.(texts, index.shapes, seen) ?? null
     const choices = values?.choices ?? null
@@ -79,17 +79,17 @@ export class BlockSearch {
     for (let row = from; row < to; row++) {
       const its = typeof seen === 'number' ? seen : seen[row]!
       const needsView = its === MATCHES && (scan.needsViews || (choices !== null && choices[row] === UNKNOWN_VALUE))
-      if (needsView || its === LOOK) this.#numbers[count++] = row
+      if (needsView || its === MUST_READ) this.#numbers[count++] = row
       else if (its === MATCHES) told++
     }
     if (count > 0) {
       const numbers = this.#numbers
       const { timeHigh, timeLow, entry } = keys()
       seen = byRow(seen, rows)
-      for (let i = 0; i < count; i++) seen[numbers[i]!] = DIFFERS // the matcher reports these
+      for (let i = 0; i < count; i++) seen[numbers[i]!] = NO_MATCH // the matcher reports these
       this.#matcher.run(index.readRecords(block, texts), numbers, count, (at, view) => {
         const row = numbers[at]!
-        scan.found(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
+        scan.addMatch(entry[row]!, timeHigh[row]!, timeLow[row]!, view)
       })
     }
     if (told > 0) scan.foundRows(new MatchedRows(block, from, to, seen, values, keys))

@@ -19,7 +19,7 @@ import { PartTexts } from './render/record.ts'
 import { writeResponse } from './response.ts'
 import { renderResult } from './result.ts'
 import { SegmentScan } from './scan.ts'
-import { seenBy } from './seen-bundles.ts'
+import { seenBundlesForCursor } from './seen-bundles.ts'
 import { SegmentReader, refused, usedIndexes } from './segment-reader.ts'
 import type { SegmentReaderParts } from './segment-reader.ts'
 import type { QueryAnswer, QueryTask } from './task.ts'
@@ -53,7 +53,7 @@ export class QueryEngine {
     const resume = request.cursor === null ? null : decodeCursor(request.cursor, scope)
     if (resume !== null && 'problem' in resume) return refused('invalid_cursor', resume.problem)
     const seenTo = resume?.snapshot ?? snapshot.committed
-    const bundles = seenBy(task, seenTo)
+    const bundles = seenBundlesForCursor(task, seenTo)
     if (resume !== null && resume.bundles !== bundles && bundles !== undefined) {
       return refused(
         'invalid_cursor',

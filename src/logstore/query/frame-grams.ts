@@ -182,11 +182,11 @@ export interface FrameTest {
   /** False: no record of the frame matches. */
   mayMatch(frameOffset: number): boolean
   /** No record matches in this frame, and in those behind it that begin before the returned offset. The offset of the frame itself: a record may match. */
-  passOver(frameOffset: number): number
+  nextCandidateFrom(frameOffset: number): number
   wasRead(frameOffset: number, batch: RecordBatch): void
 }
 
-export const READS_ALL: FrameTest = { mayMatch: () => true, passOver: (offset) => offset, wasRead() {} }
+export const READS_ALL: FrameTest = { mayMatch: () => true, nextCandidateFrom: (offset) => offset, wasRead() {} }
 
 /** For a thread that searches. */
 export class FrameGrams {
@@ -213,8 +213,9 @@ export class FrameGrams {
     if (grams.length === 0 || grams.some((each) => each.length === 0)) return READS_ALL
     this.#readNewNotes()
     return {
-      mayMatch: (frameOffset) => this.#passOver(base + frameOffset, 0, grams, generation) === base + frameOffset,
-      passOver: (frameOffset) => this.#passOver(base + frameOffset, end, grams, generation) - base,
+      mayMatch: (frameOffset) =>
+        this.#nextCandidateFrom(base + frameOffset, 0, grams, generation) === base + frameOffset,
+      nextCandidateFrom: (frameOffset) => this.#nextCandidateFrom(base + frameOffset, end, grams, generation) - base,
       wasRead: (frameOffset, batch) => this.#wasRead(base + frameOffset, batch),
     }
   }
@@ -238,8 +239,8 @@ export class FrameGrams {
     }
   }
 
-  /** As FrameTest.passOver, by positions; it looks at no note of a frame at `end` or behind it. */
-  #passOver(position: number, end: number, grams: readonly Grams[], generation: number): number {
+  /** As FrameTest.nextCandidateFrom, by positions; it looks at no note of a frame at `end` or behind it. */
+  #nextCandidateFrom(position: number, end: number, grams: readonly Grams[], generation: number): number {
     const first = this.#known.get(position)
     if (first === undefined) return position
     const notes = this.#notes

@@ -19,14 +19,13 @@ import type { Lead } from '../lead.ts'
 import type { Logger } from '../../observability/logger.ts'
 import type { ReadErrors } from '../../observability/read-errors.ts'
 import type { JobPool } from '../../pipeline/jobs.ts'
+import { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { TENANT_HEADER, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
 import type { QueryCounters, QueryKind } from '../counters.ts'
 import type { BucketStore } from '../bucket/bucket-store.ts'
 import { QUERY_BODY_BYTES_MAX } from '../limits.ts'
 import { LATE } from './deadline.ts'
-import { HeldPlace } from '../tenants/held-place.ts'
-import { Places } from '../tenants/places.ts'
 import { parseQueryRequest } from './request.ts'
 import type { QueryRequest, QueryRequestProblem } from './request.ts'
 import { processNowMs } from './task.ts'
@@ -35,6 +34,7 @@ import { answerRefusal, bodyTimedOut } from '../replies.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
 import type { SegmentRegistry } from '../index/segment-registry.ts'
+import { HeldSlot } from '../tenants/held-slot.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { Credential, TenantPolicy } from '../tenants/tenant-policy.ts'
 
@@ -56,7 +56,7 @@ export interface QueryParts {
   /** A search was answered. */
   readonly onSearched: () => void
   /** The bucket that queries are answered from; null: from the log. */
-  readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'distrust'> | null
+  readonly bucket: Pick<BucketStore, 'query' | 'problem' | 'isCurrent' | 'dropDamaged'> | null
   /** Absent: there is no cluster. */
   readonly lead?: Lead
 }
@@ -93,7 +93,7 @@ const PAGES: BodyForm<QueryRequest> = {
 export class QueryFront {
   readonly #parts: QueryParts
   /** Slots are per tenant only: the queue of the query threads bounds the whole. */
-  readonly #places = new Places(Infinity)
+  readonly #slots = new AdmissionSlots(Infinity)
 
   constructor(parts: QueryParts) {
     this.#parts = parts
@@ -123,23 +123,23 @@ export class QueryFront {
     const caller = this.#admitBody(head)
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
     exchange.tenant = caller.tenant.id
-    this.#places.arriving(caller.tenant.id, exchange)
-    const place = new HeldPlace(() => this.#places.giveBack(caller.tenant.id))
+    this.#slots.arriving(caller.tenant.id, exchange)
+    const slot = new HeldSlot(() => this.#slots.release(caller.tenant.id))
     exchange.onEnd(() => {
-      this.#places.arrived(exchange)
-      place.leave()
+      this.#slots.arrived(exchange)
+      slot.leave()
     })
     const startedMs = processNowMs()
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
       whole: (body) => {
-        this.#places.arrived(exchange)
+        this.#slots.arrived(exchange)
         const request = form.parse(body)
         if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
         if (request.dataset !== null && !mayUseDataset(credentialOf(caller), request.dataset)) {
           const why = 'the credential is not allowed for the dataset'
           return this.#refuse(exchange, refusal('dataset_not_authorized', why))
         }
-        this.#run(exchange, { caller, place }, request, form.kindOf(request), startedMs)
+        this.#run(exchange, { caller, slot }, request, form.kindOf(request), startedMs)
       },
       tooLarge: () => this.#refuse(exchange, bodyTooLarge()),
       timedOut: (why) => this.#refuse(exchange, bodyTimedOut(why)),
@@ -147,14 +147,14 @@ export class QueryFront {
   }
 
   #beginUrl<Asked extends Question>(head: RequestHead, exchange: Exchange, form: UrlForm<Asked>): void {
-    const caller = this.#takePlace(this.#identify(head))
+    const caller = this.#takeSlot(this.#identify(head))
     if (isRefusal(caller)) return this.#refuse(exchange, caller)
     exchange.tenant = caller.tenant.id
-    const place = new HeldPlace(() => this.#places.giveBack(caller.tenant.id))
-    exchange.onEnd(() => place.leave())
+    const slot = new HeldSlot(() => this.#slots.release(caller.tenant.id))
+    exchange.onEnd(() => slot.leave())
     const request = form.parse(head.query, credentialOf(caller))
     if ('message' in request) return this.#refuse(exchange, refusal(request.kind, request.message))
-    this.#run(exchange, { caller, place }, request, form.kind, processNowMs())
+    this.#run(exchange, { caller, slot }, request, form.kind, processNowMs())
   }
 
   #identify(head: RequestHead): Caller | Refusal {
@@ -164,12 +164,12 @@ export class QueryFront {
   #admitBody(head: RequestHead): Caller | Refusal {
     const caller = this.#identify(head)
     if (isRefusal(caller)) return caller
-    return headProblem(head) ?? this.#takePlace(caller)
+    return headProblem(head) ?? this.#takeSlot(caller)
   }
 
-  #takePlace(caller: Caller | Refusal): Caller | Refusal {
+  #takeSlot(caller: Caller | Refusal): Caller | Refusal {
     if (isRefusal(caller)) return caller
-    if (this.#places.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
+    if (this.#slots.tryTake(caller.tenant.id, this.#parts.maxConcurrentQueries) !== 'taken') {
       return refusal('concurrency_exceeded', 'the tenant has too many queries in progress')
     }
     return caller
@@ -181,13 +181,13 @@ export class QueryFront {
 
   async #answer(
     exchange: Exchange,
-    { caller, place }: Admitted,
+    { caller, slot }: Admitted,
     request: Question,
     kind: QueryKind,
     startedMs: number,
   ): Promise<void> {
     const { datasets } = credentialOf(caller)
-    const answer = await place.during(askThread(this.#parts, caller.tenant.id, request, startedMs, datasets))
+    const answer = await slot.during(askThread(this.#parts, caller.tenant.id, request, startedMs, datasets))
     const { counters, onSearched } = this.#parts
     if (request.filter?.search) onSearched()
     if (isRefusal(answer)) return this.#refuse(exchange, answer)
@@ -204,7 +204,7 @@ export class QueryFront {
 
 interface Admitted {
   readonly caller: Caller
-  readonly place: HeldPlace
+  readonly slot: HeldSlot
 }
 
 const credentialOf = ({ tenant, credentialNumber }: Caller): Credential => tenant.credentials[credentialNumber]!
@@ -289,7 +289,7 @@ async function askBucket<Asked extends Question, Body extends object>(
       // What was removed meanwhile is neither damaged nor missing.
       if (!bucket.isCurrent(query)) return askThread(parts, tenant, request, startedMs, among)
       parts.logger.warn({ reason: answer.message }, 'a query could not read the bucket')
-      if (answer.incident !== null) bucket.distrust(answer.incident.base) // what it holds is not ours to repair
+      if (answer.incident !== null) bucket.dropDamaged(answer.incident.base) // what it holds is not ours to repair
     }
     return refusal(answer.kind, answer.message)
   } finally {

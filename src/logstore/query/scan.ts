@@ -125,12 +125,12 @@ export class SegmentScan {
 
   /** Takes an entry that matches as far as the indexes say. */
   count(entry: number, timeHigh: number, timeLow: number): void {
-    if (this.plan.search === null) this.found(entry, timeHigh, timeLow)
+    if (this.plan.search === null) this.addMatch(entry, timeHigh, timeLow)
     else this.candidates.add(entry)
   }
 
   /** Takes an entry that matches. @param _view its record, if a search looked at it; valid during the call */
-  found(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
+  addMatch(entry: number, timeHigh: number, timeLow: number, _view: RecordView | null = null): void {
     this.matched++
     if (this.plan.resume !== null && this.#wasShown(entry, timeHigh, timeLow)) return
     this.#page.offer(timeHigh, timeLow, this.#source, entry)
@@ -140,7 +140,7 @@ export class SegmentScan {
   foundRows(rows: MatchedRows): void {
     const { timeHigh, timeLow, entry } = rows.keys()
     for (let row = rows.from; row < rows.to; row++)
-      if (rows.matches(row)) this.found(entry[row]!, timeHigh[row]!, timeLow[row]!)
+      if (rows.matches(row)) this.addMatch(entry[row]!, timeHigh[row]!, timeLow[row]!)
   }
 
   /**

@@ -87,7 +87,7 @@ class Candidates {
     const { count } = this
     this.count = 0
     matcher.run(batch, this.#numbers, count, (at, view) =>
-      scan.found(this.#entries[at]!, this.#timeHigh[at]!, this.#timeLow[at]!, view),
+      scan.addMatch(this.#entries[at]!, this.#timeHigh[at]!, this.#timeLow[at]!, view),
     )
   }
 }
@@ -142,7 +142,7 @@ export function searchFrames(
     scan.deadline.check()
     places.seekEntry(entry)
     const { unit } = places
-    const next = frames.passOver(unit)
+    const next = frames.nextCandidateFrom(unit)
     if (next !== unit) {
       entry = places.entriesBefore(next, 0)
       continue

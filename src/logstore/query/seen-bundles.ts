@@ -27,7 +27,7 @@ export function seenBundles(
 }
 
 /** What cursors of this question carry; undefined: it asks a log, not a bucket. */
-export const seenBy = (
+export const seenBundlesForCursor = (
   { remote, snapshot }: Pick<QueryTask<Question>, 'remote' | 'snapshot'>,
   below: number,
 ): bigint | undefined => (remote === undefined ? undefined : seenBundles(snapshot, below))

@@ -16,9 +16,9 @@ import { bodyTooLarge, headProblem } from '../query/query-front.ts'
 import { parseQueryRequest } from '../query/request.ts'
 import { bodyTimedOut } from '../replies.ts'
 import { refusal } from '../refusals.ts'
+import { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import { Places } from '../tenants/places.ts'
 import type { ExportRequest, WalkBody } from '../walk/tasks.ts'
 import { ReadBroke, piecesOf } from './readers.ts'
 import type { Readers } from './readers.ts'
@@ -30,7 +30,7 @@ const EXPORTS_MAX = 64
 export class ExportFront {
   readonly #readers: Readers
   readonly #logger: Pick<Logger, 'warn'>
-  readonly #places = new Places(EXPORTS_MAX)
+  readonly #slots = new AdmissionSlots(EXPORTS_MAX)
 
   constructor(readers: Readers, logger: Pick<Logger, 'warn'>) {
     this.#readers = readers
@@ -42,15 +42,15 @@ export class ExportFront {
   }
 
   #begin(head: RequestHead, exchange: Exchange): void {
-    const caller = this.#readers.admit(head, exchange, this.#places)
+    const caller = this.#readers.admit(head, exchange, this.#slots)
     if (caller === null) return
     const problem = headProblem(head)
     if (problem !== null) return void this.#readers.refuse(exchange, problem)
-    this.#places.arriving(caller.tenant.id, exchange)
-    exchange.onEnd(() => this.#places.arrived(exchange))
+    this.#slots.arriving(caller.tenant.id, exchange)
+    exchange.onEnd(() => this.#slots.arrived(exchange))
     gatherBody(exchange, QUERY_BODY_BYTES_MAX, {
       whole: (body) => {
-        this.#places.arrived(exchange)
+        this.#slots.arrived(exchange)
         this.#run(exchange, caller, body).catch((error: unknown) => exchange.fail(error))
       },
       tooLarge: () => void this.#readers.refuse(exchange, bodyTooLarge()),
@@ -92,7 +92,7 @@ export class ExportFront {
         yield lastLine(records, first.quarantined, step.quarantinedRanges)
         return
       }
-      const given = await this.#readers.patientStep(
+      const given = await this.#readers.stepWithRetries(
         caller,
         { ...request, resume: step.resume },
         ({ kind }) => kind === 'concurrency_exceeded',

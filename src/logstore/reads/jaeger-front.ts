@@ -16,9 +16,9 @@ import type { QueryFilter } from '../query/cursor.ts'
 import { DEADLINE_DEFAULT_MS, DEADLINE_MAX_MS } from '../query/request.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
+import type { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import type { Places } from '../tenants/places.ts'
 import type { SpansRequest, WalkBody } from '../walk/tasks.ts'
 import { traceSearchOf } from './jaeger-query.ts'
 import type { TraceSearch } from './jaeger-query.ts'
@@ -43,14 +43,14 @@ type Handle = (head: RequestHead, caller: Caller, exchange: Exchange) => Promise
 
 export class JaegerFront {
   readonly #readers: Readers
-  readonly #places: Places
+  readonly #slots: AdmissionSlots
   readonly #logger: Pick<Logger, 'warn'>
   readonly #services = new Set<string>()
 
-  /** @param places the slots of short reads */
-  constructor(readers: Readers, places: Places, logger: Pick<Logger, 'warn'>) {
+  /** @param slots the slots of short reads */
+  constructor(readers: Readers, slots: AdmissionSlots, logger: Pick<Logger, 'warn'>) {
     this.#readers = readers
-    this.#places = places
+    this.#slots = slots
     this.#logger = logger
   }
 
@@ -87,7 +87,7 @@ export class JaegerFront {
   /** Answers with the refusal that a handler returns, if any. A handler reads the head before its first await. */
   #endpoint(document: OperationDocument, handle: Handle): Endpoint {
     const begin = (head: RequestHead, exchange: Exchange): void => {
-      const caller = this.#readers.admit(head, exchange, this.#places)
+      const caller = this.#readers.admit(head, exchange, this.#slots)
       if (caller === null) return
       handle(head, caller, exchange).then(
         (refused) => void (refused !== null && this.#readers.refuse(exchange, refused)),
@@ -197,7 +197,7 @@ export class JaegerFront {
 
   #traceOf(caller: Caller, traceId: string): Promise<WalkBody | Refusal> {
     const request = { kind: 'trace', form: 'jaeger', traceId, deadlineMs: DEADLINE_MAX_MS } as const
-    return this.#readers.patientStep(caller, request)
+    return this.#readers.stepWithRetries(caller, request)
   }
 
   #answerTraces(exchange: Exchange, caller: Caller, ids: readonly string[], first: WalkBody | null = null): void {

@@ -6,7 +6,7 @@ import { workerFile } from '../../pipeline/worker-file.ts'
 import { REMOTE_WALK_THREADS, THREAD_HEAP, WALK_QUEUE_MAX, WALK_THREADS } from '../limits.ts'
 import { TURNS_OF_TENANTS } from '../query/task.ts'
 import type { QueryWorkerData } from '../query/task.ts'
-import { Places } from '../tenants/places.ts'
+import { AdmissionSlots } from '../tenants/admission-slots.ts'
 import type { WalkAnswer, WalkTask } from '../walk/tasks.ts'
 import { ExportFront } from './export-front.ts'
 import { JaegerFront } from './jaeger-front.ts'
@@ -42,7 +42,7 @@ export async function openReads(running: Lifecycle, options: ReadsOptions): Prom
       }),
   )
   const readers = new Readers({ ...options, ask: { ...ask, jobs } })
-  const short = new Places(Infinity)
+  const short = new AdmissionSlots(Infinity)
   return {
     exports: new ExportFront(readers, logger),
     tails: new TailFront(readers, ask.log, isRemote ? NO_TAIL : null),

@@ -14,10 +14,10 @@ import { processNowMs } from '../query/task.ts'
 import { answerRefusal } from '../replies.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
+import type { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { TENANT_HEADER, callerIn, identifyCaller, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import { HeldPlace } from '../tenants/held-place.ts'
-import type { Places } from '../tenants/places.ts'
+import { HeldSlot } from '../tenants/held-slot.ts'
 import { mayUseDataset } from '../tenants/tenant-policy.ts'
 import type { TenantPolicy } from '../tenants/tenant-policy.ts'
 import type { WalkBody, WalkRequest } from '../walk/tasks.ts'
@@ -46,19 +46,19 @@ const RETRY_MS = 200
 export class Readers {
   readonly parts: ReaderParts
   /** Slots of the callers that `admit` returned. */
-  readonly #places = new WeakMap<Caller, HeldPlace>()
+  readonly #slots = new WeakMap<Caller, HeldSlot>()
 
   constructor(parts: ReaderParts) {
     this.parts = parts
   }
 
   /** Takes a slot, which is held until the exchange and its last step have ended. @returns the caller; null: the request is refused */
-  admit(head: RequestHead, exchange: Exchange, places: Places): Caller | null {
+  admit(head: RequestHead, exchange: Exchange, slots: AdmissionSlots): Caller | null {
     const { policy, maxConcurrentReads } = this.parts
     const caller = identifyCaller(policy(), head.header(TENANT_HEADER), head.header('authorization'))
     if (isRefusal(caller)) return this.refuse(exchange, caller)
     exchange.tenant = caller.tenant.id
-    const taken = places.tryTake(caller.tenant.id, maxConcurrentReads)
+    const taken = slots.tryTake(caller.tenant.id, maxConcurrentReads)
     if (taken !== 'taken') {
       const who = taken === 'all' ? 'the service' : 'the tenant'
       return this.refuse(
@@ -66,9 +66,9 @@ export class Readers {
         refusal('concurrency_exceeded', `${who} has too many reads of this kind in progress`),
       )
     }
-    const place = new HeldPlace(() => places.giveBack(caller.tenant.id))
-    this.#places.set(caller, place)
-    exchange.onEnd(() => place.leave())
+    const slot = new HeldSlot(() => slots.release(caller.tenant.id))
+    this.#slots.set(caller, slot)
+    exchange.onEnd(() => slot.leave())
     return caller
   }
 
@@ -87,7 +87,7 @@ export class Readers {
     if (refused !== null) return refused
     const { datasets } = tenant.credentials[credentialNumber]!
     const asked = askThread(this.parts.ask, tenant.id, request, processNowMs(), datasets)
-    return this.#places.get(admitted)?.during(asked) ?? asked
+    return this.#slots.get(admitted)?.during(asked) ?? asked
   }
 
   /**
@@ -95,7 +95,7 @@ export class Readers {
    *
    * @param passes whether the reason of a refusal may pass
    */
-  async patientStep(
+  async stepWithRetries(
     caller: Caller,
     request: WalkRequest,
     passes = ({ retryable }: Refusal): boolean => retryable,

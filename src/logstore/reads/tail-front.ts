@@ -19,9 +19,9 @@ import type { Search } from '../search/expression.ts'
 import { parseSearch } from '../search/parse.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
+import { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { callerIn, isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import { Places } from '../tenants/places.ts'
 import { eventId, parseEventId } from '../walk/event-id.ts'
 import type { LogPlace, TailRequest, WalkBody } from '../walk/tasks.ts'
 import { piecesOf, queryParameters } from './readers.ts'
@@ -47,7 +47,7 @@ export class TailFront {
   readonly #log: TailLog
   /** Why there are no tails; null: there are. */
   readonly #unavailable: string | null
-  readonly #places = new Places(TAILS_MAX)
+  readonly #slots = new AdmissionSlots(TAILS_MAX)
   readonly #tails = new Set<Tail>()
   readonly #stopTicking: () => void
   #wakes = false
@@ -73,7 +73,7 @@ export class TailFront {
 
   #begin(head: RequestHead, exchange: Exchange): void {
     const readers = this.#readers
-    const caller = readers.admit(head, exchange, this.#places)
+    const caller = readers.admit(head, exchange, this.#slots)
     if (caller === null) return
     const wanted = this.#wanted(head, caller)
     if (isRefusal(wanted)) return void readers.refuse(exchange, wanted)
@@ -248,7 +248,7 @@ class Tail implements AnswerSource {
       isCounted,
       deadlineMs: STEP_DEADLINE_MS,
     }
-    return this.#readers.patientStep(this.#caller, request)
+    return this.#readers.stepWithRetries(this.#caller, request)
   }
 
   get #isAtEnd(): boolean {

@@ -7,19 +7,19 @@ import { DEADLINE_MAX_MS } from '../query/request.ts'
 import { processNowMs } from '../query/task.ts'
 import { refusal } from '../refusals.ts'
 import type { Refusal } from '../refusals.ts'
+import type { AdmissionSlots } from '../tenants/admission-slots.ts'
 import { isRefusal } from '../tenants/caller.ts'
 import type { Caller } from '../tenants/caller.ts'
-import type { Places } from '../tenants/places.ts'
 import type { Readers } from './readers.ts'
 
 export class TraceFront {
   readonly #readers: Readers
-  readonly #places: Places
+  readonly #slots: AdmissionSlots
 
-  /** @param places the slots of short reads */
-  constructor(readers: Readers, places: Places) {
+  /** @param slots the slots of short reads */
+  constructor(readers: Readers, slots: AdmissionSlots) {
     this.#readers = readers
-    this.#places = places
+    this.#slots = slots
   }
 
   endpoint(document: OperationDocument): Endpoint {
@@ -27,7 +27,7 @@ export class TraceFront {
   }
 
   #begin(head: RequestHead, exchange: Exchange): void {
-    const caller = this.#readers.admit(head, exchange, this.#places)
+    const caller = this.#readers.admit(head, exchange, this.#slots)
     if (caller === null) return
     const traceId = (head.param(0) ?? '').toLowerCase()
     if (!/^[0-9a-f]{32}$/.test(traceId)) {

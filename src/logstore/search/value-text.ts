@@ -30,7 +30,7 @@ export const keyOfText = (text: string): string =>
   text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}${hash('sha256', text)}`
 
 /** The text that a key stands for, as answers show it. */
-export const toldValue = (key: string): { readonly value: string; readonly value_is_cut?: true } =>
+export const valueInAnswer = (key: string): { readonly value: string; readonly value_is_cut?: true } =>
   key.length <= SHOWN_LENGTH_MAX ? { value: key } : { value: key.slice(0, SHOWN_LENGTH_MAX), value_is_cut: true }
 
 const SEVERITIES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal']

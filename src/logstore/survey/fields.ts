@@ -27,7 +27,7 @@ import { SurveyScan, surveyPlan } from './survey-scan.ts'
 import { TimeBuckets } from './time-buckets.ts'
 import { countByIndex } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
-import { fieldText, keyOfText, severityName, textOfValue, toldValue } from '../search/value-text.ts'
+import { fieldText, keyOfText, severityName, textOfValue, valueInAnswer } from '../search/value-text.ts'
 
 /** Most neighbours of a run. */
 const RUN_MAX = 16
@@ -252,6 +252,6 @@ function replyOfKey({ name, records, values }: CountedKey, valuesMax: number): o
     of: ATTRIBUTE_PLACES.find((place) => name.startsWith(PREFIXES[place])) ?? 'field',
     records,
     distinct_values: values.size,
-    values: ranked.slice(0, valuesMax).map(([key, count]) => ({ ...toldValue(key), records: count })),
+    values: ranked.slice(0, valuesMax).map(([key, count]) => ({ ...valueInAnswer(key), records: count })),
   }
 }

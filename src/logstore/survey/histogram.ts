@@ -26,7 +26,7 @@ import type { TimeRange } from './time-buckets.ts'
 import { addScan, countByIndex, noCounts, timesOfActive, timesOfKept } from './time-counts.ts'
 import type { Counts, SurveyWalk } from './time-counts.ts'
 import { ValueCounts } from './value-counts.ts'
-import { keyOfText, nameOfSeverity, readerOf, toldValue } from '../search/value-text.ts'
+import { keyOfText, nameOfSeverity, readerOf, valueInAnswer } from '../search/value-text.ts'
 
 type Walk = SurveyWalk<HistogramQuestion>
 
@@ -134,7 +134,7 @@ function countAll(
   }
   const series: Series[] = counted
     .toSorted((a, b) => b.records - a.records || (a.key < b.key ? -1 : 1))
-    .map(({ key, records, counts }) => ({ kind: 'value', ...toldValue(key), records, counts: [...counts] }))
+    .map(({ key, records, counts }) => ({ kind: 'value', ...valueInAnswer(key), records, counts: [...counts] }))
   const rest = first.ofAll.map((all, bucket) =>
     counted.reduce((left, { counts }) => left - counts[bucket]!, all - first.ofNone[bucket]!),
   )

@@ -75,7 +75,7 @@ export class SurveyScan extends SegmentScan {
     return isCounted
   }
 
-  override found(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {
+  override addMatch(_entry: number, timeHigh: number, timeLow: number, view: RecordView | null = null): void {
     this.matched++
     this.#found(timeHigh, timeLow, view)
   }

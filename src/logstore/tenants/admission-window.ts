@@ -33,7 +33,7 @@ export interface QuotaWindow {
   /** Books the batch when it fits; books nothing otherwise. `nowMs` is monotonic. */
   admit(nowMs: number, records: number, bytes: number): WindowVerdict
   /** Takes back what the latest `admit` booked: the batch was refused after all. */
-  takeBack(records: number, bytes: number): void
+  undoAdmit(records: number, bytes: number): void
   /** What the window holds now. */
   used(nowMs: number): Used
   /** Books what another window held, as if it was admitted now. */
@@ -97,7 +97,7 @@ export class AdmissionWindow implements QuotaWindow {
   }
 
   /** Takes back what the latest `admit` booked: the batch was refused after all. */
-  takeBack(records: number, bytes: number): void {
+  undoAdmit(records: number, bytes: number): void {
     this.#book(-records, -bytes)
   }
 

@@ -51,7 +51,7 @@ export class SmoothWindow implements QuotaWindow {
     this.#usedBytes += bytes
   }
 
-  takeBack(records: number, bytes: number): void {
+  undoAdmit(records: number, bytes: number): void {
     this.#usedRecords = Math.max(0, this.#usedRecords - records)
     this.#usedBytes = Math.max(0, this.#usedBytes - bytes)
   }

@@ -4,7 +4,7 @@ import { planQuery } from '../query/plan.ts'
 import { datasetsOf as datasetsIn } from '../query/several-scan.ts'
 import type { QueryTask } from '../query/task.ts'
 import { RecordViews } from './record-views.ts'
-import { NOTHING } from './tasks.ts'
+import { EMPTY_BODY } from './tasks.ts'
 import type { DatasetsRequest, SpansRequest, WalkBody } from './tasks.ts'
 import { walkInTime } from './time-walk.ts'
 import { textOf } from './trace.ts'
@@ -57,5 +57,5 @@ export function spansStep(parts: WalkParts, task: QueryTask<SpansRequest>): Walk
       },
     },
   )
-  return { ...NOTHING, names: [...names], resume, records, quarantined }
+  return { ...EMPTY_BODY, names: [...names], resume, records, quarantined }
 }

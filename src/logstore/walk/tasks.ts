@@ -82,7 +82,7 @@ export interface WalkBody {
   readonly names: readonly string[]
 }
 
-export const NOTHING: WalkBody = {
+export const EMPTY_BODY: WalkBody = {
   text: new Uint8Array(0),
   records: 0,
   quarantined: 0,

@@ -15,7 +15,7 @@ import type { Value } from '../search/values.ts'
 import { timeOfWords } from '../time-words.ts'
 import { jaegerTrace } from './jaeger-trace.ts'
 import { RecordViews } from './record-views.ts'
-import { NOTHING } from './tasks.ts'
+import { EMPTY_BODY } from './tasks.ts'
 import type { TraceRequest, WalkBody } from './tasks.ts'
 import type { WalkParts } from './time-walk.ts'
 import type { Trace, TraceRecord } from './trace-record.ts'
@@ -30,9 +30,9 @@ const encoder = new TextEncoder() // its result has its own buffer, which can be
 export function traceText(parts: WalkParts, task: QueryTask<TraceRequest>): WalkBody {
   const trace = traceOf(parts, task)
   const { quarantined, matched } = trace
-  if (matched === 0) return { ...NOTHING, quarantined }
+  if (matched === 0) return { ...EMPTY_BODY, quarantined }
   const text = task.request.form === 'tree' ? treeText(trace) : jaegerTrace(trace)
-  return { ...NOTHING, quarantined, records: trace.records.length, text: encoder.encode(text) }
+  return { ...EMPTY_BODY, quarantined, records: trace.records.length, text: encoder.encode(text) }
 }
 
 function traceOf(

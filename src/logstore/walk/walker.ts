@@ -1,13 +1,13 @@
 /** Answers walking tasks on a thread of its own kind, one step each: the caller continues where the step ended. */
 import { renderResult } from '../query/result.ts'
-import { seenBy } from '../query/seen-bundles.ts'
+import { seenBundlesForCursor } from '../query/seen-bundles.ts'
 import { refused } from '../query/segment-reader.ts'
 import { PartTexts } from '../query/render/record.ts'
 import type { QueryRefusal, QueryTask } from '../query/task.ts'
 import { eventId } from './event-id.ts'
 import { walkInLog } from './log-walk.ts'
 import { datasetsOf, spansStep } from './spans.ts'
-import { NOTHING } from './tasks.ts'
+import { EMPTY_BODY } from './tasks.ts'
 import type { ExportRequest, TailRequest, WalkAnswer, WalkBody, WalkTask } from './tasks.ts'
 import { walkInTime } from './time-walk.ts'
 import type { WalkParts, WalkedRecord } from './time-walk.ts'
@@ -35,7 +35,7 @@ export class Walker {
       case 'trace':
         return traceText(this.#parts, { ...task, request })
       case 'datasets':
-        return { ...NOTHING, names: datasetsOf(this.#parts, { ...task, request }) }
+        return { ...EMPTY_BODY, names: datasetsOf(this.#parts, { ...task, request }) }
       case 'spans':
         return spansStep(this.#parts, { ...task, request })
     }
@@ -53,12 +53,12 @@ export class Walker {
     })
     const quarantinedRanges = task.snapshot.quarantined.length
     return {
-      ...NOTHING,
+      ...EMPTY_BODY,
       text: writer.bytes(),
       records: writer.records,
       quarantined,
       quarantinedRanges,
-      resume: resume && { ...resume, bundles: seenBy(task, resume.snapshot) },
+      resume: resume && { ...resume, bundles: seenBundlesForCursor(task, resume.snapshot) },
     }
   }
 
@@ -78,7 +78,7 @@ export class Walker {
       return writer.characters >= textMax
     })
     const records = isCounted ? counted : writer.records
-    return { ...NOTHING, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
+    return { ...EMPTY_BODY, text: writer.bytes(), records, quarantined: damaged, next, isAtEnd }
   }
 }
 
@@ -86,7 +86,7 @@ export class Walker {
 function changed({ request, ...task }: WalkTask): QueryRefusal | null {
   if (request.kind !== 'export' || request.resume === null) return null
   const { bundles, snapshot } = request.resume
-  if (bundles === seenBy(task, snapshot)) return null
+  if (bundles === seenBundlesForCursor(task, snapshot)) return null
   return refused('object_storage_read_failed', 'the bucket has other bundles than when the export began: begin again')
 }
 

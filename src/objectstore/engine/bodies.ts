@@ -152,7 +152,7 @@ export class Bodies {
 
   // For the bodies
 
-  /** @returns -1: no block is free now; `takeHeld` is called when one is */
+  /** @returns -1: no block is free now; `continueWithSpace` is called when one is */
   allocate(body: LargeBody): number {
     const offset = this.core.arena.allocate(this.extentBytes)
     if (offset >= 0) return offset
@@ -165,7 +165,7 @@ export class Bodies {
     this.core.arena.free(offset)
     for (const body of this.#waiting) {
       this.#waiting.delete(body)
-      body.takeHeld()
+      body.continueWithSpace()
       if (this.#waiting.has(body)) return
     }
     this.#resume()
@@ -239,7 +239,7 @@ export class LargeBody implements BodyWriter {
   #filled = 0
   /** Bytes for which there was no space, or that are too few for an extent (B7). */
   readonly #held = new HeldBytes()
-  /** There was no space: `takeHeld` is called when there is. */
+  /** There was no space: `continueWithSpace` is called when there is. */
   #isWaiting = false
   /** Extents that were given to the lane and are not appended yet. */
   readonly #submitted: { readonly offset: number; readonly bytes: number }[] = []
@@ -318,7 +318,7 @@ export class LargeBody implements BodyWriter {
   // For Bodies
 
   /** There is space again. */
-  takeHeld(): void {
+  continueWithSpace(): void {
     this.#isWaiting = false
     this.#take(NO_BYTES)
     if (this.#isWaiting) return

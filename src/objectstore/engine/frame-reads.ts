@@ -37,7 +37,7 @@ const JOB_TIMEOUT_MS = 30_000
 export interface FrameReadsOptions {
   readonly log: Log
   /** Null: threads read everything. */
-  readonly cached: Pick<CachedFrames, 'read' | 'readToKeep' | 'giveBack'> | null
+  readonly cached: Pick<CachedFrames, 'read' | 'readToKeep' | 'release'> | null
   readonly jobs: { run(task: ReadTask, options: JobOptions): Promise<ReadResult> }
   /** Threads of the pool behind `jobs`. */
   readonly threads: number
@@ -155,8 +155,8 @@ export class FrameReads {
   }
 
   /** R3. What was read into the memory must not be used any more. */
-  giveBack(memory: FrameMemory): void {
-    if (memory instanceof ReadMemory) this.#options.cached?.giveBack(memory)
+  release(memory: FrameMemory): void {
+    if (memory instanceof ReadMemory) this.#options.cached?.release(memory)
     else if (memory !== null && this.#spare.length < SPARE_MAX) this.#spare.push(memory)
   }
 

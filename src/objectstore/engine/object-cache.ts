@@ -5,7 +5,7 @@
  * L2  of the objects that would evict others and are cheap to read again, only one in CHEAP_PER_KEPT is kept. Otherwise a client that reads more
  *     objects in turn than fit would never have a cache hit
  */
-import { collectPassingEarly } from '../../collect-passing.ts'
+import { disablePretenuring } from '../../disable-pretenuring.ts'
 import { LinkedList } from '../../linked-list.ts'
 import type { Link } from '../../linked-list.ts'
 
@@ -45,18 +45,18 @@ export class ObjectCache<Value extends Cached> {
   }
 
   /** True when the object should be added (L2). Call it once for each object. */
-  wants(bytes: number, isCheap: boolean): boolean {
+  shouldAdd(bytes: number, isCheap: boolean): boolean {
     if (bytes > this.#bytesMax) return false
     if (!isCheap || this.#bytes + bytes <= this.#bytesMax) return true
     this.#cheap = (this.#cheap + 1) % CHEAP_PER_KEPT
     return this.#cheap === 0
   }
 
-  /** Adds an object that `wants` has accepted. */
+  /** Adds an object for which `shouldAdd` was true. */
   add(value: Value): void {
     const { position, bytes } = value
     if (this.#entries.has(position)) return
-    collectPassingEarly()
+    disablePretenuring()
     this.#entries.set(position, this.#used.add(value))
     this.#bytes += bytes
     while (this.#bytes > this.#bytesMax) this.#remove(this.#used.oldest!) // L1: the cache has entries while it counts bytes

@@ -54,7 +54,7 @@ interface ExtentRange {
 interface Read {
   readonly bytes: Buffer
   readonly count: number
-  readonly giveBack: () => void
+  readonly release: () => void
 }
 
 interface ObjectsParts {
@@ -117,7 +117,7 @@ export class Objects {
   }
 
   #isKept(value: ObjectValue, payload: Buffer, isCheap: boolean): boolean {
-    return payload.byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.wants(loadedBytes(value, payload), isCheap)
+    return payload.byteLength <= CACHED_FRAME_BYTES_MAX && this.#cache.shouldAdd(loadedBytes(value, payload), isCheap)
   }
 
   #loaded(value: ObjectValue, payload: Buffer): LoadedObject {
@@ -170,8 +170,8 @@ export class Objects {
     return { bytes: extentContent(payload), memory }
   }
 
-  giveBack({ memory }: Piece): void {
-    this.#reads.giveBack(memory)
+  release({ memory }: Piece): void {
+    this.#reads.release(memory)
   }
 
   closed(source: ExtentSource): void {
@@ -262,7 +262,7 @@ class ExtentSource implements ByteSource {
     try {
       const read = (await this.#takeAhead()) ?? (await this.#readNow()) ?? (await this.#readExtent())
       if (this.#isClosed) {
-        read.giveBack()
+        read.release()
         return null
       }
       this.#given = read
@@ -282,7 +282,7 @@ class ExtentSource implements ByteSource {
   }
 
   close(): void {
-    void this.#ahead?.then((read) => read?.giveBack())
+    void this.#ahead?.then((read) => read?.release())
     this.#ahead = null
     this.#dropGiven()
     this.#isClosed = true
@@ -291,7 +291,7 @@ class ExtentSource implements ByteSource {
 
   /** The next extent and those behind it, from a run in memory. Null: there is none. */
   #keptRun(): Read | null {
-    const kept = this.#runs.kept(this.#body, this.#number)
+    const kept = this.#runs.wholeRunInMemory(this.#body, this.#number)
     if (kept === null) return null
     const { run, begin } = kept
     const { extents } = run.reading
@@ -308,7 +308,7 @@ class ExtentSource implements ByteSource {
   }
 
   #readOf(run: Run, bytes: Buffer, count: number): Read {
-    return { bytes, count, giveBack: () => this.#runs.giveBack(run) }
+    return { bytes, count, release: () => this.#runs.release(run) }
   }
 
   /** Null: one extent is enough, or there is no memory for more now. */
@@ -328,7 +328,7 @@ class ExtentSource implements ByteSource {
   }
 
   #pieceOf(piece: Piece): Read {
-    return { bytes: piece.bytes, count: 1, giveBack: () => this.#objects.giveBack(piece) }
+    return { bytes: piece.bytes, count: 1, release: () => this.#objects.release(piece) }
   }
 
   #readAhead(): void {
@@ -343,7 +343,7 @@ class ExtentSource implements ByteSource {
   }
 
   #dropGiven(): void {
-    this.#given?.giveBack()
+    this.#given?.release()
     this.#given = null
   }
 }

@@ -17,14 +17,14 @@ export class Received implements ReceivedBody {
   readonly digest: BodyDigest
   readonly #content: Content
   readonly #large: KeptBody | null
-  #giveBack: (() => void) | null
+  #release: (() => void) | null
 
-  /** @param giveBack called when the content stands in the log */
-  constructor(digest: BodyDigest, content: Content, large: KeptBody | null, giveBack: (() => void) | null = null) {
+  /** @param release called when the content stands in the log */
+  constructor(digest: BodyDigest, content: Content, large: KeptBody | null, release: (() => void) | null = null) {
     this.digest = digest
     this.#content = content
     this.#large = large
-    this.#giveBack = giveBack
+    this.#release = release
   }
 
   /** True when the body does not stand in the frame that commits it. */
@@ -43,8 +43,8 @@ export class Received implements ReceivedBody {
 
   /** Its frame was taken: the content is not asked for any more. */
   taken(): void {
-    this.#giveBack?.()
-    this.#giveBack = null
+    this.#release?.()
+    this.#release = null
   }
 
   /** The frame that commits it is stored. */

@@ -23,7 +23,7 @@ export class RunMemory {
     return this.#spare.pop() ?? new SharedArrayBuffer(RUN_BYTES)
   }
 
-  giveBack(memory: SharedArrayBuffer): void {
+  release(memory: SharedArrayBuffer): void {
     this.#count -= 1
     this.#spare.push(memory)
   }

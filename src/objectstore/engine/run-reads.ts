@@ -109,7 +109,7 @@ export class RunReads {
   }
 
   /** The whole run that has the extent of this number, if it is in memory. To be given back. */
-  kept({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
+  wholeRunInMemory({ extents }: RunsOf, number: number): { readonly run: Run; readonly begin: number } | null {
     const begin = wholeRunBegin(number)
     const reading = this.#readings.get(extents.at(begin).position)
     if (reading === undefined || reading.ready === null || reading.owner === null) return null
@@ -152,7 +152,7 @@ export class RunReads {
     return reading.run
   }
 
-  giveBack({ reading }: Run): void {
+  release({ reading }: Run): void {
     assert(reading.users > 0)
     reading.users -= 1
     if (reading.users > 0 || this.#uses.has(reading)) return
@@ -236,7 +236,7 @@ export class RunReads {
 
   #drop(reading: Reading): void {
     this.#forgetReading(reading)
-    this.memory.giveBack(reading.ready!.bytes.buffer)
+    this.memory.release(reading.ready!.bytes.buffer)
   }
 
   #forgetReading(reading: Reading): void {

@@ -39,7 +39,7 @@ export class SharedCopies {
   }
 
   /** The holder of a copy calls it once, when nothing reads the copy any more (S1). */
-  giveBack({ memory }: SharedCopy): void {
+  release({ memory }: SharedCopy): void {
     if (memory === null) return
     memory.copies -= 1
     if (memory.copies > 0) return

@@ -58,15 +58,15 @@ export class SmallBody implements BodyWriter {
   finish(received: (body: ReceivedBody) => void, failed: (error: unknown) => void): void {
     if (this.#large !== null) return this.#large.finish(received, failed)
     const inline = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    const giveBack = this.#giveBack(inline)
-    const digested = (digest: BodyDigest): void => received(new Received(digest, { inline }, null, giveBack))
+    const release = this.#releaseOf(inline)
+    const digested = (digest: BodyDigest): void => received(new Received(digest, { inline }, null, release))
     this.#bodies.small.of(this.#plan, inline, digested, failed)
   }
 
   /** What to call when the content was written; null: there is nothing to give back. */
-  #giveBack(inline: Buffer): (() => void) | null {
+  #releaseOf(inline: Buffer): (() => void) | null {
     const copy = this.#copy
-    return copy === null || copy.bytes !== inline ? null : () => this.#bodies.copies.giveBack(copy)
+    return copy === null || copy.bytes !== inline ? null : () => this.#bodies.copies.release(copy)
   }
 
   abandon(): void {

@@ -52,7 +52,7 @@ export class WrittenRuns {
   }
 
   drop(): void {
-    for (const { memory } of this.#copies.splice(0)) this.#runs.memory.giveBack(memory)
+    for (const { memory } of this.#copies.splice(0)) this.#runs.memory.release(memory)
     this.#isOver = true
   }
 

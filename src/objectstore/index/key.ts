@@ -40,7 +40,7 @@ export function objectKey(key: Buffer, keyBytes: number): Buffer {
  *
  * @returns its length; 0 when nothing is above
  */
-export function passPrefix(key: Buffer, keyBytes: number): number {
+export function advancePastPrefix(key: Buffer, keyBytes: number): number {
   let bytes = keyBytes
   while (bytes > 0 && key[bytes - 1] === 0xff) bytes--
   if (bytes > 0) key[bytes - 1]! += 1

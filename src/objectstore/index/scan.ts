@@ -7,7 +7,7 @@
  *     `next` is a place between keys, not a key
  */
 import { FirstEnd } from './first-end.ts'
-import { BUCKET_BYTES, KEY_BYTES_MAX, OBJECT_KEY_BYTES_MAX, objectKey, passPrefix, writeBound } from './key.ts'
+import { BUCKET_BYTES, KEY_BYTES_MAX, OBJECT_KEY_BYTES_MAX, advancePastPrefix, objectKey, writeBound } from './key.ts'
 import type { KeyTree } from './tree.ts'
 import { readValue } from './value.ts'
 import type { ObjectValue } from './value.ts'
@@ -72,7 +72,7 @@ export function scan(
     if (lastIsPrefix) {
       last = objectKey(cursor, commonBytes)
       commonPrefixes.push(last)
-      const passedBytes = passPrefix(cursor, commonBytes)
+      const passedBytes = advancePastPrefix(cursor, commonBytes)
       found = passedBytes > 0 && tree.seekOn(cursor, passedBytes) // S1
     } else {
       last = objectKey(cursor, keyBytes)
@@ -100,5 +100,5 @@ function behindKey(key: Buffer): Buffer {
 /** The lowest place above all keys with a prefix. There is one, as the scan found more keys behind them. */
 function behindPrefix(prefix: Buffer): Buffer {
   const place = Buffer.from(prefix)
-  return place.subarray(0, passPrefix(place, place.length))
+  return place.subarray(0, advancePastPrefix(place, place.length))
 }

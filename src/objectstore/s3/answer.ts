@@ -33,7 +33,7 @@ const PIECE_LENGTH = 32 * 1024
 const WHOLE_PIECES_MAX = 16
 
 /** What the gateway knows of a request when it answers. */
-export interface Asked {
+export interface AnswerContext {
   readonly method: string
   readonly speaksS3: boolean
   /** Path of the target, as sent; null: not known. */
@@ -56,19 +56,19 @@ export function headSpeaksS3({ headers, query }: SignedRequest): boolean {
 }
 
 /** @throws S3Error RequestTimeout when the client is gone */
-export const roomFor = (exchange: Exchange, bytes: number): Promise<void> =>
+export const reserveRoom = (exchange: Exchange, bytes: number): Promise<void> =>
   new Promise((granted, gone) => {
     exchange.reserve(bytes, granted)
     exchange.onEnd(() => gone(refuse('RequestTimeout')))
   })
 
-export function sendAnswer(exchange: Exchange, asked: Asked, answer: Answer): void {
+export function sendAnswer(exchange: Exchange, asked: AnswerContext, answer: Answer): void {
   const { status, headers, objectHeaders, body } = answer
   const ofObject = objectHeaders === undefined ? '' : objectHeaders.textFor(asked.speaksS3)
   send(exchange, asked, status, ofObject + headerText(headers ?? [], asked.speaksS3), body ?? null)
 }
 
-export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error): void {
+export function sendRefusal(exchange: Exchange, asked: AnswerContext, refused: S3Error): void {
   const { code, status, category, retryable } = refused
   const headers: HeaderLine[] = [
     ...refused.headers,
@@ -84,7 +84,7 @@ export function sendRefusal(exchange: Exchange, asked: Asked, refused: S3Error):
 }
 
 /** `/bucket/key`, also when the host names the bucket; the path as it was sent where they are not known. */
-function resourceOf({ path, address }: Asked): string | null {
+function resourceOf({ path, address }: AnswerContext): string | null {
   if (address === null) return path?.slice(0, TARGET_BYTES_MAX) ?? null
   const { bucket, key } = address
   return `/${bucket ?? ''}${key === null ? '' : `/${key}`}`
@@ -107,7 +107,13 @@ export function refusalOf(error: unknown): S3Error | null {
 export const isFailure = (refused: S3Error | null): boolean =>
   refused === null || (refused.category === 'server' && !TOLD_ELSEWHERE.some((kind) => refused.cause instanceof kind))
 
-function send(exchange: Exchange, asked: Asked, status: number, ownHeaders: string, body: AnswerBody | null): void {
+function send(
+  exchange: Exchange,
+  asked: AnswerContext,
+  status: number,
+  ownHeaders: string,
+  body: AnswerBody | null,
+): void {
   let headers = headersOfEveryAnswer(asked)
   if (asked.speaksS3) headers += `\r\nx-amz-request-id: ${exchange.id}\r\nx-amz-id-2: ${HOST_ID}`
   headers += ownHeaders + textOfHeaders(asked.cors)
@@ -169,7 +175,7 @@ const ofEveryAnswer: Readonly<Record<EndpointStyle, Map<Operation | null, Header
   'virtual-host': new Map(),
 }
 
-function headersOfEveryAnswer({ operation, style, body }: Asked): string {
+function headersOfEveryAnswer({ operation, style, body }: AnswerContext): string {
   const taken = body.wasTaken && operation !== null ? operation.body : 'discarded'
   const disposition = body.isPresent ? taken : 'none'
   let ofOperation = ofEveryAnswer[style].get(operation)

@@ -1,4 +1,4 @@
-/** About the most memory that long documents take: it is reserved before a body is collected, or an answer made (`roomFor`). */
+/** About the most memory that long documents take: it is reserved before a body is collected, or an answer made (`reserveRoom`). */
 import { COMPLETE_BODY_BYTES_MAX, DELETE_BODY_BYTES_MAX, DELETE_KEYS_MAX } from './document-limits.ts'
 import { KEY_BYTES_MAX } from './limits.ts'
 

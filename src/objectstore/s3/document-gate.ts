@@ -20,7 +20,7 @@ export class DocumentGate {
   #waiting: Waiting[] = []
 
   /** @throws S3Error SlowDown, and whatever `work` throws */
-  async within<Result>(bytes: number, work: () => Promise<Result>): Promise<Result> {
+  async runWithMemory<Result>(bytes: number, work: () => Promise<Result>): Promise<Result> {
     assert(bytes <= COMPLETE_BODY_BYTES_MAX)
     if (this.#waiting.length > 0 || !this.#hasRoomFor(bytes)) await this.#wait(bytes)
     else this.#inWorkBytes += bytes

@@ -37,18 +37,17 @@ import {
   headSpeaksS3,
   isFailure,
   refusalOf,
-  roomFor,
+  reserveRoom,
   sendAnswer,
   sendRefusal,
 } from './answer.ts'
-import type { Asked } from './answer.ts'
+import type { AnswerContext } from './answer.ts'
 import { Authorization, demandExpectedOwner, demandPermission } from './authorize.ts'
 import { ExchangeBody, RepeatableBody } from './body/request-body.ts'
 import { corsRequestOf, corsRulesOf, policyOf } from './bucket-documents.ts'
 import { classify } from './classify.ts'
 import type { Classified } from './classify.ts'
 import { collectBody } from './body/collect-body.ts'
-import { confirmed } from './confirmed.ts'
 import type { Answer, GatewayContext, GatewayRequest, HeaderLine, MaybePromise } from './handler.ts'
 import type { HandlerOf, Handlers } from './handlers.ts'
 import { CONCURRENT_REQUESTS_MAX } from './limits.ts'
@@ -56,6 +55,7 @@ import { withoutAcls } from './objects/acl.ts'
 import type { Extension, OperationName } from './operations-table.ts'
 import { DocumentGate } from './document-gate.ts'
 import { Pace } from './pace.ts'
+import { whenDurable } from './when-durable.ts'
 import { asksForRequestTags } from './policy/policy-values.ts'
 
 export interface GatewayParts {
@@ -113,7 +113,7 @@ export function objectStoreGateway(parts: GatewayParts): HttpService {
 }
 
 export function objectStoreFront({ counters }: Pick<GatewayParts, 'counters'>): ServiceFront {
-  const send = (exchange: Exchange, asked: Asked, refused: S3Error): void => {
+  const send = (exchange: Exchange, asked: AnswerContext, refused: S3Error): void => {
     counters.refused(refused.code)
     sendRefusal(exchange, asked, refused)
   }
@@ -140,7 +140,7 @@ export const refuseUnopened = (head: RequestHead, exchange: Exchange, message: s
   )
 }
 
-const UNKNOWN: Asked = {
+const UNKNOWN: AnswerContext = {
   method: 'GET',
   speaksS3: true,
   path: null,
@@ -154,7 +154,7 @@ const UNKNOWN: Asked = {
 type Request = SignedRequest & AddressedRequest
 
 /** What is known of one request; it grows while the request is handled. */
-type MutableAsked = { -readonly [Name in keyof Asked]: Asked[Name] } & {
+type MutableAsked = { -readonly [Name in keyof AnswerContext]: AnswerContext[Name] } & {
   /** G2. Null: this node did not lead when the request came. */
   term: number | null
 }
@@ -316,7 +316,7 @@ class Gateway {
 
   async #refuse(exchange: Exchange, asked: MutableAsked, error: unknown): Promise<void> {
     if (refusalOf(error)?.code === 'NoSuchBucket') asked.cors = [] // the bucket's CORS headers would tell that it exists
-    this.#fail(exchange, asked, await confirmed(this.#parts.store, error))
+    this.#fail(exchange, asked, await whenDurable(this.#parts.store, error))
   }
 
   /** Uses the address as far as it can be read, so that a browser may see this refusal as well. */
@@ -325,7 +325,7 @@ class Gateway {
     const cors = this.#corsHeaders(request, bucket)
     const known = { ...asked, style, cors }
     if (cors.length === 0) return this.#fail(exchange, known, error)
-    void confirmed(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: the CORS headers reveal the bucket's rules
+    void whenDurable(this.#parts.store, error).then((durable) => this.#fail(exchange, known, durable)) // G1: the CORS headers reveal the bucket's rules
   }
 
   /** Without a promise, unless a policy or the handler has to wait. */
@@ -354,7 +354,7 @@ class Gateway {
       url: address.url,
       caller,
       answerAsS3,
-      roomFor: (bytes) => roomFor(exchange, bytes),
+      reserveRoom: (bytes) => reserveRoom(exchange, bytes),
       body,
     }
     const handler = handlers[operation.name]

@@ -41,7 +41,7 @@ export interface GatewayRequest {
    *
    * @throws S3Error RequestTimeout when the client is gone
    */
-  readonly roomFor: (bytes: number) => Promise<void>
+  readonly reserveRoom: (bytes: number) => Promise<void>
   readonly body: RequestBody
 }
 

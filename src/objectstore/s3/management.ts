@@ -10,7 +10,7 @@ import { healthEndpoint, standingRoutes } from '../../http/standing-endpoints.ts
 import type { ReadinessParts } from '../../http/standing-endpoints.ts'
 import type { Endpoint, Route } from '../../http/routes.ts'
 import { JSON_TYPE, answerLine, answerText } from '../../http/text-answer.ts'
-import { guardedRoutes } from '../../http/web-guard.ts'
+import { guardRoutes } from '../../http/web-guard.ts'
 import type { WebGuard } from '../../http/web-guard.ts'
 import type { Logger } from '../../observability/logger.ts'
 
@@ -46,7 +46,7 @@ export const objectStoreStandingRoutes = (parts: ReadinessParts): readonly Route
 
 export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
   ...parts.standing,
-  ...guardedRoutes(parts.guard, [
+  ...guardRoutes(parts.guard, [
     { method: 'GET', path: '/v1/platform/capabilities', endpoint: capabilities(parts) },
     ...routesOfLeader(
       parts.cluster ?? null,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { contentOf, parsePublish } from '../../../src/broker/publish-input.ts'
+import { longStringEncodingOf, parsePublish } from '../../../src/broker/publish-input.ts'
 import type { PublishInput } from '../../../src/broker/publish-input.ts'
 import { scanPublish } from '../../../src/broker/api/publish-scan.ts'
 import { readJsonBody } from '../../../src/http/json-body.ts'
@@ -9,7 +9,7 @@ import { readJsonBody } from '../../../src/http/json-body.ts'
 /** What the JSON reader and `parsePublish` make of a body; null when they refuse it. */
 function parsed(body: Buffer): PublishInput | null {
   try {
-    const { value } = readJsonBody(Buffer.from(body), true, contentOf, () => false) as { value: unknown } // short bodies are read in one slice
+    const { value } = readJsonBody(Buffer.from(body), true, longStringEncodingOf, () => false) as { value: unknown } // short bodies are read in one slice
     return parsePublish(value)
   } catch {
     return null

@@ -28,8 +28,8 @@ const connectionsOf = (world: BrokerWorld, turn: () => Promise<void>): Connectio
 
 function connect(connections: Connections): Session {
   const who = { ...CALLER, grants: ALL_GRANTS }
-  const session = connections.open({ who, identify: () => who, givesBack: true })
-  session.opened({ bufferedBytes: 0, together: (send) => send(), send() {}, end: () => session.closed() })
+  const session = connections.open({ who, identify: () => who, releasesLeasesOnClose: true })
+  session.opened({ bufferedBytes: 0, sendTogether: (send) => send(), send() {}, end: () => session.closed() })
   return session
 }
 

@@ -292,12 +292,14 @@ describe('acknowledgements of many deliveries', () => {
 })
 
 describe('a connection that ends', () => {
-  for (const givesBack of [true, false]) {
+  for (const releasesLeasesOnClose of [true, false]) {
     it(
-      givesBack ? 'gives back what it did not settle, and nothing else' : 'leaves its leases to expire when it said so',
+      releasesLeasesOnClose
+        ? 'gives back what it did not settle, and nothing else'
+        : 'leaves its leases to expire when it said so',
       async () => {
         const world = await opened()
-        const talk = new Talk(world, { givesBack })
+        const talk = new Talk(world, { releasesLeasesOnClose })
         talk.text(subscribe(1, 4))
         talk.publish(10, STREAM, 'a', 'b', 'c', 'd', 'e')
         await world.flush()
@@ -309,13 +311,13 @@ describe('a connection that ends', () => {
         assert.equal(await activeLeases(world), 3)
         talk.close()
         await world.flush()
-        assert.equal(await activeLeases(world), givesBack ? 0 : 3)
+        assert.equal(await activeLeases(world), releasesLeasesOnClose ? 0 : 3)
         const other = new Talk(world)
         other.text(subscribe(1, 10))
         await world.flush()
         assert.deepEqual(
           other.given.map(({ message_id, attempt }) => [message_id, attempt]),
-          givesBack
+          releasesLeasesOnClose
             ? [
                 ['b', 2],
                 ['c', 2],
@@ -330,7 +332,7 @@ describe('a connection that ends', () => {
 
   it('while a claim is on its way gives that back, too', async () => {
     const world = await opened()
-    const talk = new Talk(world, { givesBack: false })
+    const talk = new Talk(world, { releasesLeasesOnClose: false })
     talk.text(subscribe(1, 4))
     talk.publish(10, STREAM, 'a', 'b')
     await world.step()

@@ -57,8 +57,8 @@ export class Talk implements MessageSocket {
         throw error
       },
       counters: { refused() {} },
-      givesBack: true,
-      giveBack: (claims) => world.operations.giveBack({ answered() {}, refused() {} }, claims),
+      releasesLeasesOnClose: true,
+      releaseClaims: (claims) => world.operations.releaseClaims({ answered() {}, refused() {} }, claims),
       bodyBytesMax: 1 << 16,
       limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),
@@ -69,7 +69,7 @@ export class Talk implements MessageSocket {
     this.session.opened(this)
   }
 
-  together(send: () => void): void {
+  sendTogether(send: () => void): void {
     send()
   }
 

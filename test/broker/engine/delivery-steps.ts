@@ -128,7 +128,7 @@ export class DeliverySteps extends Steps {
         const refused = { code: 'invalid_request' }
         const known = this.group(name, groupName)
         if (id === null || !known?.claimsWithId.has(id)) return refused
-        if (known.livingOf(id, this.world.nowMs).length > 0) return 'either' // a repeat: the rest of the body does not matter
+        if (known.activeDeliveriesOf(id, this.world.nowMs).length > 0) return 'either' // a repeat: the rest of the body does not matter
         return ['either', refused] // depends on whether the claim with this id is answered already
       },
       check: (reply) => this.#checkClaim(reply, claim, timeoutMs),

@@ -84,7 +84,7 @@ export class RefGroup {
   }
 
   /** Deliveries that a repeated claim with this id gets: those of its last claim with an active lease. */
-  livingOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
+  activeDeliveriesOf(id: string, nowMs: number): { offset: number; attempt: number }[] {
     const claim = this.claimsWithId.get(id)?.at(-1)
     const given = (claim?.runs ?? []).flatMap(({ offset: first, count, attempt }) =>
       Array.from({ length: count }, (_, i) => ({ offset: first + i, attempt })),

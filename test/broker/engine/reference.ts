@@ -267,7 +267,7 @@ export class Reference {
       }
     }
     if (id !== undefined) {
-      assert.deepEqual(group.livingOf(id, atMs), [], 'an id stands for one claim while that lives')
+      assert.deepEqual(group.activeDeliveriesOf(id, atMs), [], 'an id stands for one claim while that lives')
       group.claimsWithId.set(id, [...(group.claimsWithId.get(id) ?? []), { claimNumber, runs }])
     }
     group.claims += 1

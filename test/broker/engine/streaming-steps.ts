@@ -64,7 +64,7 @@ export class StreamingSteps extends DeliverySteps {
     this.ask<null>({
       name: 'give back',
       failure: 'queue_state_persistence_failed',
-      run: () => new Promise((answered, refused) => this.world.operations.giveBack({ answered, refused }, claims)),
+      run: () => new Promise((answered, refused) => this.world.operations.releaseClaims({ answered, refused }, claims)),
       expected: () => 'either',
       unconfirmed: true, // no client reads the answer, so it does not wait for earlier frames
       check: (_answer, frames) => {

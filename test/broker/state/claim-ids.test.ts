@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { livingOf, rememberClaim } from '../../../src/broker/state/claim-ids.ts'
+import { activeDeliveriesOf, rememberClaim } from '../../../src/broker/state/claim-ids.ts'
 import type { ClaimIds } from '../../../src/broker/state/claim-ids.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
 
@@ -21,7 +21,7 @@ test('a claim is known as long as it lives, however many come after it, and of t
     const known = ids.get(`claim-${number}`)
     assert.ok(known, `claim ${number} lives and is forgotten`)
     assert.deepEqual(
-      Array.from(livingOf(queue, known, CLAIMS), ({ offset }) => offset),
+      Array.from(activeDeliveriesOf(queue, known, CLAIMS), ({ offset }) => offset),
       [number],
     )
   }

@@ -4,14 +4,14 @@ import { duplexPair } from 'node:stream'
 import type { Duplex } from 'node:stream'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { PieceAnswers, givePieces } from '../../../src/cluster/catch-up/piece-line.ts'
+import { PieceAnswers, servePieces } from '../../../src/cluster/catch-up/piece-line.ts'
 import type { PieceAnswer } from '../../../src/cluster/catch-up/piece-line.ts'
 import { StoreError } from '../../../src/errors.ts'
 
 /** The bytes that the giving side writes when the questions arrive in these chunks. */
-async function written(chunks: readonly string[], give: Parameters<typeof givePieces>[1]): Promise<Buffer> {
+async function written(chunks: readonly string[], give: Parameters<typeof servePieces>[1]): Promise<Buffer> {
   const [giver, asker] = duplexPair()
-  const given = givePieces(giver, give)
+  const given = servePieces(giver, give)
   const answers: Buffer[] = []
   asker.on('data', (chunk: Buffer) => answers.push(chunk))
   for (const chunk of chunks) asker.write(chunk)
@@ -23,8 +23,8 @@ async function written(chunks: readonly string[], give: Parameters<typeof givePi
 /** Hands bytes to the answers, in chunks of at most `chunkBytes()`. */
 function arrive(answers: PieceAnswers, bytes: Buffer, chunkBytes: () => number): void {
   for (let from = 0; from < bytes.byteLength;) {
-    const count = bytes.copy(answers.place, 0, from, from + chunkBytes())
-    answers.came(count)
+    const count = bytes.copy(answers.memory, 0, from, from + chunkBytes())
+    answers.received(count)
     from += count
   }
 }
@@ -87,7 +87,7 @@ describe('a connection that gives pieces', () => {
     const [giver, asker] = duplexPair({ highWaterMark: 1000 })
     const memory = Buffer.alloc(1 << 20)
     let asked = 0
-    void givePieces(giver, async () => memory.fill((asked += 1)))
+    void servePieces(giver, async () => memory.fill((asked += 1)))
     asker.write('n=1\nn=2\n')
     const answers = new PieceAnswers()
     const told = [1, 2].map(() => answers.next(Buffer.alloc(memory.byteLength)))
@@ -100,7 +100,7 @@ describe('a connection that gives pieces', () => {
   it('ends when the other side asks no question, and when it is gone', async () => {
     const ended = async (act: (asker: Duplex, giver: Duplex) => void): Promise<void> => {
       const [giver, asker] = duplexPair()
-      const given = givePieces(giver, () => assert.fail('nothing was asked'))
+      const given = servePieces(giver, () => assert.fail('nothing was asked'))
       act(asker, giver)
       await given
       assert(giver.destroyed)

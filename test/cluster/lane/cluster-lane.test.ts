@@ -61,7 +61,7 @@ async function leading(before: (lane: ClusterLane) => void = () => {}) {
         lookUp: async () => null,
         ends: async () => ({ first: 1, last: 0 }),
         follow: async () => () => {},
-        tellNodes: () => {},
+        sendToNodes: () => {},
       },
     },
     { kind: 'join', log: log.cluster!.handle, anchor: STREAM_BEGIN },
@@ -70,7 +70,7 @@ async function leading(before: (lane: ClusterLane) => void = () => {}) {
   clock.passes(2 * LEASE_MS) // no other node leads
   await eventually(() => told.some(({ kind }) => kind === 'lead'))
   log.cluster!.lead(1)
-  lane.heard({ kind: 'begun', epoch: 1, generation: log.generation })
+  lane.receive({ kind: 'begun', epoch: 1, generation: log.generation })
   const running = lane.run()
   const writer = openWriter(log)
   const append = (): void => void appended(writer, PAYLOAD)
@@ -155,7 +155,7 @@ describe('the lane of a leader', () => {
     append()
     append()
     await turns()
-    lane.heard({ kind: 'hand over', successor: 'b' })
+    lane.receive({ kind: 'hand over', successor: 'b' })
     await turns()
     assert.deepEqual([published.length, resigned()], [2, 0])
     published[1]!.confirm()
@@ -169,7 +169,7 @@ describe('the lane of a leader', () => {
 
   it('does not give away a lead for what was asked of it while it followed', async () => {
     const asked = { kind: 'hand over', successor: null } as const
-    const { lane, running, append, published, resigned } = await leading((follower) => follower.heard(asked))
+    const { lane, running, append, published, resigned } = await leading((follower) => follower.receive(asked))
     append()
     await eventually(() => published.length === 2)
     assert.equal(resigned(), 0)

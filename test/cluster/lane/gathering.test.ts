@@ -8,7 +8,7 @@ const KIB = 1 << 10
 function confirmed({ frames, bytes, waitingBytes = 0 }: { frames: number; bytes: number; waitingBytes?: number }) {
   const gathering = new Gathering()
   gathering.offered(frames, bytes, 9)
-  gathering.landed(waitingBytes, 10)
+  gathering.allSettled(waitingBytes, 10)
   return gathering
 }
 
@@ -23,7 +23,7 @@ describe('what waits for the next message', () => {
     assert.deepEqual(gathering.pause(100, 5.5), { bytes: 128 * KIB, ms: 1.5 })
     assert.equal(gathering.pause(100, 7), null)
     assert.equal(gathering.pause(128 * KIB, 5.5), null)
-    gathering.landed(0, 6)
+    gathering.allSettled(0, 6)
     assert.equal(gathering.pause(100, 6), null)
   })
 
@@ -53,7 +53,7 @@ describe('what waits for the next message', () => {
   it('has forgotten frames that were confirmed when others are', () => {
     const gathering = confirmed({ frames: 32, bytes: 4000 })
     gathering.offered(1, 100, 11)
-    gathering.landed(0, 12)
+    gathering.allSettled(0, 12)
     assert.equal(gathering.pause(8, 12), null)
   })
 })

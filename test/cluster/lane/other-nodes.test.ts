@@ -18,7 +18,7 @@ const status = (writer: string): NodeStatus => ({
 describe('what a node hears of the others', () => {
   const clock = { nowMs: 0 }
   const nodes = new OtherNodes({ writer: 'a/1', nowMs: () => clock.nowMs })
-  const hear = (one: object): void => nodes.heard(JSON.stringify(one))
+  const hear = (one: object): void => nodes.receive(JSON.stringify(one))
 
   it('is the newest of each, without itself, as long as it is new', () => {
     hear(status('a/1'))
@@ -55,9 +55,9 @@ describe('what a node hears of the others', () => {
     const { others } = nodes.all
     const { writer: _, ...withoutWriter } = status('d/1')
     for (const one of [withoutWriter, { ...status('d/1'), role: 'king' }, { ...status('d/1'), epoch: '1' }, [], null]) {
-      nodes.heard(JSON.stringify(one))
+      nodes.receive(JSON.stringify(one))
     }
-    nodes.heard('{')
+    nodes.receive('{')
     assert.deepEqual(nodes.all.others, others)
   })
 })

@@ -37,7 +37,7 @@ describe('what a node knows of the nodes of its cluster', () => {
   it('has this node in the role that main knows, and how long ago the others were heard', () => {
     const { clock, nodes } = rig()
     const { atMs: _, ...own } = heard('a', 'leader')
-    nodes.told({ own, others: [heard('b', 'follower')], twinAtMs: null })
+    nodes.update({ own, others: [heard('b', 'follower')], twinAtMs: null })
     clock.nowMs = 700
     const { leads, nodes: shown } = nodes.viewAs('follower')
     assert.equal(leads, false)
@@ -59,7 +59,7 @@ describe('what a node knows of the nodes of its cluster', () => {
       heard('c', 'leader', { epoch: 5 }),
       heard('d', 'leader', { epoch: 3, atMs: 5000 }),
     ]
-    nodes.told({ own: null, others, twinAtMs: 0 })
+    nodes.update({ own: null, others, twinAtMs: 0 })
     clock.nowMs = 5000
     assert.deepEqual([nodes.leaderAs('follower')?.node, nodes.hasTwin], ['c', true])
     clock.nowMs = 5001
@@ -74,7 +74,7 @@ describe('what a node knows of the nodes of its cluster', () => {
       heard('d', 'leader'),
       heard('e', 'follower', { peerUrl: null }),
     ]
-    nodes.told({ own: null, others, twinAtMs: null })
+    nodes.update({ own: null, others, twinAtMs: null })
     assert.deepEqual(nodes.peers, ['http://d:7490', 'http://b:7490'])
   })
 })

@@ -81,7 +81,7 @@ describe(name, { skip }, () => {
 
   it('is read from, and hears and tells what nodes say', async () => {
     const heard: string[] = []
-    stream.hearNodes((text) => heard.push(text))
+    stream.receiveFromNodes((text) => heard.push(text))
     const delivered: number[] = []
     let ended = 0
     const read = (from: number): Promise<() => void> =>
@@ -97,7 +97,7 @@ describe(name, { skip }, () => {
     await eventually(async () => ![-1, before].includes(await leading().catch(() => -1)))
     look()
     await eventually(() => ended === 1)
-    stream.tellNodes('here I am')
+    stream.sendToNodes('here I am')
     await eventually(() => heard.length > 0)
     const stop = await read(last)
     await eventually(() => delivered.length === 2)

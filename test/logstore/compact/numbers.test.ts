@@ -6,7 +6,7 @@ import { BlockKeys, BlockTexts } from '../../../src/logstore/compact/block-reade
 import { filterTestOf, judgeOf } from '../../../src/logstore/compact/block-search.ts'
 import { BlockWriter } from '../../../src/logstore/compact/block-writer.ts'
 import { Shapes } from '../../../src/logstore/compact/shapes.ts'
-import { LOOK, MATCHES } from '../../../src/logstore/compact/verdict.ts'
+import { MATCHES, MUST_READ } from '../../../src/logstore/compact/verdict.ts'
 import { messageType } from '../../../src/logstore/query/render/otlp-types.ts'
 import { parseSearch } from '../../../src/logstore/search/parse.ts'
 import { testSeed } from '../../support/seed.ts'
@@ -227,7 +227,7 @@ describe('a comparison with a number in a compacted bundle', () => {
       ['severity_number:9', 53],
     ] as const) {
       const told = verdicts(text)
-      assert(!told.includes(LOOK), text)
+      assert(!told.includes(MUST_READ), text)
       assert.equal(told.filter((each) => each === MATCHES).length, matched, text)
     }
   })

@@ -112,13 +112,13 @@ describe('what files were looked at last', () => {
   it('is kept for few of them', () => {
     const cache = new PieceCache(0)
     const forgotten: number[] = []
-    const lookers = Array.from({ length: 18 }, (_, number) => ({ forgetLast: () => void forgotten.push(number) }))
-    for (const looker of lookers.slice(0, 16)) cache.looks(looker)
-    cache.looks(lookers[0]!)
+    const lookers = Array.from({ length: 18 }, (_, number) => ({ dropLastRead: () => void forgotten.push(number) }))
+    for (const looker of lookers.slice(0, 16)) cache.noteReader(looker)
+    cache.noteReader(lookers[0]!)
     cache.drop(cache.newOwner(), lookers[5])
-    cache.looks(lookers[16]!)
+    cache.noteReader(lookers[16]!)
     assert.deepEqual(forgotten, [])
-    cache.looks(lookers[17]!)
+    cache.noteReader(lookers[17]!)
     assert.deepEqual(forgotten, [1])
   })
 })

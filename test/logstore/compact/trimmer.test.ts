@@ -204,7 +204,7 @@ describe('taking expired records from bundles in the background', () => {
     assert.equal(rig.trimmer.next()?.bundle.base, 0)
     await rig.end({ kind: 'not-due', dueAtNs: null })
     assert(!rig.begin())
-    rig.trimmer.mended(STRIDE)
+    rig.trimmer.retryAfterMending(STRIDE)
     assert(rig.begin())
     assert.equal(rig.trim.bundle.base, STRIDE)
     rig.retention = { ...rig.retention, generation: 2 }

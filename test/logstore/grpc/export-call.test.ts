@@ -83,9 +83,9 @@ describe('an export call on HTTP/2', () => {
     const request = open({ 'grpc-timeout': '2S' })
     const answer = answerOf(request)
     request.write(framedMessage(MESSAGE).subarray(0, 10))
-    await eventually(() => rig.ingest.places.taken === 1)
+    await eventually(() => rig.ingest.slots.taken === 1)
     rig.clock.advanceMs(2500)
-    assert.equal(rig.ingest.places.taken, 0)
+    assert.equal(rig.ingest.slots.taken, 0)
     request.end()
     assert.equal((await answer)['grpc-status'], '4')
   })
@@ -100,7 +100,7 @@ describe('an export call on HTTP/2', () => {
       assert.equal((await answer)['grpc-status'], '3')
     }
     assert.deepEqual(rig.refused, ['malformed_batch', 'malformed_batch'])
-    assert.equal(rig.ingest.places.taken, 0)
+    assert.equal(rig.ingest.slots.taken, 0)
   })
 
   it('that ends in the middle of its message is malformed', async () => {
@@ -108,7 +108,7 @@ describe('an export call on HTTP/2', () => {
     const answer = answerOf(request)
     request.end(framedMessage(MESSAGE).subarray(0, 10))
     assert.equal((await answer)['grpc-status'], '3')
-    assert.equal(rig.ingest.places.taken, 0)
+    assert.equal(rig.ingest.slots.taken, 0)
   })
 
   it('that says it is too long is refused before it is read, and reset when its client sends on without end', async () => {
@@ -139,9 +139,9 @@ describe('an export call on HTTP/2', () => {
     await once(stranger, 'close')
     const request = open()
     request.write(framedMessage(MESSAGE).subarray(0, 10))
-    await eventually(() => rig.ingest.places.taken === 1)
+    await eventually(() => rig.ingest.slots.taken === 1)
     session.destroy()
-    await eventually(() => rig.ingest.places.taken === 0)
+    await eventually(() => rig.ingest.slots.taken === 0)
     assert.equal((await exportOnce(rig.client(), MESSAGE)).code, 0)
   })
 

@@ -79,7 +79,7 @@ describe('the gRPC front', () => {
       const refused = await new Promise<IncomingHttpHeaders>((resolve) => lz4.request.once('response', resolve))
       assert.equal(refused['grpc-status'], String(status.UNIMPLEMENTED))
       assert.deepEqual(rig.refused, ['unsupported_content_encoding'])
-      await until(() => rig.ingest.places.taken === 0)
+      await until(() => rig.ingest.slots.taken === 0)
       lz4.session.destroy()
     })
 
@@ -128,7 +128,7 @@ describe('the gRPC front', () => {
     }
 
     it('says in RetryInfo when there may be a place', async () => {
-      for (let i = 0; i < 16; i++) assert.equal(rig.ingest.places.tryTake('local', 16), 'taken')
+      for (let i = 0; i < 16; i++) assert.equal(rig.ingest.slots.tryTake('local', 16), 'taken')
       const outcome = await exportOnce(rig.client(), MESSAGE)
       assert.equal(outcome.code, status.RESOURCE_EXHAUSTED)
       assert.equal(outcome.status?.reason, 'concurrency_exceeded')
@@ -157,7 +157,7 @@ describe('the gRPC front', () => {
       const outcome = await exportOnce(rig.client(), MESSAGE)
       assert.equal(outcome.status?.reason, 'concurrency_exceeded')
       assert.notEqual(outcome.status?.retryAfterSeconds, null)
-      assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.ingest.slots.taken, 0)
     })
 
     it('to a method that is not served is UNIMPLEMENTED', async () => {
@@ -248,7 +248,7 @@ describe('the gRPC front', () => {
       assert.match(outcome.requestId, /^req-/)
       assert.deepEqual(rig.refused, ['payload_too_large'])
       assert.deepEqual(rig.ingest.submitted, [])
-      assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.ingest.slots.taken, 0)
     })
   })
 
@@ -269,7 +269,7 @@ describe('the gRPC front', () => {
       const { call, outcome } = open()
       call.end()
       assert.equal((await outcome).status?.reason, 'malformed_batch')
-      assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.ingest.slots.taken, 0)
     })
 
     it('is malformed with two', async () => {
@@ -278,19 +278,19 @@ describe('the gRPC front', () => {
       call.end(MESSAGE)
       assert.equal((await outcome).code, status.INVALID_ARGUMENT)
       assert.deepEqual(rig.ingest.submitted, [])
-      assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.ingest.slots.taken, 0)
     })
 
     it('that stalls for 30 s gives its place back', async () => {
       const { call, outcome } = open()
       call.write(MESSAGE)
-      await until(() => rig.ingest.places.taken === 1)
+      await until(() => rig.ingest.slots.taken === 1)
       rig.clock.advanceMs(29_000)
-      assert.equal(rig.ingest.places.taken, 1)
+      assert.equal(rig.ingest.slots.taken, 1)
       rig.clock.advanceMs(4000)
       assert.equal((await outcome).code, status.DEADLINE_EXCEEDED)
       assert.equal((await outcome).status?.reason, 'request_timeout')
-      assert.equal(rig.ingest.places.taken, 0)
+      assert.equal(rig.ingest.slots.taken, 0)
       assert.equal(rig.clock.waiting, 0)
     })
 
@@ -301,7 +301,7 @@ describe('the gRPC front', () => {
         await new Promise((sent) => request.write(frame.subarray(at, at + 1), sent))
         await new Promise((answered) => session.ping(answered)) // the byte is there
         rig.clock.advanceMs(28_000)
-        assert.equal(rig.ingest.places.taken, 1)
+        assert.equal(rig.ingest.slots.taken, 1)
       }
       request.end(frame.subarray(5))
       await until(() => rig.ingest.submitted.length === 1)
@@ -312,7 +312,7 @@ describe('the gRPC front', () => {
     it('that is slow gives its place to the next call when there is no other', async () => {
       const calls = Array.from({ length: 16 }, () => open())
       for (const { call } of calls) call.write(MESSAGE)
-      await until(() => rig.ingest.places.taken === 16)
+      await until(() => rig.ingest.slots.taken === 16)
       const client = rig.client()
       assert.equal((await exportOnce(client, MESSAGE)).status?.reason, 'concurrency_exceeded', 'none is slow yet')
       rig.clock.advanceMs(10_000)
@@ -321,16 +321,16 @@ describe('the gRPC front', () => {
       assert.equal(refused.code, status.RESOURCE_EXHAUSTED)
       assert.equal(refused.status?.reason, 'concurrency_exceeded')
       assert.notEqual(refused.status?.retryAfterSeconds, null)
-      assert.equal(rig.ingest.places.taken, 15)
+      assert.equal(rig.ingest.slots.taken, 15)
       for (const { call } of calls) call.cancel()
     })
 
     it('gives its place back when the client goes away in the middle of it, and counts as nothing', async () => {
       const { session, request } = openRaw()
       request.write(frameOf(MESSAGE).subarray(0, 20))
-      await until(() => rig.ingest.places.taken === 1)
+      await until(() => rig.ingest.slots.taken === 1)
       request.close(http2.NGHTTP2_CANCEL)
-      await until(() => rig.ingest.places.taken === 0)
+      await until(() => rig.ingest.slots.taken === 0)
       assert.equal(rig.clock.waiting, 0)
       assert.deepEqual(rig.ingest.submitted, [])
       assert.deepEqual(rig.refused, [])
@@ -386,7 +386,7 @@ describe('the gRPC front', () => {
     function holdSixteen(): Submitted[] {
       const held: Submitted[] = []
       rig.ingest.answer = (batch) => held.push(batch)
-      rig.ingest.giveBackPlace = () => {}
+      rig.ingest.releaseSlot = () => {}
       return held
     }
   })

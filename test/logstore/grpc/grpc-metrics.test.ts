@@ -30,7 +30,7 @@ test('the metrics hear of each call once: answered, refused, or given up by its 
   })
   request.on('error', () => {})
   request.write(Buffer.alloc(1)) // a part of the head of a message
-  await eventually(() => rig.ingest.places.taken === 1)
+  await eventually(() => rig.ingest.slots.taken === 1)
   session.destroy()
   await eventually(() => rig.ended.length === 4)
   assert.deepEqual(rig.ended, [

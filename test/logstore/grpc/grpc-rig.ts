@@ -11,7 +11,7 @@ import type { GrpcParts } from '../../../src/logstore/grpc/grpc-front.ts'
 import type { WaitedClient } from '../../../src/http/slow-clients.ts'
 import { BodyGatherer } from '../../../src/logstore/ingest/body-gatherer.ts'
 import type { AcceptedOutcome, IngestClient } from '../../../src/logstore/ingest/ingest.ts'
-import { Places } from '../../../src/logstore/tenants/places.ts'
+import { AdmissionSlots } from '../../../src/logstore/tenants/admission-slots.ts'
 import { refusal } from '../../../src/logstore/refusals.ts'
 import type { Refusal, RefusalKind } from '../../../src/logstore/refusals.ts'
 import {
@@ -44,26 +44,26 @@ export const acceptedBatch = (records: number): AcceptedOutcome => ({
 /** Takes slots as Ingest does; `answer` decides what happens to a batch. */
 export class PlayedIngest {
   readonly arena = Arena.create(4 * 1024 * 1024)
-  readonly places = new Places(64)
+  readonly slots = new AdmissionSlots(64)
   readonly submitted: Submitted[] = []
   answer: (batch: Submitted) => void = ({ client }) => client.accepted(acceptedBatch(1))
 
-  takePlace(caller: Caller): Refusal | null {
-    return this.places.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests) === 'taken'
+  takeSlot(caller: Caller): Refusal | null {
+    return this.slots.tryTake(caller.tenant.id, caller.tenant.limits.concurrentRequests) === 'taken'
       ? null
       : refusal('concurrency_exceeded', 'the gateway has too many requests in flight', 2)
   }
 
-  giveBackPlace(caller: Caller): void {
-    this.places.giveBack(caller.tenant.id)
+  releaseSlot(caller: Caller): void {
+    this.slots.release(caller.tenant.id)
   }
 
   arriving(caller: Caller, client: WaitedClient): void {
-    this.places.arriving(caller.tenant.id, client)
+    this.slots.arriving(caller.tenant.id, client)
   }
 
   arrived(client: WaitedClient): void {
-    this.places.arrived(client)
+    this.slots.arrived(client)
   }
 
   gatherer(declaredBytes: number): BodyGatherer {
@@ -75,7 +75,7 @@ export class PlayedIngest {
     assert(gathered)
     const body = Buffer.from(this.arena.bytes.subarray(gathered.offset, gathered.offset + gathered.bytes))
     gatherer.discard()
-    this.giveBackPlace(caller)
+    this.releaseSlot(caller)
     const batch = { client, caller, body, encoding }
     this.submitted.push(batch)
     this.answer(batch)

@@ -21,7 +21,7 @@ describe('the indexes of a node', () => {
     lane.at(first).publish(1, 1)
     let looks = 0
     const taken = lane.take(() => {
-      if (++looks === 3) main.giveBack(first)
+      if (++looks === 3) main.release(first)
       return false
     })
     assert.equal(taken, first)
@@ -35,7 +35,7 @@ describe('the indexes of a node', () => {
     const number = lane.take(never)
     lane.at(number).append(Uint32Array.of(1, 2, 3, 4), 0, new Uint32Array(4), 0, 9, 9, 64, 0, 0, 1, 1)
     lane.at(number).publish(1, 1)
-    main.giveBack(number)
+    main.release(number)
     const seen: number[] = []
     lane.emptyFree(() => seen.push(lane.at(number).count))
     assert.deepEqual([seen, lane.at(number).count], [[1], 0])
@@ -49,7 +49,7 @@ describe('the indexes of a node', () => {
     const { byteLength } = lane.at(number).shared
     new Uint8Array(lane.at(number).shared).fill(1)
     const used = residentBytes()
-    main.giveBack(number)
+    main.release(number)
     lane.emptyFree(never)
     assert(used - residentBytes() > byteLength / 2, `${used - residentBytes()} of ${byteLength} bytes were given back`)
   })

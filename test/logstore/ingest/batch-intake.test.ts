@@ -7,7 +7,7 @@ import { BatchIntake } from '../../../src/logstore/ingest/batch-intake.ts'
 import { GatewayBudget } from '../../../src/logstore/ingest/gateway-budget.ts'
 import {
   ACCEPTED,
-  NO_SLOT,
+  NOT_PREPARED,
   OUTCOME_HEAD_BYTES,
   REFUSED,
   readOutcomeHead,
@@ -77,7 +77,7 @@ describe('a batch of several frames', () => {
           bodyBytes: body.byteLength,
           receivedAtLow: 0,
           receivedAtHigh: 0,
-          slot: NO_SLOT,
+          preparedSlot: NOT_PREPARED,
           ticket: 0,
         })
         world.step()

@@ -61,7 +61,7 @@ class Rig {
   /** @param meanwhile runs between the headers and the end of the body */
   submit(name: string, meanwhile: () => void = () => {}): void {
     const caller = this.caller()
-    assert.equal(this.ingest.takePlace(caller), null)
+    assert.equal(this.ingest.takeSlot(caller), null)
     const body = this.ingest.gatherer(name.length)
     body.add(Buffer.from(name))
     const client = {
@@ -125,7 +125,7 @@ describe('body space that slow senders hold', () => {
     const caller = rig.caller()
     const givenUp: string[] = []
     const begin = (name: string, rate: number | null, declaredBytes: number): void => {
-      assert.equal(rig.ingest.takePlace(caller), null)
+      assert.equal(rig.ingest.takeSlot(caller), null)
       const body = rig.ingest.gatherer(declaredBytes)
       const client = {
         slowRate: () => rate,
@@ -133,7 +133,7 @@ describe('body space that slow senders hold', () => {
           givenUp.push(name)
           rig.ingest.arrived(client)
           body.discard()
-          rig.ingest.giveBackPlace(caller)
+          rig.ingest.releaseSlot(caller)
         },
       }
       rig.ingest.arriving(caller, client, body)
@@ -172,7 +172,7 @@ describe('ingest', () => {
     rig.laneAccepts(16)
     rig.ingest.onLaneDeath()
     assert.deepEqual(rig.answers, ['unread wal_unavailable', 'stored stored'])
-    rig.ingest.failBehind(8)
+    rig.ingest.failAcceptedFrom(8)
     assert.deepEqual(rig.answers.slice(2), ['accepted wal_unavailable'])
     assert.equal(rig.ingest.requestsInFlight, 0)
   })

@@ -9,7 +9,7 @@ function restsAfter(tenants: readonly number[], eachMs: number, pauseMs = 0): nu
   let nowMs = 0
   const rests = new LaneRests(() => after.push(at))
   for (const tenant of tenants) {
-    rests.served(tenant, nowMs, nowMs + eachMs)
+    rests.noteWork(tenant, nowMs, nowMs + eachMs)
     nowMs += eachMs + pauseMs
     at++
   }

@@ -113,18 +113,18 @@ describe('what is remembered of frames', () => {
     ] as const)
       noter.note(position, batchOf(text), follows)
     const grams = new FrameGrams(handle, null)
-    const passOver = (text: string, from: number, end?: number, generation = 0) =>
-      grams.search([text], 0, generation, end).passOver(from)
-    assert.equal(passOver('refused', 64), 192)
-    assert.equal(passOver('refused', 192), 192)
-    assert.equal(passOver('refused', 200), 200, 'not known')
-    assert.equal(passOver('refused', 256), 321, 'what is behind it is not known')
-    assert.equal(passOver('refused', 704), 769)
-    assert(passOver('other', 64, 130) >= 130, 'no further than to the end of the segment')
-    assert.equal(passOver('refused', 64, Infinity, 1), 64, 'of another generation')
+    const nextCandidate = (text: string, from: number, end?: number, generation = 0) =>
+      grams.search([text], 0, generation, end).nextCandidateFrom(from)
+    assert.equal(nextCandidate('refused', 64), 192)
+    assert.equal(nextCandidate('refused', 192), 192)
+    assert.equal(nextCandidate('refused', 200), 200, 'not known')
+    assert.equal(nextCandidate('refused', 256), 321, 'what is behind it is not known')
+    assert.equal(nextCandidate('refused', 704), 769)
+    assert(nextCandidate('other', 64, 130) >= 130, 'no further than to the end of the segment')
+    assert.equal(nextCandidate('refused', 64, Infinity, 1), 64, 'of another generation')
     const search = grams.search(['refused'], 0, 0)
     for (let i = 0; i < 40; i++) noter.note(1000 + i, batchOf('x'.repeat(4000)), true)
-    assert.equal(search.passOver(64), 64, 'it was overwritten meanwhile')
+    assert.equal(search.nextCandidateFrom(64), 64, 'it was overwritten meanwhile')
   })
 
   it('changes no answer while records arrive, segments are sealed and bundles come', (context) => {
@@ -155,7 +155,8 @@ describe('what is remembered of frames', () => {
     store.restart()
     let time = 0n
     const add = (text: string) => store.add('acme', [{ dataset: 'orders', time: time++, trace: null, text }])
-    const passOver = (from: number) => new FrameGrams(store.notes!, null).search(['refused'], 0, 1).passOver(from)
+    const nextCandidate = (from: number) =>
+      new FrameGrams(store.notes!, null).search(['refused'], 0, 1).nextCandidateFrom(from)
     const first = add('order')
     store.note()
     add('order')
@@ -163,14 +164,14 @@ describe('what is remembered of frames', () => {
     store.publish()
     const ofSecond = add('order')
     store.note()
-    assert.equal(passOver(first), ofSecond + 1)
+    assert.equal(nextCandidate(first), ofSecond + 1)
     const last = add('refused')
     store.seal()
     store.publish(false, true)
     const ofThird = add('order')
     store.note()
-    assert.equal(passOver(first), ofSecond + 1, 'an older snapshot has the rest of the segment')
-    assert.deepEqual([passOver(last), passOver(ofThird)], [last, ofThird + 1])
+    assert.equal(nextCandidate(first), ofSecond + 1, 'an older snapshot has the rest of the segment')
+    assert.deepEqual([nextCandidate(last), nextCandidate(ofThird)], [last, ofThird + 1])
   })
 
   it('finds in each dataset and time range what stands there, whichever form the segments have', () => {

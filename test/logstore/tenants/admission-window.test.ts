@@ -52,7 +52,7 @@ describe('a tenant window', () => {
   it('is without effect for a batch that was taken back', () => {
     const window = new AdmissionWindow(limits)
     window.admit(0, 100, 1000)
-    window.takeBack(100, 1000)
+    window.undoAdmit(100, 1000)
     assert.deepEqual(window.admit(0, 100, 1000), { kind: 'admitted' })
   })
 

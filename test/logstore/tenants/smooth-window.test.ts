@@ -37,7 +37,7 @@ describe('a window that refills steadily', () => {
     assert.deepEqual(window.admit(0, 601, 1), { kind: 'never', of: 'records' })
     assert.deepEqual(window.admit(0, 1, 60_001), { kind: 'never', of: 'bytes' })
     assert.deepEqual(window.admit(0, 600, 1), { kind: 'admitted' })
-    window.takeBack(600, 1)
+    window.undoAdmit(600, 1)
     assert.deepEqual(window.admit(0, 600, 1), { kind: 'admitted' })
     window.applyLimits({ ...limits, records: Infinity })
     assert.deepEqual(window.admit(0, 1_000_000, 1), { kind: 'admitted' })

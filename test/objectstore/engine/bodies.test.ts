@@ -1,4 +1,4 @@
-import { finished } from '../../../src/objectstore/finished.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
@@ -40,7 +40,7 @@ describe('a body that comes faster than the disk takes it', () => {
     assert.ok(waits > 3)
     await settled(
       world,
-      finished(writer).then((body) => client.commit('a', body)),
+      finishBody(writer).then((body) => client.commit('a', body)),
     )
     assert.ok((await client.get('a')).equals(bytes))
   })
@@ -76,7 +76,7 @@ describe('many fast bodies that wait when they are asked to', () => {
       }
       if (bodies.every(({ mayWrite, sent, bytes }) => !mayWrite || sent >= bytes.byteLength)) await world.step()
     }
-    const puts = bodies.map(async ({ key, writer }) => client.commit(key, await finished(writer)))
+    const puts = bodies.map(async ({ key, writer }) => client.commit(key, await finishBody(writer)))
     await settled(world, Promise.all(puts))
     for (const { key, bytes } of bodies) assert.ok((await client.get(key)).equals(bytes))
     assert.ok(stops > 12, `${stops}`)
@@ -140,7 +140,7 @@ describe('more slow bodies than there are blocks', () => {
         await world.step()
         assert.ok(rounds < 20_000, 'they get on')
       }
-      const puts = senders.map(async ({ key, writer }) => client.commit(key, await finished(writer)))
+      const puts = senders.map(async ({ key, writer }) => client.commit(key, await finishBody(writer)))
       await settled(world, Promise.all(puts))
       for (const { key, bytes } of senders.slice(0, 50)) assert.ok((await client.get(key)).equals(bytes))
       const small = sizes.filter((bytes) => bytes < EXTENT_BYTES / 4).length
@@ -161,7 +161,7 @@ describe('many slow bodies with too little memory', () => {
       for (const { bytes, writer } of bodies) writer.write(bytes.subarray(at, at + 100))
       if (at % 300 === 0) await world.step()
     }
-    const puts = bodies.map(async ({ writer }, n) => client.commit(`k${n}`, await finished(writer)))
+    const puts = bodies.map(async ({ writer }, n) => client.commit(`k${n}`, await finishBody(writer)))
     await settled(world, Promise.all(puts))
     for (const [n, { bytes }] of bodies.entries()) assert.ok((await client.get(`k${n}`)).equals(bytes))
     assert.equal(world.arena.usedBytes, 0)
@@ -185,7 +185,7 @@ describe('a digest lane that dies', () => {
     const writers = [client.large('a'), client.large('b'), client.large('c'), client.large('d')]
     for (const writer of writers) writer.write(payloadOf(3, 1500))
     world.digestLaneDies(0)
-    const results = await settled(world, Promise.allSettled(writers.map((writer) => finished(writer))))
+    const results = await settled(world, Promise.allSettled(writers.map((writer) => finishBody(writer))))
     const failed = results.filter(({ status }) => status === 'rejected')
     assert.equal(failed.length, 2)
     for (const result of failed) assert.equal((result as PromiseRejectedResult).reason.code, 'InternalError')
@@ -211,7 +211,7 @@ describe('a digest lane that dies', () => {
     writer.onDrain(() => writer.write(payloadOf(6, 500)))
     assert.equal(writer.write(payloadOf(6, 3 * EXTENT_BYTES)), false)
     world.digestLaneDies(0)
-    await assert.rejects(settled(world, finished(writer)), { code: 'InternalError' })
+    await assert.rejects(settled(world, finishBody(writer)), { code: 'InternalError' })
     assert.equal(world.arena.usedBytes, 0)
   })
 })
@@ -241,7 +241,7 @@ describe('a body that is abandoned', () => {
     const { world, client } = await open(6)
     const writer = client.large('a')
     writer.write(payloadOf(8, 2000))
-    const finishing = watched(finished(writer))
+    const finishing = watched(finishBody(writer))
     writer.abandon()
     await world.flush()
     assert.equal(finishing.state, 'rejected')
@@ -251,7 +251,7 @@ describe('a body that is abandoned', () => {
     const { world, client } = await open(6)
     const writer = client.large('a')
     writer.write(payloadOf(9, 2000))
-    const body: ReceivedBody = await settled(world, finished(writer))
+    const body: ReceivedBody = await settled(world, finishBody(writer))
     writer.abandon()
     await assert.rejects(settled(world, client.commit('a', body)), { code: 'InternalError' })
     assert.equal(world.arena.usedBytes, 0)
@@ -267,8 +267,8 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     const waits = client.large('waits')
     waits.write(payloadOf(11, EXTENT_BYTES))
     await world.journalDies()
-    const lostBody = watched(finished(lost))
-    const put = finished(waits).then((body) => client.commit('waits', body))
+    const lostBody = watched(finishBody(lost))
+    const put = finishBody(waits).then((body) => client.commit('waits', body))
     await settled(world, put)
     assert.equal(lostBody.state, 'rejected')
     assert.ok((await client.get('waits')).equals(payloadOf(11, EXTENT_BYTES)))
@@ -291,7 +291,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     world.world.lanes[0]!.step()
     const { damage } = replay(world.log, world.files)
     assert.deepEqual(damage, [])
-    await settled(world, Promise.allSettled([finished(lost), finished(late)]))
+    await settled(world, Promise.allSettled([finishBody(lost), finishBody(late)]))
     assert.equal(world.arena.usedBytes, 0)
   })
 
@@ -303,7 +303,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     const second = client.large('second')
     second.write(payloadOf(11, EXTENT_BYTES))
     world.files.faults = { sync: (path) => (path.endsWith('.log') ? 'EIO' : null) }
-    const put = async (writer: BodyWriter) => client.commit('a', await finished(writer))
+    const put = async (writer: BodyWriter) => client.commit('a', await finishBody(writer))
     const results = await settled(world, Promise.allSettled([put(first), put(second)]))
     assert.deepEqual(
       results.map(({ status }) => status),

@@ -1,4 +1,4 @@
-import { finished } from '../../../src/objectstore/finished.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { frameBytes } from '../../../native-free-codecs/frame.ts'
@@ -295,7 +295,7 @@ describe('cleaning', () => {
     writer.write(BODY.subarray(2 * EXTENT_BYTES))
     await settled(
       world,
-      finished(writer).then((body) => client.commit('slow', body)),
+      finishBody(writer).then((body) => client.commit('slow', body)),
     )
     await clean(world)
     assert.ok((await client.get('slow')).equals(BODY))

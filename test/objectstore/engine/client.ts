@@ -1,5 +1,5 @@
 /** A client of a simulated store: most calls step the world until they are answered. */
-import { finished } from '../../../src/objectstore/finished.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import type {
   BodyTarget,
   BodyWriter,
@@ -51,7 +51,7 @@ export class StoreClient {
   async putting(key: string, bytes: Buffer, declared = bytes.byteLength): Promise<ObjectSummary> {
     const writer = this.world.store.receive(declared, PLAN, this.target(key))
     writer.write(bytes)
-    return this.commit(key, await finished(writer))
+    return this.commit(key, await finishBody(writer))
   }
 
   commit(key: string, body: ReceivedBody): Promise<ObjectSummary> {
@@ -76,7 +76,7 @@ export class StoreClient {
       const plan = { checksums: ['CRC32'] as const, sha256: false }
       const writer = this.world.store.receive(declared, plan, { bucket, key, upload: { uploadId, partNumber } })
       writer.write(bytes)
-      const body = await finished(writer)
+      const body = await finishBody(writer)
       const checksum = { value: body.digest.checksums[0]!.value, bytes: bytes.byteLength }
       return this.world.store.putPart(upload, partNumber, body, checksum)
     }

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { RingFrames } from '../../../src/cluster/lane/ring-frames.ts'
 import type { ClusterOptions } from '../../../src/log/cluster-part.ts'
 import { LogShared } from '../../../src/log/log-shared.ts'
-import { finished } from '../../../src/objectstore/finished.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import { notLeading } from '../../../src/objectstore/refusals.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, settled } from './client.ts'
@@ -185,11 +185,11 @@ describe('a body on its way', () => {
     leader.log.cluster!.follow()
     leader.store.bodies.endAll(notLeading('http://10.0.0.2:9000'))
     const refused = { code: 'SlowDown', leader: 'http://10.0.0.2:9000' }
-    await assert.rejects(finished(body), refused)
+    await assert.rejects(finishBody(body), refused)
     await leader.flush()
     assert.equal(leader.arena.usedBytes, 0)
     assert.equal(leader.store.bodies.oldestExtent, Infinity)
-    await assert.rejects(settled(leader, finished(client.large('other'))), { code: 'SlowDown' })
+    await assert.rejects(settled(leader, finishBody(client.large('other'))), { code: 'SlowDown' })
     const refusal = leader.store.term()
     assert.ok(typeof refusal !== 'number')
     assert.equal(refusal.code, 'SlowDown')

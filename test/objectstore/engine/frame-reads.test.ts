@@ -190,7 +190,7 @@ it('main reads a bounded number of bytes in one turn of the event loop', async (
   const frame = { type: 1, payload: Buffer.alloc(0), memory: new ReadMemory(1) }
   const reads = new FrameReads({
     log,
-    cached: { read: () => frame, readToKeep: () => ({ ...emptyFrameHeader(), ...frame }), giveBack() {} },
+    cached: { read: () => frame, readToKeep: () => ({ ...emptyFrameHeader(), ...frame }), release() {} },
     jobs: { run: () => assert.fail('nothing is asked of a thread') },
     threads: 1,
     defer: (run) => deferred.push(run),

@@ -53,10 +53,10 @@ describe('the cache of objects', () => {
 
   it('takes whatever fits, and what costs much to read again in the place of others', () => {
     const cache = new ObjectCache<Cached>(BYTES_MAX)
-    assert.ok(cache.wants(BYTES_MAX, true))
-    assert.ok(!cache.wants(BYTES_MAX + 1, false))
+    assert.ok(cache.shouldAdd(BYTES_MAX, true))
+    assert.ok(!cache.shouldAdd(BYTES_MAX + 1, false))
     cache.add({ position: 1, bytes: BYTES_MAX })
-    assert.ok(cache.wants(10, false))
+    assert.ok(cache.shouldAdd(10, false))
   })
 
   it('keeps most of what it has while more than fits is read in turn, again and again', () => {
@@ -65,7 +65,7 @@ describe('the cache of objects', () => {
     for (let n = 0; n < 130 * 100; n++) {
       const position = n % 130
       if (cache.get(position) !== undefined) found += 1
-      else if (cache.wants(10, true)) cache.add({ position, bytes: 10 })
+      else if (cache.shouldAdd(10, true)) cache.add({ position, bytes: 10 })
     }
     assert.ok(found > (130 * 100) / 2, `${found} found`) // eviction by last use alone would find none
     assert.ok(cache.bytes <= BYTES_MAX)

@@ -1,5 +1,5 @@
 /** Steps that write objects, at once or slowly, delete and tag them, and read them while they change. */
-import { finished } from '../../../src/objectstore/finished.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { FRAME_DELETED } from '../../../src/objectstore/engine/frames.ts'
 import type {
@@ -75,7 +75,7 @@ export class ObjectSteps extends Steps {
     const received = async (): Promise<ReceivedBody> => {
       const writer = this.world.store.receive(isLarge ? 1 << 20 : declared, PLAN, target)
       for (let at = 0; at < bytes.byteLength; at += declared) await writeAll(writer, bytes.subarray(at, at + declared))
-      return finished(writer)
+      return finishBody(writer)
     }
     this.#commit(target, bytes, condition, since, received)
   }
@@ -138,7 +138,7 @@ export class ObjectSteps extends Steps {
     const { target, writer, since, bytes, at } = body
     if (!isKept) return writer.abandon()
     writer.write(bytes.subarray(at))
-    this.#commit(target, bytes, 'any', since, () => finished(writer))
+    this.#commit(target, bytes, 'any', since, () => finishBody(writer))
   }
 
   delete(bucket: Bucket | null, key: string, condition: Condition): void {

@@ -44,7 +44,7 @@ class Disk {
   async pass(n: number): Promise<void> {
     const run = (await this.read(n))!
     assert.equal(run.bytes[0], n % 256)
-    this.runs.giveBack(run)
+    this.runs.release(run)
   }
 
   #read(frames: readonly FrameToRead[]): readonly ReadOutcome[] {
@@ -68,11 +68,11 @@ describe('a run that several read', () => {
     assert.equal(disk.jobs.length, 1)
     assert.equal(disk.runs.taken, 1)
     assert.equal(first, second)
-    disk.runs.giveBack(first!)
+    disk.runs.release(first!)
     assert.equal(disk.runs.taken, 1)
     for (let n = 2; n < 2 + 3 * KEPT_RUNS; n++) await disk.pass(n)
     assert.ok(second!.bytes.every((byte) => byte === 1))
-    disk.runs.giveBack(second!)
+    disk.runs.release(second!)
     assert.equal(disk.runs.taken, 0)
   })
 
@@ -81,8 +81,8 @@ describe('a run that several read', () => {
     const whole = (await disk.read(1))!
     const part = (await disk.runs.read(bodyOf(1), 0, EXTENT_BYTES))!
     assert.deepEqual([whole.bytes.byteLength, part.bytes.byteLength], [RUN_CONTENT_BYTES, EXTENT_BYTES])
-    disk.runs.giveBack(part)
-    disk.runs.giveBack(whole)
+    disk.runs.release(part)
+    disk.runs.release(whole)
     assert.equal(disk.runs.taken, 0)
     assert.equal((await disk.read(1))!.bytes.byteLength, RUN_CONTENT_BYTES)
     assert.equal(disk.jobs.length, 2)
@@ -156,7 +156,7 @@ describe('runs that were given back', () => {
       used.bytes.every((byte) => byte === 1),
       'who reads it goes on',
     )
-    disk.runs.giveBack(used)
+    disk.runs.release(used)
     for (let round = 0; round < 2; round++) for (let n = 0; n < KEPT_RUNS; n++) await disk.pass(100 + n)
     assert.equal(disk.jobs.length, 2 * KEPT_RUNS)
     assert.equal(disk.memories.size, KEPT_RUNS)
@@ -177,7 +177,7 @@ describe('runs that were given back', () => {
       const taken = Array.from({ length: RUNS_MAX }, async (_, n) => disk.read(round * 100 + n))
       assert.equal(disk.runs.taken, RUNS_MAX)
       assert.equal(disk.read(round * 100 + RUNS_MAX), null)
-      for (const run of await Promise.all(taken)) disk.runs.giveBack(run!)
+      for (const run of await Promise.all(taken)) disk.runs.release(run!)
     }
     assert.equal(disk.memories.size, KEPT_RUNS + RUNS_MAX)
   })

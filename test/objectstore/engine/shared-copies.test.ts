@@ -30,7 +30,7 @@ describe('shared copies', () => {
         for (const [i, { length, givesBack }] of all.entries()) {
           const copy = copies.copyOf(source.fill(i + 1).subarray(0, length))
           kept.push({ copy, expected: Buffer.alloc(length, i + 1) })
-          if (givesBack !== null) copies.giveBack(kept.splice(givesBack % kept.length, 1)[0]!.copy)
+          if (givesBack !== null) copies.release(kept.splice(givesBack % kept.length, 1)[0]!.copy)
           assert.ok(kept.every(isWhole))
         }
       }),
@@ -45,7 +45,7 @@ describe('shared copies', () => {
     for (let round = 0; round < 200; round++) {
       const made = Array.from({ length: 20 }, () => copies.copyOf(body))
       for (const { bytes } of made) buffers.add(bytes.buffer)
-      for (const copy of made) copies.giveBack(copy)
+      for (const copy of made) copies.release(copy)
     }
     assert.ok(buffers.size <= 3, `${buffers.size}`)
   })

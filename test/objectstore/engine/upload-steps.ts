@@ -1,5 +1,5 @@
 /** Steps on uploads in parts. */
-import { finished as finishedBody } from '../../../src/objectstore/finished.ts'
+import { finishBody as finishedBody } from '../../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
 import { atOnce } from '../../../src/steps.ts'

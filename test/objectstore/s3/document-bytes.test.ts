@@ -24,7 +24,7 @@ describe('a request with a long document', () => {
       const request: GatewayRequest = {
         ...requestOf({ query: { uploadId: upload!.uploadId }, headers: { 'content-md5': 'CzVGVzVq2LGc0YkgKVs/WQ==' } }),
         body,
-        roomFor(bytes) {
+        reserveRoom(bytes) {
           asked = bytes
           return new Promise((granted) => (grant = granted))
         },

@@ -27,7 +27,7 @@ class Works {
         this.#ends[number] = (error) => (error === null ? resolve(`work ${number}`) : reject(error))
       })
     }
-    this.ended.push(this.gate.within(bytes, work))
+    this.ended.push(this.gate.runWithMemory(bytes, work))
   }
 
   async end(number: number, error: Error | null = null): Promise<void> {

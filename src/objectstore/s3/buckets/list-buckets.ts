@@ -9,13 +9,13 @@ import { readToken, tokenOf } from './continuation-token.ts'
 
 const BUCKETS_MAX = 10_000
 
-export const listBuckets: ServiceHandler = async ({ query, caller, roomFor }, { store, region }) => {
+export const listBuckets: ServiceHandler = async ({ query, caller, reserveRoom }, { store, region }) => {
   if (caller.principal === null) throw refuse('AccessDenied')
   const owner = caller.principal.id
   const prefix = query.get('prefix') ?? null
   const token = query.get('continuation-token') ?? null
   const max = maxOf(query)
-  await roomFor(LISTED_BUCKET_BYTES * max)
+  await reserveRoom(LISTED_BUCKET_BYTES * max)
   const isPaged = query.has('max-buckets') || token !== null || prefix !== null
 
   const after = token === null ? '' : readToken(token).toString()

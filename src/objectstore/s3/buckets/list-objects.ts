@@ -10,13 +10,13 @@ import { readToken, tokenOf } from './continuation-token.ts'
 
 const NOTHING = Buffer.alloc(0)
 
-export const listObjectsV2: BucketHandler = async ({ query, roomFor }, bucket, { store }) => {
+export const listObjectsV2: BucketHandler = async ({ query, reserveRoom }, bucket, { store }) => {
   const asked = askedPage(query)
   const continuationToken = query.get('continuation-token') ?? null
   const startAfter = query.get('start-after') ?? null
   const from = continuationToken ? readToken(continuationToken) : NOTHING
   const after = continuationToken || startAfter === null ? NOTHING : Buffer.from(startAfter)
-  await roomFor(LISTED_OBJECT_BYTES * asked.maxKeys)
+  await reserveRoom(LISTED_OBJECT_BYTES * asked.maxKeys)
   const page = await pageOf(store, bucket, asked, from, after)
   const pieces = renderObjectListing({
     ...asked,
@@ -36,10 +36,10 @@ export const listObjectsV2: BucketHandler = async ({ query, roomFor }, bucket, {
   }
 }
 
-export const listObjects: BucketHandler = async ({ query, roomFor }, bucket, { store }) => {
+export const listObjects: BucketHandler = async ({ query, reserveRoom }, bucket, { store }) => {
   const asked = askedPage(query)
   const marker = query.get('marker') ?? ''
-  await roomFor(LISTED_OBJECT_BYTES * asked.maxKeys)
+  await reserveRoom(LISTED_OBJECT_BYTES * asked.maxKeys)
   const page = await pageOf(store, bucket, asked, behindPrefix(asked, marker), Buffer.from(marker))
   const { objects, commonPrefixes } = page
   const isTruncated = page.next !== null

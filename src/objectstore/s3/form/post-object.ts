@@ -18,7 +18,7 @@ import { formBoundary } from './part-headers.ts'
 import { PostForm } from './post-form.ts'
 import { PostPolicy } from './post-policy.ts'
 import { FORM_BYTES_MAX } from '../document-limits.ts'
-import { finished } from '../../finished.ts'
+import { finishBody } from '../../finish-body.ts'
 import type { BodyWriter, Bucket, ObjectAttributes, Precondition } from '../../operations.ts'
 import { demandExpectedOwner } from '../authorize.ts'
 import type { FormHandler, GatewayContext, GatewayRequest } from '../handler.ts'
@@ -140,7 +140,7 @@ class FormUpload {
     const { fields, policy, claims, algorithms, key, attributes, precondition } = this.#target
     const { bucket, writer } = this.#place
     policy?.checkNotTooSmall(this.#fileBytes)
-    const body = await finished(writer)
+    const body = await finishBody(writer)
     demandClaimed(claims, body, null)
     const object = newObject({ bucket, key, attributes, body, precondition }, algorithms)
     const summary = await storeObject(this.#context.store, object)

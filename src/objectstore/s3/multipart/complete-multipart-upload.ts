@@ -56,9 +56,9 @@ async function complete(
   const precondition = writePrecondition(request.headers, key)
   await demandConditions(request, bucket, key, context)
   demandPrecondition(precondition, store, bucket, key)
-  await request.roomFor(completeBytes(request.body.contentLength))
+  await request.reserveRoom(completeBytes(request.body.contentLength))
   const list = await listBytes(request)
-  return context.documents.within(list.byteLength, () =>
+  return context.documents.runWithMemory(list.byteLength, () =>
     completeWith(list, precondition, request, bucket, key, context),
   )
 }

@@ -18,7 +18,7 @@ export const listMultipartUploads: BucketHandler = async (request, bucket, { sto
   }
   const maxUploads = pageMax(query, 'max-uploads')
   const urlEncoded = isUrlEncoded(request)
-  await request.roomFor(LISTED_UPLOAD_BYTES * maxUploads)
+  await request.reserveRoom(LISTED_UPLOAD_BYTES * maxUploads)
   const page = uploadPage((from, behind) => store.uploads(bucket, from, behind), { ...asked, max: maxUploads })
   const listing = renderUploadListing({
     bucket: bucket.name,
@@ -56,7 +56,7 @@ function isUrlEncoded({ query }: GatewayRequest): boolean {
 export const listParts: ObjectHandler = async (request, bucket, key, { store }) => {
   const maxParts = pageMax(request.query, 'max-parts')
   const partNumberMarker = integer(request.query, 'part-number-marker', 0)
-  await request.roomFor(LISTED_PART_BYTES * maxParts)
+  await request.reserveRoom(LISTED_PART_BYTES * maxParts)
   const { uploadId, initiator, checksum, storageClass, parts } = namedUpload(request, bucket, key, store)
   const above = parts.filter((part) => part.partNumber > partNumberMarker)
   const page = renderPartListing({

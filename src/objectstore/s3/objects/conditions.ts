@@ -84,7 +84,7 @@ export function demandPrecondition(precondition: Precondition, store: ObjectStor
  * True when the conditions of a write reveal something of the stored object, so that the caller needs the permission to read it.
  * `If-None-Match: *` does not count: it only asks whether there is an object.
  */
-export function asksWhatIsThere(headers: Headers): boolean {
+export function revealsStoredObject(headers: Headers): boolean {
   const { ifMatch, ifNoneMatch, ifUnmodifiedSince } = conditionsOf(headers)
   return (
     ifMatch !== undefined || (ifNoneMatch !== undefined && !isAny(ifNoneMatch)) || dateOf(ifUnmodifiedSince) !== null

@@ -1,5 +1,5 @@
 /** Copies bytes of an object into a new body, at the pace of the slower one. */
-import { finished } from '../../finished.ts'
+import { finishBody } from '../../finish-body.ts'
 import type { BodyWriter, ByteSource, ReceivedBody } from '../../operations.ts'
 
 /** When this rejects, the writer is abandoned; the source is closed in any case. @throws S3Error of either */
@@ -13,7 +13,7 @@ export async function copyBody(source: ByteSource, writer: BodyWriter): Promise<
         onDrain = resolve
       })
     }
-    return await finished(writer)
+    return await finishBody(writer)
   } catch (error) {
     writer.abandon()
     throw error

@@ -13,19 +13,19 @@ import type { DeleteFailure, DeletedKey } from './object-answers.ts'
 import type { Bucket } from '../../operations.ts'
 import { S3Error, refuse } from '../../refusals.ts'
 import { collectBody } from '../body/collect-body.ts'
-import { confirmed } from '../confirmed.ts'
 import type { BucketHandler, GatewayContext, GatewayRequest } from '../handler.ts'
 import { SYNCED, bucketIdHeader } from '../ids.ts'
 import { etagPrecondition } from './conditions.ts'
 import { demandReading } from './further-actions.ts'
 import { checkKey } from './object-key.ts'
 import { ONLY_VERSION } from '../operations-table.ts'
+import { whenDurable } from '../when-durable.ts'
 
 type DeleteItem = DeleteRequest['objects'][number]
 type Outcome = { readonly deleted: DeletedKey } | { readonly failure: DeleteFailure; readonly isAllowed: boolean }
 
 export const deleteObjects: BucketHandler = async (request, bucket, context) => {
-  await request.roomFor(deletedBytes(request.body.contentLength))
+  await request.reserveRoom(deletedBytes(request.body.contentLength))
   const body = await collectBody(request, DELETE_BODY_BYTES_MAX, 'demanded')
   const { quiet, objects } = await context.pace.run(readDeleteRequest(body))
   const outcomes = await Promise.all(objects.map((item) => outcomeOf(item, request, bucket, context)))
@@ -68,7 +68,7 @@ async function outcomeOf(
     await context.store.deleteObject(bucket, key, etagPrecondition(etag, key))
     return { deleted: { key, versionId, deleteMarker: true, deleteMarkerVersionId: null } }
   } catch (error) {
-    const refusal = await confirmed(context.store, error)
+    const refusal = await whenDurable(context.store, error)
     if (refusal instanceof S3Error) return { failure: { key, versionId, refusal }, isAllowed }
     throw refusal
   }

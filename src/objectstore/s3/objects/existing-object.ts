@@ -12,17 +12,17 @@ export async function existingObject(
   key: string,
   context: GatewayContext,
 ): Promise<StoredObject> {
-  return (await context.store.object(bucket, key)) ?? absent(request, bucket, key, context)
+  return (await context.store.object(bucket, key)) ?? refuseAbsent(request, bucket, key, context)
 }
 
 /** @throws S3Error NoSuchKey, or AccessDenied to a caller that may not learn that the key does not exist */
-export async function absent(
+export async function refuseAbsent(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   context: GatewayContext,
 ): Promise<never> {
-  throw await absence(request, bucket, key, context)
+  throw await absenceRefusal(request, bucket, key, context)
 }
 
 /** Demands that an object exists before it is changed; the store checks that again when it makes the change. @throws S3Error NoSuchKey */
@@ -32,11 +32,11 @@ export async function demandExisting(
   key: string,
   context: GatewayContext,
 ): Promise<void> {
-  if (context.store.peek(bucket, key) === null) throw await absence(request, bucket, key, context)
+  if (context.store.peek(bucket, key) === null) throw await absenceRefusal(request, bucket, key, context)
 }
 
 /** Only callers that may list the bucket learn that a key does not exist: its owner, and callers that its policy allows it. */
-async function absence(
+async function absenceRefusal(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,

@@ -7,7 +7,7 @@ import type { Tag } from '../../operations.ts'
 import type { Bucket } from '../../operations.ts'
 import { S3Error, refuse } from '../../refusals.ts'
 import type { GatewayContext, GatewayRequest } from '../handler.ts'
-import { asksWhatIsThere } from './conditions.ts'
+import { revealsStoredObject } from './conditions.ts'
 import type { ObjectName } from './object-key.ts'
 
 /** Demands the permission for the tags that a write brings; null: it brings none. @throws S3Error AccessDenied */
@@ -38,7 +38,7 @@ export function demandConditions(
   key: string,
   context: GatewayContext,
 ): Promise<void> | null {
-  return asksWhatIsThere(request.headers) ? demandReading(request, bucket, key, context) : null
+  return revealsStoredObject(request.headers) ? demandReading(request, bucket, key, context) : null
 }
 
 /** Demands the permission to learn of the object on which a write or delete has a condition. The bucket's owner always has it. @throws S3Error AccessDenied */

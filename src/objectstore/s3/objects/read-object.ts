@@ -6,7 +6,7 @@ import type { GatewayContext, GatewayRequest, HeaderLine, MaybePromise } from '.
 import type { ContentAttributes } from './attributes.ts'
 import { checkRead } from './conditions.ts'
 import { checkCustomerKey } from './encryption.ts'
-import { absent } from './existing-object.ts'
+import { refuseAbsent } from './existing-object.ts'
 import { refusalOfAction } from './further-actions.ts'
 import { checksumHeaderLines, storedObjectHeaders } from './object-headers.ts'
 import { contentRange, selectionOf } from './ranges.ts'
@@ -45,7 +45,7 @@ async function readLater(
   overrides: Partial<ContentAttributes> | null,
   found: MaybePromise<StoredObject | null>,
 ): Promise<ObjectReading> {
-  const object = (await found) ?? (await absent(request, bucket, key, context))
+  const object = (await found) ?? (await refuseAbsent(request, bucket, key, context))
   const reading = readingOf(request, bucket, object, overrides, context.nowMs())
   if (object.tags.length === 0) return reading
   // As in S3, a caller that may not read tags does not learn that there are any.

@@ -55,7 +55,7 @@ describe('completing an upload', () => {
   it('is in work at the gate of long documents from the reading of the list to its end', async (t) => {
     const { uploads, uploadId, listed } = await twoParts()
     const passed: number[] = []
-    t.mock.method(DocumentGate.prototype, 'within', async (bytes: number, work: () => Promise<unknown>) => {
+    t.mock.method(DocumentGate.prototype, 'runWithMemory', async (bytes: number, work: () => Promise<unknown>) => {
       assert.equal(uploads.store.upload(uploads.bucket, 'k', uploadId)?.parts.length, 2)
       const result = await work()
       assert.equal(uploads.store.upload(uploads.bucket, 'k', uploadId), null)

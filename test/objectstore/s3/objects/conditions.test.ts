@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it, test } from 'node:test'
 import {
-  asksWhatIsThere,
   checkCopySource,
   checkRead,
   deletePrecondition,
   etagPrecondition,
+  revealsStoredObject,
   writePrecondition,
 } from '../../../../src/objectstore/s3/objects/conditions.ts'
 import { httpDate, parseHttpDate } from '../../../../src/objectstore/s3/objects/http-date.ts'
@@ -166,10 +166,10 @@ describe('a conditional write', () => {
 
   it('asks what is there, unless it is only whether there is anything', () => {
     for (const headers of [{ 'if-match': '*' }, { 'if-none-match': ETAG }, { 'if-unmodified-since': at(0) }]) {
-      assert.ok(asksWhatIsThere(mapOf(headers)), JSON.stringify(headers))
+      assert.ok(revealsStoredObject(mapOf(headers)), JSON.stringify(headers))
     }
     for (const headers of [{}, { 'if-none-match': ' * ' }, { 'if-unmodified-since': 'yesterday' }]) {
-      assert.ok(!asksWhatIsThere(mapOf(headers)), JSON.stringify(headers))
+      assert.ok(!revealsStoredObject(mapOf(headers)), JSON.stringify(headers))
     }
   })
 

@@ -9,7 +9,7 @@ import { TENANT_BATCH_RECORDS_MAX } from '../limits.ts'
 
 const WORDS = 4
 
-export class PartsMet implements EarlierParts {
+export class EarlierPartCounts implements EarlierParts {
   /** For each record of the part that was asked about last: how many identical records the earlier parts have. */
   readonly identical = new Uint16Array(TENANT_BATCH_RECORDS_MAX)
   readonly #kinds = new IdCounts(TENANT_BATCH_RECORDS_MAX)
@@ -29,7 +29,7 @@ export class PartsMet implements EarlierParts {
 
 export interface PartOfBatch {
   /** The records of the earlier parts. */
-  readonly met: PartsMet
+  readonly earlier: EarlierPartCounts
   /** Null: its records are recognised one by one. */
   readonly isStored: boolean | null
   /** An earlier part got a frame. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Asides } from '../../../src/cluster/member/asides.ts'
+import { PendingAsides } from '../../../src/cluster/member/pending-asides.ts'
 import { setAsideBehind } from '../../../src/log/set-aside.ts'
 import { World, appended, openWriter, payloadOf } from '../../support/log-harness.ts'
 
@@ -18,7 +18,7 @@ async function rig(third = 3) {
   const bytesOf = ({ position, end }: { position: number; end: number }): Buffer =>
     content.subarray(position - base, end - base)
   const warnings: string[] = []
-  const asides = new Asides({ warn: (_details, message) => warnings.push(message) })
+  const asides = new PendingAsides({ warn: (_details, message) => warnings.push(message) })
   const cut = (): Promise<void> =>
     setAsideBehind(last.end, { directory: '/data', cluster: { onSetAside: (aside) => asides.add(aside) } }, world)
   const files = (): readonly string[] => world.files.list('/data/diverged') ?? []

@@ -11,7 +11,7 @@ import { ByteWriter } from '../../../src/logstore/compact/byte-writer.ts'
 import { COUNTS_VERSION, RUNS_VERSION } from '../../../src/logstore/compact/compact-format.ts'
 import { CompactIndex } from '../../../src/logstore/compact/compact-index.ts'
 import { HashIndex, HashPairs, writeHashIndex } from '../../../src/logstore/compact/hash-index.ts'
-import { LookUps, ROWS_OF_RUN } from '../../../src/logstore/compact/look-ups.ts'
+import { IdLookup, ROWS_OF_RUN } from '../../../src/logstore/compact/id-lookup.ts'
 import { PieceCache } from '../../../src/logstore/compact/piece-cache.ts'
 import { PieceFile } from '../../../src/logstore/compact/pieces.ts'
 import type { Piece, WrittenPiece } from '../../../src/logstore/compact/pieces.ts'
@@ -84,7 +84,7 @@ describe('an index of hashes', () => {
 })
 
 /** Look-ups of a bundle whose blocks have this many rows, from a file that holds nothing else. */
-function lookUpsOf(version: number, rows: readonly number[], ids: Pairs, traces: Pairs): LookUps {
+function lookupOf(version: number, rows: readonly number[], ids: Pairs, traces: Pairs): IdLookup {
   const directory = new ByteWriter()
   const write = (pairs: Pairs): Buffer =>
     version >= RUNS_VERSION
@@ -96,13 +96,13 @@ function lookUpsOf(version: number, rows: readonly number[], ids: Pairs, traces:
   let end = 0
   const blocks = rows.map((each) => ({ firstRow: (end += each) - each, rows: each }))
   const load = (piece: Piece): Buffer => file.pieceOnce(piece)
-  return new LookUps(new ByteReader(directory.written()), 0, version, blocks, file, load)
+  return new IdLookup(new ByteReader(directory.written()), 0, version, blocks, file, load)
 }
 
 describe('look-ups', () => {
   it('name rows of every block that a run reaches into', () => {
     const [first, second] = [0x7000_0000, 0x8000_0000]
-    const lookUps = lookUpsOf(
+    const lookup = lookupOf(
       RUNS_VERSION,
       [ROWS_OF_RUN - 10, 3, 20, 4096],
       [
@@ -111,11 +111,11 @@ describe('look-ups', () => {
       ],
       [],
     )
-    assert.deepEqual(lookUps.rowsOfId(second), [
+    assert.deepEqual(lookup.rowsOfId(second), [
       { block: 2, from: 7, to: 20 },
       { block: 3, from: 0, to: ROWS_OF_RUN - 13 },
     ])
-    assert.deepEqual(lookUps.rowsOfId(first), [
+    assert.deepEqual(lookup.rowsOfId(first), [
       { block: 0, from: 0, to: ROWS_OF_RUN - 10 },
       { block: 1, from: 0, to: 3 },
       { block: 2, from: 0, to: 7 },
@@ -129,10 +129,10 @@ describe('look-ups', () => {
       [RUNS_VERSION, Math.ceil(200 / ROWS_OF_RUN)],
       [COUNTS_VERSION, 2],
     ] as const) {
-      const lookUps = lookUpsOf(version, [100, 100], [[key, place]], [[key, 2]])
-      assert.throws(() => lookUps.rowsOfId(key), isCorrupt)
-      assert.throws(() => lookUps.blocksOfTrace(key), isCorrupt)
-      assert.throws(() => lookUps.rowsOfId(key), isCorrupt, 'when they are asked again, too')
+      const lookup = lookupOf(version, [100, 100], [[key, place]], [[key, 2]])
+      assert.throws(() => lookup.rowsOfId(key), isCorrupt)
+      assert.throws(() => lookup.blocksOfTrace(key), isCorrupt)
+      assert.throws(() => lookup.rowsOfId(key), isCorrupt, 'when they are asked again, too')
     }
   })
 })

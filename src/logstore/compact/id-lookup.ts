@@ -27,7 +27,7 @@ export interface RowsOfBlock {
 
 const NO_ROWS: readonly RowsOfBlock[] = []
 
-export class LookUps {
+export class IdLookup {
   readonly #file: Pick<PieceFile, 'corrupt'>
   readonly #load: LoadPiece
   readonly #blocks: readonly Pick<CompactBlock, 'firstRow' | 'rows'>[]

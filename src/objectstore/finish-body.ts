@@ -1,5 +1,5 @@
 import type { BodyWriter, ReceivedBody } from './operations.ts'
 
 /** `finish` as a promise. @throws S3Error what `finish` failed with */
-export const finished = (writer: BodyWriter): Promise<ReceivedBody> =>
+export const finishBody = (writer: BodyWriter): Promise<ReceivedBody> =>
   new Promise((received, failed) => writer.finish(received, failed))

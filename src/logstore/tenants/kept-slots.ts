@@ -8,7 +8,7 @@
 /** Clients are told to wait for one second. */
 const KEPT_MS = 2000
 
-export class KeptPlaces {
+export class KeptSlots {
   readonly #nowMs: () => number
   /** Until when, by tenant. */
   readonly #untilMs = new Map<string, number>()
@@ -33,7 +33,7 @@ export class KeptPlaces {
   }
 
   /** How many slots are kept for other tenants. */
-  forOthersThan(tenant: string): number {
+  countForOthers(tenant: string): number {
     let count = 0
     for (const [name, untilMs] of this.#untilMs) {
       if (untilMs <= this.#nowMs()) this.#untilMs.delete(name)

@@ -4,7 +4,7 @@
  */
 import type { Files } from '../../log/files.ts'
 
-interface GentleParts {
+interface PaceParts {
   readonly nowMs: () => number
   /** Blocks the thread for so long. */
   readonly waitMs: (forMs: number) => void
@@ -13,7 +13,7 @@ interface GentleParts {
 const STEP_BYTES = 256 << 10
 
 /** @param files whose methods need no `this` */
-export function gentleFiles(files: Files, { nowMs, waitMs }: GentleParts): Files {
+export function pacedFiles(files: Files, { nowMs, waitMs }: PaceParts): Files {
   return {
     ...files,
     open(path, access, cache) {

@@ -2,6 +2,6 @@
 import type { StoreError } from './errors.ts'
 import { withoutUrlSecrets } from './url-secrets.ts'
 
-export function sayFailure({ message }: StoreError): void {
+export function printFailure({ message }: StoreError): void {
   process.stderr.write(`${withoutUrlSecrets(message)}\n`)
 }

@@ -1,7 +1,7 @@
 /** Up to where each past generation of a log was stored; a restart in place ends a generation (log L2). */
 import type { Position } from './log-writer.ts'
 
-export class PastLives {
+export class PastGenerations {
   /** Positions by generation. */
   readonly #keptUpTo = new Map<number, Position>()
 

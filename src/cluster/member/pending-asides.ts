@@ -3,7 +3,7 @@ import { decodeFrameHeader, emptyFrameHeader, frameBytes } from '../../../native
 import type { Aside } from '../../log/set-aside.ts'
 import type { LogPlace } from '../message.ts'
 
-export class Asides {
+export class PendingAsides {
   readonly #logger: { warn(details: object, message: string): void }
   #waiting: readonly Aside[] = []
 

@@ -2,7 +2,7 @@
  * Admission slots: a request holds one from its headers to its answer. When there is none left, the slowest client whose body is still arriving loses its
  * slot to the next request: a client of the same tenant when the tenant has none left, any client when the gateway has none.
  *
- * If tenants have shares, the next slot that comes free is kept for a tenant that was refused below its share (kept-places.ts). As long as no tenant was,
+ * If tenants have shares, the next slot that comes free is kept for a tenant that was refused below its share (kept-slots.ts). As long as no tenant was,
  * one alone may have all slots. A tenant below its share is never refused because slots are kept.
  *
  * P1  a slot that was taken is given back exactly once
@@ -11,11 +11,11 @@
 import assert from 'node:assert/strict'
 import { slowestOf } from '../../http/slow-clients.ts'
 import type { WaitedClient } from '../../http/slow-clients.ts'
-import { KeptPlaces } from './kept-places.ts'
+import { KeptSlots } from './kept-slots.ts'
 
-export class Places {
+export class AdmissionSlots {
   readonly #limit: number
-  readonly #kept: KeptPlaces | null
+  readonly #kept: KeptSlots | null
   #taken = 0
   readonly #takenByTenant = new Map<string, number>()
   /** Holders of slots whose bodies are not whole, with their tenants. */
@@ -27,7 +27,7 @@ export class Places {
    */
   constructor(limit: number, nowMs: (() => number) | null = null) {
     this.#limit = limit
-    this.#kept = nowMs === null ? null : new KeptPlaces(nowMs)
+    this.#kept = nowMs === null ? null : new KeptSlots(nowMs)
   }
 
   get taken(): number {
@@ -50,7 +50,7 @@ export class Places {
   }
 
   #isKeptFrom(tenant: string): boolean {
-    const kept = this.#kept?.forOthersThan(tenant) ?? 0
+    const kept = this.#kept?.countForOthers(tenant) ?? 0
     return kept > 0 && this.#taken + kept >= this.#limit && this.#takenBy(tenant) >= this.#shareOf(tenant)
   }
 
@@ -64,7 +64,7 @@ export class Places {
     return Math.max(1, Math.floor(this.#limit / tenants.size))
   }
 
-  giveBack(tenant: string): void {
+  release(tenant: string): void {
     const ofTenant = this.#takenBy(tenant)
     assert(ofTenant > 0 && this.#taken > 0) // P1
     this.#taken--

@@ -12,7 +12,7 @@ let isAsked = false
  * Turns off V8's pretenuring, so that short-lived objects are collected early. Call it when a cache keeps its first object, not at the start: V8
  * reuses compiled code only under the flags with which it was compiled, so each thread that starts later compiles Node and its modules again.
  */
-export function collectPassingEarly(): void {
+export function disablePretenuring(): void {
   if (isAsked) return
   isAsked = true
   setFlagsFromString('--no-allocation-site-pretenuring')

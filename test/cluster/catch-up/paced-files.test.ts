@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { gentleFiles } from '../../../src/cluster/catch-up/gentle-files.ts'
+import { pacedFiles } from '../../../src/cluster/catch-up/paced-files.ts'
 import { nodeFiles } from '../../../src/log/node-files.ts'
 import { temporaryDirectory } from '../../support/directories.ts'
 
@@ -36,7 +36,7 @@ describe('the files of a copy', () => {
       },
     }
     const parts = { nowMs: () => nowMs, waitMs: (forMs: number) => void rests.push(forMs) }
-    const file = gentleFiles(counted, parts).open(name, 'read')
+    const file = pacedFiles(counted, parts).open(name, 'read')
     const into = Buffer.alloc(1024 * KIB)
     assert.equal(file.read(into, 0), bytes.byteLength)
     assert(into.subarray(0, bytes.byteLength).equals(bytes))
