@@ -313,6 +313,7 @@ export class Queue {
 
   #tick(): void {
     const { log, time, engine, state } = this.#core
+    state.catchUpSome()
     if (!log.mayAnswer) return // what time does to a cluster's log, its leader says
     if (takesFrames(log.state)) this.#applyAgain()
     for (const group of state.dueGroups(time.nowMs())) {
