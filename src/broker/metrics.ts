@@ -21,7 +21,7 @@ export interface BrokerMetricSources {
     Log,
     'counters' | 'committed' | 'state' | 'incidents' | 'lostReplicas' | 'roomFor' | 'segments' | 'syncSeconds'
   >
-  readonly groups: Pick<GroupSeries, 'of'>
+  readonly groups: Pick<GroupSeries, 'of' | 'catchUp'>
   readonly requests: Pick<RequestMetrics, 'register'>
   readonly process: Pick<ProcessMetrics, 'register'>
   /** Null: there is no cluster. */
@@ -153,6 +153,8 @@ export class BrokerMetrics {
   /** Metrics of the process and of one tenant's groups. In a cluster only the leader shows groups, so that sums over its nodes count them once. */
   async text(tenant: string): Promise<string> {
     const showsGroups = this.#cluster === null || this.#cluster.view().leads
-    return this.#metrics.text(showsGroups ? await this.#groups.of(tenant) : [])
+    if (showsGroups) return this.#metrics.text(await this.#groups.of(tenant))
+    await this.#groups.catchUp()
+    return this.#metrics.text([])
   }
 }

@@ -94,6 +94,8 @@ export class StateCopy implements GroupCopier {
   readonly #state: BrokerState
   readonly #streams: readonly StreamState[]
   readonly #streamNumbers: Float64Array
+  /** Floors at the moment of the copy, by number of the stream. */
+  readonly #floors: Float64Array
   /** References are enough, because a change replaces a configuration as a whole. */
   readonly #configs: readonly StreamConfig[]
   readonly #redriven = new Map<StreamState, ReturnType<Redriven['encode']>>()
@@ -110,7 +112,9 @@ export class StateCopy implements GroupCopier {
     this.#streams = state.streams.filter((stream) => stream !== undefined)
     this.#configs = this.#streams.map(({ config }) => config)
     this.#streamNumbers = new Float64Array(STREAM_NUMBERS * this.#streams.length)
+    this.#floors = new Float64Array(state.streams.length)
     for (const [i, stream] of this.#streams.entries()) {
+      this.#floors[stream.number] = stream.floor
       this.#streamNumbers[STREAM_NUMBERS * i] = stream.nextOffset
       this.#streamNumbers[STREAM_NUMBERS * i + 1] = stream.floor
       this.#streamNumbers[STREAM_NUMBERS * i + 2] = stream.payloadBytes
@@ -136,7 +140,7 @@ export class StateCopy implements GroupCopier {
   copy(group: Group): void {
     const { number } = group
     const isWaiting = number >= this.#next && number < this.#groups.length && !this.#copied.has(number)
-    if (isWaiting) this.#copied.set(number, copyOf(group))
+    if (isWaiting) this.#copied.set(number, this.#copyOf(group))
   }
 
   /** The checkpoint, in consecutive parts. To be called once. */
@@ -195,26 +199,27 @@ export class StateCopy implements GroupCopier {
     for (let bytes = 0; this.#next < end && bytes < SLICE_BYTES; this.#next += 1) {
       const group = this.#groups[this.#next]
       if (group === undefined) continue
-      const copy = this.#copied.get(group.number) ?? copyOf(group)
+      const copy = this.#copied.get(group.number) ?? this.#copyOf(group)
       this.#copied.delete(group.number)
       slice.push(copy)
       bytes += encodedBytes(copy.queue)
     }
     return slice
   }
-}
 
-function copyOf({ number, stream, name, nextClaimNumber, cursors, observations, claimIds, queue }: Group): CopiedGroup {
-  const content: Content['groups'][number] = {
-    number,
-    stream_number: stream.number,
-    name,
-    next_claim_number: nextClaimNumber,
-    cursors: [...cursors],
-    observations: [...observations],
-    ...(claimIds.size > 0 && { claim_ids: [...claimIds] }),
+  #copyOf(group: Group): CopiedGroup {
+    const { number, stream, name, nextClaimNumber, cursors, observations, claimIds } = group
+    const content: Content['groups'][number] = {
+      number,
+      stream_number: stream.number,
+      name,
+      next_claim_number: nextClaimNumber,
+      cursors: [...cursors],
+      observations: [...observations],
+      ...(claimIds.size > 0 && { claim_ids: [...claimIds] }),
+    }
+    return { json: JSON.stringify(content), queue: group.copyQueue(this.#floors[stream.number]!) }
   }
-  return { json: JSON.stringify(content), queue: queue.copy() }
 }
 
 async function encoded(queue: GroupCopy, turn: () => Promise<void>): Promise<Uint8Array[]> {

@@ -313,6 +313,7 @@ export class Queue {
 
   #tick(): void {
     const { log, time, engine, state } = this.#core
+    state.catchUpSome()
     if (!log.mayAnswer) return // in a cluster only the leader applies what is due
     if (takesFrames(log.state)) this.#applyAgain()
     for (const group of state.dueGroups(time.nowMs())) {

@@ -2,7 +2,8 @@
  * What groups come to together, kept as they change: a scrape reads the sums, however many groups there are.
  *
  * T1  each sum is that of what its groups were counted as last, and of `lag` of what their streams were counted as. Code that
- *     changes a group, or the offsets of a stream, has it counted
+ *     changes a group, or the offsets of a stream, has it counted. A group that is behind the floor of its stream is counted when it
+ *     catches up (stream F1)
  * T2  the groups of a tenant stand in the order in which they came into being
  */
 import type { IntervalSet } from '../interval-set.ts'
@@ -26,6 +27,7 @@ interface CountedStream {
   readonly nextOffset: number
   readonly holes: IntervalSet
   readonly groups: ReadonlyMap<string, unknown>
+  readonly countedGroups: GroupCounts
   countedReadable: number
   readableBetween(from: number, to: number): number
 }
@@ -36,15 +38,18 @@ interface CountedGroup {
   readonly counted: GroupCounts
 }
 
-/** Totals of one tenant. */
-export class GroupTotals<Group> {
-  /** T2 */
-  readonly groups = new Set<Group>()
+export interface GroupSums {
   /** Records that are not finished. */
-  lag = 0
-  leased = 0
-  delayed = 0
-  deadLetters = 0
+  lag: number
+  leased: number
+  delayed: number
+  deadLetters: number
+}
+
+interface OfTenant<Group> {
+  /** T2 */
+  readonly groups: Set<Group>
+  readonly sums: GroupSums
 }
 
 export const notCounted = (): GroupCounts => ({ leased: 0, delayed: 0, finished: 0, deadLetters: 0 })
@@ -54,30 +59,39 @@ export const lagOf = ({ stream, counted }: CountedGroup): number => stream.count
 export class GroupCounting<Group extends CountedGroup> {
   /** Over all tenants. */
   readonly totals = { leased: 0, delayed: 0 }
-  readonly #ofTenants = new Map<string, GroupTotals<Group>>()
+  readonly #ofTenants = new Map<string, OfTenant<Group>>()
 
-  of(tenant: string): GroupTotals<Group> {
+  of(tenant: string): OfTenant<Group> {
     const known = this.#ofTenants.get(tenant)
     if (known !== undefined) return known
-    const totals = new GroupTotals<Group>()
-    this.#ofTenants.set(tenant, totals)
-    return totals
+    const ofTenant = { groups: new Set<Group>(), sums: { lag: 0, leased: 0, delayed: 0, deadLetters: 0 } }
+    this.#ofTenants.set(tenant, ofTenant)
+    return ofTenant
   }
 
   /** A group that its stream has now. */
   adopt(group: Group): void {
-    const totals = this.of(group.stream.tenant)
-    totals.groups.add(group)
-    totals.lag += lagOf(group)
+    const { groups, sums } = this.of(group.stream.tenant)
+    groups.add(group)
+    sums.lag += group.stream.countedReadable
     this.count(group)
   }
 
   /** A group that its stream still has. */
   forget(group: Group): void {
     this.#countAs(group, 0, 0, 0, 0)
-    const totals = this.of(group.stream.tenant)
-    totals.groups.delete(group)
-    totals.lag -= lagOf(group)
+    const { groups, sums } = this.of(group.stream.tenant)
+    groups.delete(group)
+    sums.lag -= group.stream.countedReadable
+  }
+
+  /** The stream is deleted. @param all its groups, which it still has */
+  forgetAll(stream: CountedStream, all: Iterable<Group>): void {
+    const { groups, sums } = this.of(stream.tenant)
+    for (const group of all) groups.delete(group)
+    sums.lag -= stream.groups.size * stream.countedReadable
+    const { leased, delayed, finished, deadLetters } = stream.countedGroups
+    this.#add(stream, -leased, -delayed, -finished, -deadLetters)
   }
 
   /** The group has changed. */
@@ -91,22 +105,38 @@ export class GroupCounting<Group extends CountedGroup> {
     const readable = stream.readableBetween(stream.floor, stream.nextOffset)
     const more = readable - stream.countedReadable
     stream.countedReadable = readable
-    if (stream.groups.size > 0) this.of(stream.tenant).lag += more * stream.groups.size
+    if (stream.groups.size > 0) this.of(stream.tenant).sums.lag += more * stream.groups.size
   }
 
   #countAs(group: Group, leased: number, delayed: number, finished: number, deadLetters: number): void {
-    const { totals } = this
     const { counted, stream } = group
-    const ofTenant = this.of(stream.tenant)
-    totals.leased += leased - counted.leased
-    totals.delayed += delayed - counted.delayed
-    ofTenant.leased += leased - counted.leased
-    ofTenant.delayed += delayed - counted.delayed
-    ofTenant.lag -= finished - counted.finished
-    ofTenant.deadLetters += deadLetters - counted.deadLetters
+    this.#add(
+      stream,
+      leased - counted.leased,
+      delayed - counted.delayed,
+      finished - counted.finished,
+      deadLetters - counted.deadLetters,
+    )
     counted.leased = leased
     counted.delayed = delayed
     counted.finished = finished
     counted.deadLetters = deadLetters
+  }
+
+  /** Adds to all sums that include the groups of the stream. */
+  #add(stream: CountedStream, leased: number, delayed: number, finished: number, deadLetters: number): void {
+    const { totals } = this
+    const { countedGroups } = stream
+    const { sums } = this.of(stream.tenant)
+    totals.leased += leased
+    totals.delayed += delayed
+    sums.leased += leased
+    sums.delayed += delayed
+    sums.lag -= finished
+    sums.deadLetters += deadLetters
+    countedGroups.leased += leased
+    countedGroups.delayed += delayed
+    countedGroups.finished += finished
+    countedGroups.deadLetters += deadLetters
   }
 }

@@ -93,6 +93,11 @@ export class GroupState {
     this.#reasons = parts.reasons
   }
 
+  /** Records below it were forgotten. */
+  get floor(): number {
+    return this.#floor
+  }
+
   /** What `decode` takes, in parts that belong together one after the other. */
   encode(): Uint8Array[] {
     return atOnce(encodeGroup(this.copy()))

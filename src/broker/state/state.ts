@@ -5,7 +5,8 @@
  * S1  a stream's offsets are given once: `nextOffset` never falls, also when the frames of some offsets were lost to damage (`holes`)
  * S2  floor <= visibleNext <= nextOffset; records below `visibleNext` and not in `holes` are in the index, readable, and durable in their class
  * S3  an audited frame is the audit record: the tenant's audit stream gets its offset and its place
- * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after. Totals follow a stream's offsets, too
+ * S4  a group changes in `#change` only: copies of it are made before, totals and due times follow after. Totals follow a stream's offsets, too.
+ *     Groups that are behind the floor of their stream (stream F1) catch up before totals are read, so that these are exact
  * S5  numbers of streams and groups are given once: a deleted one leaves its place empty, so that its frames and ids are never taken for those
  *     of a later one with its name. Claim numbers, too, go on above those of deleted groups
  */
@@ -13,27 +14,21 @@ import type { Position } from '../../log/log-writer.ts'
 import { SortedList } from '../../sorted-list.ts'
 import { LIST_ENTRIES_MAX } from '../limits.ts'
 import type { Resolution } from '../frames.ts'
-import { RecordIndex } from '../records/record-index.ts'
-import type { Change } from '../frames/change.ts'
+import { BehindGroups } from './behind-groups.ts'
 import { DueGroups } from './due-groups.ts'
 import { rememberClaim } from './claim-ids.ts'
-import type { ClaimIds } from './claim-ids.ts'
-import { GroupCounting, notCounted } from './group-totals.ts'
-import type { GroupTotals } from './group-totals.ts'
-import { GroupState } from './group.ts'
+import { GroupCounting } from './group-totals.ts'
+import type { GroupSums } from './group-totals.ts'
 import type { LeaseRun } from './group.ts'
-import { IntervalSet } from '../interval-set.ts'
 import { keptReason } from './reasons.ts'
-import { Redriven } from './redriven.ts'
 import type { RedrivenTo } from './redriven.ts'
-import { StreamReplication } from './replication-state.ts'
+import { Group, StreamState } from './stream.ts'
+import type { Observation, StreamConfig } from './stream.ts'
+
+export { Group, StreamState } from './stream.ts'
+export type { Cursor, Observation, StreamConfig } from './stream.ts'
 
 export const AUDIT_STREAM = 'system.audit'
-
-export type StreamConfig = Pick<
-  Extract<Change, { readonly kind: 'stream_created' }>,
-  'default_durability' | 'retention' | 'failure_policy'
->
 
 /** For a stream that is created without a configuration, and for the audit stream. */
 export const DEFAULT_STREAM_CONFIG: StreamConfig = {
@@ -51,18 +46,6 @@ export interface Place {
   readonly frameBytes: number
 }
 
-export interface Cursor {
-  readonly offset: number
-  readonly updatedAtMs: number
-}
-
-export interface Observation {
-  readonly returnedRecords: number
-  readonly nextOffset: number
-  readonly endOfStream: boolean
-  readonly observedAtMs: number
-}
-
 export interface AcknowledgedIncident {
   readonly atMs: number
   readonly by: string | null
@@ -76,95 +59,6 @@ export interface RecordsBrought {
   readonly ingestTimeMs: number
   readonly eventTimeMsOf: (number: number) => number
   readonly payloadBytesOf: (number: number) => number
-}
-
-export class Group {
-  readonly number: number
-  readonly name: string
-  readonly stream: StreamState
-  readonly queue: GroupState
-  readonly cursors = new Map<string, Cursor>()
-  readonly observations = new Map<string, Observation>()
-  nextClaimNumber = 0
-  readonly claimIds: ClaimIds = new Map()
-  /** What the totals count of the group (S4). */
-  readonly counted = notCounted()
-
-  constructor(number: number, name: string, stream: StreamState, queue = GroupState.create()) {
-    this.number = number
-    this.name = name
-    this.stream = stream
-    this.queue = queue
-  }
-}
-
-export class StreamState {
-  readonly number: number
-  readonly tenant: string
-  readonly name: string
-  config: StreamConfig
-  readonly createdAtMs: number
-  readonly index = new RecordIndex()
-  readonly groups = new Map<string, Group>()
-  /** Offsets whose frames are damaged or missing. */
-  holes = new IntervalSet()
-  /** Dead letters that were put back into their source. */
-  redriven = new Redriven()
-  /** Null: the stream was never replicated, neither from nor to another site. */
-  replicated: StreamReplication | null = null
-  nextOffset = 0
-  visibleNext = 0
-  /** Records below were removed, by retention or a purge. */
-  floor = 0
-  /** Payload of the records from the floor on. */
-  payloadBytes = 0
-  /** Records that can be read: what the lag of its groups is counted from (S4). */
-  countedReadable = 0
-  /** Readers wait until the log is written up to here: see `Core.readable`. */
-  readersWaitFor: Position = 0
-  /** Offsets below were told to publishers that did not wait: readers wait until they are visible, see `Core.readable`. */
-  acknowledgedNext = 0
-  /** Answers about the stream wait until the log is committed up to here: its creation and its floor are stored then. */
-  answersWaitFor: Position = 0
-
-  constructor(number: number, tenant: string, name: string, config: StreamConfig, createdAtMs: number) {
-    this.number = number
-    this.tenant = tenant
-    this.name = name
-    this.config = config
-    this.createdAtMs = createdAtMs
-  }
-
-  /** Created when it is asked for first. */
-  get replication(): StreamReplication {
-    return (this.replicated ??= new StreamReplication())
-  }
-
-  /** S1 */
-  advance(firstOffset: number, count: number): void {
-    if (firstOffset > this.nextOffset) this.holes.add(this.nextOffset, firstOffset)
-    this.nextOffset = Math.max(this.nextOffset, firstOffset + count)
-  }
-
-  /** S2. Offsets that were given and have no place in the index become holes. */
-  findHoles(): void {
-    if (this.index.recordsBetween(this.floor, this.nextOffset) === this.nextOffset - this.floor) return
-    for (const [from, to] of this.index.gaps(this.floor, this.nextOffset)) this.holes.add(from, to)
-  }
-
-  /** Makes holes of indexed records in a damaged range of a segment: they exist, and are never given out again. @returns false when there are none */
-  loseAt(segmentBase: Position, from: number, to: number): boolean {
-    const lost = this.index.offsetsAt(segmentBase, from, to)
-    for (const { from, end } of lost) this.holes.add(from, end)
-    return lost.length > 0
-  }
-
-  /** Records of [from, to) that can be read. */
-  readableBetween(from: number, to: number): number {
-    const begin = Math.max(from, this.floor)
-    if (to <= begin) return 0
-    return to - begin - (this.holes.size === 0 ? 0 : this.holes.coveredBetween(begin, to))
-  }
 }
 
 /** Copies the present state of groups, in slices. */
@@ -193,6 +87,7 @@ export class BrokerState {
   readonly #byTenant = new Map<string, Map<string, StreamState>>()
   readonly #sorted = new Map<string, SortedList<StreamState>>()
   readonly #due = new DueGroups()
+  readonly #behind = new BehindGroups()
   readonly #counting = new GroupCounting<Group>()
 
   stream(tenant: string, name: string): StreamState | undefined {
@@ -212,14 +107,26 @@ export class BrokerState {
     return found
   }
 
-  /** Totals of all groups. */
-  get totals(): GroupCounting<Group>['totals'] {
+  /** Totals of all groups, as they are now. */
+  get totals(): Pick<GroupSums, 'leased' | 'delayed'> {
+    this.#behind.catchUp()
     return this.#counting.totals
   }
 
-  /** Totals of a tenant's groups. */
-  groupTotals(tenant: string): GroupTotals<Group> {
-    return this.#counting.of(tenant)
+  /** Totals of a tenant's groups, as they are now. */
+  groupSums(tenant: string): GroupSums {
+    this.#behind.catchUp()
+    return { ...this.#counting.of(tenant).sums }
+  }
+
+  /** A tenant's groups, in the order in which they came into being. */
+  groupsOf(tenant: string): ReadonlySet<Group> {
+    return this.#counting.of(tenant).groups
+  }
+
+  /** A slice of the groups that are behind the floor of their stream catches up, which takes some milliseconds. @returns whether others are left */
+  catchUpSome(): boolean {
+    return this.#behind.catchUpSome()
   }
 
   /** Groups with a lease or delay that is due, until `expire` has processed it. */
@@ -234,7 +141,8 @@ export class BrokerState {
   applyStreamCreated(number: number, tenant: string, name: string, config: StreamConfig, atMs: number): StreamState {
     const before = this.stream(tenant, name)
     if (before) this.applyStreamDeleted(before) // the frame of its deletion is damaged
-    const stream = new StreamState(number, tenant, name, config, atMs)
+    const created = { number, tenant, name, config, createdAtMs: atMs }
+    const stream = new StreamState(created, this.#catchUp)
     if (name === AUDIT_STREAM) {
       stream.advance(this.eventsLost, 0)
       stream.visibleNext = stream.nextOffset
@@ -251,8 +159,10 @@ export class BrokerState {
 
   /** S5. Deletes the stream with all that is kept for it. */
   applyStreamDeleted(stream: StreamState): void {
-    const { number, tenant, name } = stream
-    for (const group of stream.groups.values()) this.applyGroupDeleted(group)
+    const { number, tenant, name, groups } = stream
+    this.#counting.forgetAll(stream, groups.values())
+    for (const group of groups.values()) this.#emptyPlace(group)
+    groups.clear()
     this.streams[number] = undefined
     this.streamCount -= 1
     this.#byTenant.get(tenant)?.delete(name)
@@ -264,7 +174,6 @@ export class BrokerState {
     if (before) this.applyGroupDeleted(before) // the frame of its deletion is damaged
     const group = new Group(number, name, stream)
     group.nextClaimNumber = this.claimNumbersUsed
-    if (stream.floor > 0) group.queue.dropBelow(stream.floor)
     this.adopt(group)
     return group
   }
@@ -280,12 +189,15 @@ export class BrokerState {
 
   /** S5 */
   applyGroupDeleted(group: Group): void {
-    const { number, name, stream, nextClaimNumber } = group
     this.#counting.forget(group)
+    this.#emptyPlace(group)
+    group.stream.groups.delete(group.name)
+  }
+
+  #emptyPlace({ number, nextClaimNumber }: Group): void {
     this.claimNumbersUsed = Math.max(this.claimNumbersUsed, nextClaimNumber)
     this.groups[number] = undefined
     this.groupCount -= 1
-    stream.groups.delete(name)
   }
 
   /** Resets everything from an offset on to what it was before it was first given out. */
@@ -306,15 +218,19 @@ export class BrokerState {
   #change<T>(group: Group, change: (group: Group) => T): T {
     for (const copier of this.copiers) copier.copy(group)
     const changed = change(group)
+    if (this.groups[group.number] !== group) return changed // the change deleted it
     this.#counting.count(group)
     this.#due.note(group.number, group.queue.nextDueMs)
     return changed
   }
 
+  /** Stream F1 */
+  readonly #catchUp = (group: Group): void => this.#change(group, () => group.forgetBelowFloor())
+
   /** S4. Called when the stream has other holes. */
   #countAnew(stream: StreamState): void {
     this.#counting.countStream(stream)
-    for (const group of stream.groups.values()) this.#counting.count(group)
+    for (const group of stream.groups.values()) if (!group.isBehind) this.#counting.count(group) // the others are counted when they catch up
   }
 
   applyRecords(stream: StreamState, place: Place, brought: RecordsBrought): void {
@@ -424,7 +340,7 @@ export class BrokerState {
     stream.redriven.dropBelow(stream.floor)
     stream.replicated?.dropBelow(stream.floor)
     this.#counting.countStream(stream)
-    for (const group of stream.groups.values()) this.#change(group, ({ queue }) => queue.dropBelow(stream.floor))
+    this.#behind.add(stream)
   }
 
   applyIncidentAcknowledged(incidentId: string, acknowledged: AcknowledgedIncident): void {

@@ -46,7 +46,7 @@ const group: GroupSample = {
   deadLetters: 1,
 }
 const metricsOf = (counters: BrokerCounters, cluster: BrokerMetricSources['cluster'] = null): BrokerMetrics => {
-  const groups = { of: async (tenant: string) => (tenant === 'local' ? [group] : []) }
+  const groups = { of: async (tenant: string) => (tenant === 'local' ? [group] : []), catchUp: async () => {} }
   const requests = new RequestMetrics()
   return new BrokerMetrics({ counters, gauges, log, groups, requests, process: { register() {} }, cluster })
 }

@@ -54,6 +54,16 @@ describe('groups with nothing to do', () => {
     await world.close()
   })
 
+  it('forget what retention removed as time passes, some hundred at a time', async () => {
+    const world = await BrokerWorld.open()
+    const { state } = world.core
+    const [first] = fill(state, 1, 1200)
+    state.applyRetained(first!.stream, 7, 0)
+    for (let tick = 0; tick < 2; tick += 1) await world.advance(20)
+    assert.equal(state.catchUpSome(), false, 'the last 200 are all that was left')
+    await world.close()
+  })
+
   it('whose lease was prolonged or ended early are found when it is over, and not lost', async () => {
     const world = await BrokerWorld.open()
     const client = new Client(world)

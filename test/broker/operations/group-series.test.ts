@@ -131,6 +131,22 @@ describe('series of groups', () => {
     await world.close()
   })
 
+  it('say what is left when a floor has just risen over thousands of groups, which catch up in slices first', async () => {
+    const world = await BrokerWorld.open()
+    const MANY = 2300
+    const group = await streamWith(world, 'orders', [3000, 2000, 1000])
+    const { state } = world.core
+    for (let i = 1; i < MANY; i += 1) state.applyGroupCreated(state.groups.length, group.stream, `g${i}`)
+    for (const each of group.stream.groups.values()) for (const offset of [0, 1]) finish(state, each, offset)
+    state.applyRetained(group.stream, 1, 1)
+    const before = world.turns
+    const [first, rest] = await seriesOf(world, 1).of(TENANT)
+    assert.deepEqual([first!.lag, rest!.lag], [1, MANY - 1])
+    assert.equal(world.turns - before, Math.floor(MANY / 500))
+    assert.equal(state.catchUpSome(), false)
+    await world.close()
+  })
+
   it('cost the same with 10 000 streams of 4 groups: a bounded number is looked at, and the oldest is found in turn', async () => {
     const world = await BrokerWorld.open()
     const { state } = world.core
