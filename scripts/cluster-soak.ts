@@ -10,10 +10,10 @@ import { leaderAmong } from '../test/support/cluster.ts'
 import { LEDGER_POLICY, LogStoreLedger } from '../test/support/logstore-ledger.ts'
 import { LogStoreServer } from '../test/support/logstore.ts'
 import { findNatsServer, startNatsServers } from '../test/support/nats-server.ts'
+import { CLOCK_FAULTS, DISK_FAULTS, LATE, NETWORK_FAULTS, Place } from '../test/support/node-faults.ts'
+import type { NodeFault, Placed } from '../test/support/node-faults.ts'
 import { ObjectLedger } from '../test/support/object-ledger.ts'
 import { ObjectStoreServer } from '../test/support/objectstore.ts'
-import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, Place } from '../test/support/troubles.ts'
-import type { Placed, Trouble } from '../test/support/troubles.ts'
 import { eventually, timePasses } from '../test/support/waiting.ts'
 
 /** Longer than the lease, and than followers wait. */
@@ -33,7 +33,7 @@ assert.ok(findNatsServer() !== null, 'no nats-server: run `npm run nats-server`'
 const servers = await startNatsServers(3)
 let round = 0
 
-const TROUBLES: Readonly<Record<string, Trouble>> = {
+const FAULTS: Readonly<Record<string, NodeFault>> = {
   kill: { what: 'is killed', begin: ({ node }) => node.kill(), end: ({ node }) => node.startAgain() },
   stop: {
     what: 'is stopped',
@@ -48,10 +48,10 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     begin: () => servers[round % servers.length]!.kill(),
     end: () => servers[round % servers.length]!.start(),
   },
-  ...NETWORK_TROUBLES,
+  ...NETWORK_FAULTS,
   late: LATE,
-  ...DISK_TROUBLES,
-  ...CLOCK_TROUBLES,
+  ...DISK_FAULTS,
+  ...CLOCK_FAULTS,
 }
 
 type Server = BrokerServer | ObjectStoreServer | LogStoreServer
@@ -125,8 +125,8 @@ const SOAKS: Readonly<Record<string, () => Promise<Soak>>> = {
   logstore: soakOfLogStore,
 }
 
-const troubles = what === 'all' ? Object.values(TROUBLES) : [TROUBLES[what]].filter((each) => each !== undefined)
-assert.ok(troubles.length > 0, `what goes wrong is one of: all, ${Object.keys(TROUBLES).join(', ')}`)
+const faults = what === 'all' ? Object.values(FAULTS) : [FAULTS[what]].filter((each) => each !== undefined)
+assert.ok(faults.length > 0, `what goes wrong is one of: all, ${Object.keys(FAULTS).join(', ')}`)
 const soakOf = SOAKS[service]
 assert.ok(soakOf !== undefined, `the service is one of: ${Object.keys(SOAKS).join(', ')}`)
 const { placed, counts, ledger, problemsOf } = await soakOf()
@@ -160,16 +160,16 @@ async function problemsAmong(
 
 for (round = 1; round <= Number(roundsGiven); round += 1) {
   const node = await leaderAmong(() => nodes)
-  const troubled = placed.find((each) => each.node === node)!
-  const trouble = troubles[(round - 1) % troubles.length]!
+  const faulty = placed.find((each) => each.node === node)!
+  const fault = faults[(round - 1) % faults.length]!
   const beganMs = performance.now()
-  await trouble.begin(troubled)
+  await fault.begin(faulty)
   await timePasses(ON_ITS_WAY_MS)
   await measure(beganMs)
-  await trouble.end(troubled)
+  await fault.end(faulty)
   await timePasses(SETTLE_MS)
   const waited = Array.from(waitedMs, ([name, ms]) => `first ${name} after ${Math.round(ms.at(-1)!)} ms`)
-  console.log(`round ${round}, ${troubled.place.id} ${trouble.what}: ${waited.join(', ')}`)
+  console.log(`round ${round}, ${faulty.place.id} ${fault.what}: ${waited.join(', ')}`)
 }
 await ledger.end()
 for (const [name, ms] of waitedMs) {

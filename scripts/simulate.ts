@@ -38,10 +38,10 @@ async function run(name: keyof typeof WORKLOADS, first: number, count: number): 
   }
   try {
     const seeds = Array.from({ length: count }, (_, i) => first + i)
-    const { lives, steps } = await simulate(workload, seeds, (lived) => {
+    const { lives, steps } = await simulate(workload, seeds, (counts) => {
       if (performance.now() - reportedMs < REPORT_MS) return
       reportedMs = performance.now()
-      console.log(said(lived.lives, lived.steps))
+      console.log(said(counts.lives, counts.steps))
     })
     console.log(said(lives, steps))
     return true

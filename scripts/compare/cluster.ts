@@ -125,7 +125,7 @@ const clusterEnvironment = (servers: readonly NatsServer[], id: string): Record<
   nodeEnvironment(servers, id, { cluster: 'compare' })
 
 /** Resolves when the node with this id follows: it lacks no more than what came since it last said where it is. */
-async function inStep(leader: RunningService, id: string): Promise<void> {
+async function waitUntilCaughtUp(leader: RunningService, id: string): Promise<void> {
   for (;;) {
     const { nodes } = await clusterOf(leader, LEDGER_HEADERS)
     const found = nodes.find(({ node }) => node === id)
@@ -228,7 +228,7 @@ class Joining {
   }
 
   async #join(first: RunningService): Promise<void> {
-    await inStep(first, IDS[1])
+    await waitUntilCaughtUp(first, IDS[1])
     this.isCopying = false
     this.ranMs += performance.now() - this.#beganMs
   }
@@ -260,7 +260,7 @@ async function takeoverOf(servers: readonly NatsServer[]): Promise<object[]> {
   const batches = Math.ceil(asked!.records / 512)
   await loadAt(leader, ['logstore', '--connections', '8', '--batches', String(batches)])
   const follower = nodes.find((node) => node !== leader)!
-  await inStep(leader, leader === nodes[0] ? IDS[1] : IDS[0])
+  await waitUntilCaughtUp(leader, leader === nodes[0] ? IDS[1] : IDS[0])
   const beganMs = performance.now()
   await leader.kill()
   await leaderAmong(() => [follower])

@@ -29,8 +29,8 @@ export const allTestFiles = (): readonly string[] => globSync('test/**/*.ts')
 /** These take longer than others: if they ran last, the run would wait for them alone. */
 const LONGEST = [
   'test/package/package.process.test.ts',
-  'test/cluster/logstore-troubles.process.test.ts',
-  'test/cluster/troubles.process.test.ts',
+  'test/cluster/logstore-faults.process.test.ts',
+  'test/cluster/broker-faults.process.test.ts',
   'test/cluster/logstore.process.test.ts',
   'test/maintenance/objectstore.process.test.ts',
   'test/logstore/faults/threads.process.test.ts',

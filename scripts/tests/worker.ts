@@ -14,7 +14,7 @@ import { beforeEach, describe } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Assignment } from './messages.ts'
-import { endFile } from '../../test/support/left-behind.ts'
+import { cleanUpTestFile } from '../../test/support/left-behind.ts'
 import { reportFile, tell, tellFailure } from './reporter.ts'
 
 const { channel } = process
@@ -41,7 +41,7 @@ async function load(file: string): Promise<void> {
 }
 
 function clear(): void {
-  endFile()
+  cleanUpTestFile()
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name]
   Object.assign(process.env, environment)
 }

@@ -2,8 +2,13 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
-import { TestCluster, goesOnWithAnother, goesOnWithoutServers, hasAllOnEach } from '../support/cluster.ts'
-import type { AnsweredAgain } from '../support/cluster.ts'
+import {
+  TestCluster,
+  testEachNodeHasEverything,
+  testLeaderFailover,
+  testNatsServersKilled,
+} from '../support/cluster.ts'
+import type { WaitForAnswers } from '../support/cluster.ts'
 import { Exposition } from '../support/exposition.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
 import { eventually } from '../support/waiting.ts'
@@ -18,7 +23,7 @@ describe(name, { skip }, () => {
   const ledger = new BrokerLedger(() => cluster.nodes, 'orders')
   const startNode = (id: string): Promise<BrokerServer> =>
     cluster.started(BrokerServer.start({ env: { ...cluster.nodeOf(id), MQ_METRICS_EXPOSURE: 'http' } }))
-  const isAnsweredAgain: AnsweredAgain = async (count = 20) => {
+  const waitForAnswers: WaitForAnswers = async (count = 20) => {
     const { answered, claimed } = ledger
     await eventually(() => ledger.answered >= answered + count && ledger.claimed > claimed)
   }
@@ -34,7 +39,7 @@ describe(name, { skip }, () => {
     assert.equal((await other.request('GET', '/health')).status, 200)
     assert.equal((await first.request('PUT', '/v1/streams/orders', '{}')).status, 201)
     ledger.begin(PUBLISHERS)
-    await isAnsweredAgain(200)
+    await waitForAnswers(200)
   })
 
   it('shows in its metrics who leads, and what the stream acknowledged', async () => {
@@ -58,9 +63,15 @@ describe(name, { skip }, () => {
     })
   })
 
-  goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 100 })
-  goesOnWithoutServers({ cluster, isAnsweredAgain })
-  hasAllOnEach({ cluster, startNode, ledger, everything: 'every acknowledged record once', acknowledgedMin: 100 })
+  testLeaderFailover({ cluster, waitForAnswers, answersAfterStop: 100 })
+  testNatsServersKilled({ cluster, waitForAnswers })
+  testEachNodeHasEverything({
+    cluster,
+    startNode,
+    ledger,
+    everything: 'every acknowledged record once',
+    acknowledgedMin: 100,
+  })
 
   it('keeps a log that was there before the cluster', async () => {
     const alone = await BrokerServer.start()

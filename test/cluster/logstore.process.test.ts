@@ -2,10 +2,10 @@
 import { before, describe, it } from 'node:test'
 import {
   TestCluster,
-  answeredAgain,
-  goesOnWithAnother,
-  goesOnWithoutServers,
-  hasAllOnEach,
+  testEachNodeHasEverything,
+  testLeaderFailover,
+  testNatsServersKilled,
+  waitForAnswersOf,
 } from '../support/cluster.ts'
 import { LEDGER_HEADERS, LEDGER_POLICY, LogStoreLedger } from '../support/logstore-ledger.ts'
 import { LogStoreServer } from '../support/logstore.ts'
@@ -21,7 +21,7 @@ const { name, skip } = natsOrSkip('log stores in a cluster on real NATS servers'
 describe(name, { skip }, () => {
   const cluster: TestCluster<LogStoreServer> = new TestCluster({ servers: 3, end: () => ledger.end() })
   const ledger = new LogStoreLedger(() => cluster.nodes, 'ledger')
-  const isAnsweredAgain = answeredAgain(ledger)
+  const waitForAnswers = waitForAnswersOf(ledger)
   const startNode = (id: string): Promise<LogStoreServer> => {
     const env = { ...cluster.nodeOf(id), LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
     return cluster.started(LogStoreServer.start({ policy: LEDGER_POLICY, env }))
@@ -32,19 +32,19 @@ describe(name, { skip }, () => {
   it('answers on one node', async () => {
     const first = await cluster.leader()
     ledger.begin(SENDERS)
-    await isAnsweredAgain(100)
+    await waitForAnswers(100)
     const leads = 'trilog_cluster_role{cluster="test",service="logstore",role="leader"} 1\n'
     await eventually(async () => (await first.request('/metrics', null)).text.includes(leads))
   })
 
-  goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 50 })
-  goesOnWithoutServers({ cluster, isAnsweredAgain })
+  testLeaderFailover({ cluster, waitForAnswers, answersAfterStop: 50 })
+  testNatsServersKilled({ cluster, waitForAnswers })
 
   it('makes and compacts bundles on each node', async () => {
     await eventually(() => cluster.nodes.every((node) => node.bundles.some((bundle) => node.isCompacted(bundle))))
   })
 
-  hasAllOnEach({
+  testEachNodeHasEverything({
     cluster,
     startNode,
     ledger,

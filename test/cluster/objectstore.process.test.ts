@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
-import { TestCluster, answeredAgain, goesOnWithAnother, hasAllOnEach } from '../support/cluster.ts'
+import { TestCluster, testEachNodeHasEverything, testLeaderFailover, waitForAnswersOf } from '../support/cluster.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
 import { ObjectLedger } from '../support/object-ledger.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
@@ -20,7 +20,7 @@ const firstSegmentOf = ({ dataDirectory }: ObjectStoreServer): number =>
 describe(name, { skip }, () => {
   const cluster: TestCluster<ObjectStoreServer> = new TestCluster({ servers: 3, end: () => ledger.end() })
   const ledger = new ObjectLedger(() => cluster.nodes, 'photos')
-  const isAnsweredAgain = answeredAgain(ledger)
+  const waitForAnswers = waitForAnswersOf(ledger)
   const startNode = (id: string): Promise<ObjectStoreServer> => {
     const env = { ...cluster.nodeOf(id), OBJSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) }
     return cluster.started(ObjectStoreServer.start({ env }))
@@ -45,12 +45,12 @@ describe(name, { skip }, () => {
     assert.equal((await other.request('GET', '/v1/endpoint/a/recent')).status, 503)
     assert.equal((await first.request('PUT', '/photos')).status, 200)
     ledger.begin(WRITERS)
-    await isAnsweredAgain(100)
+    await waitForAnswers(100)
     const leads = 'trilog_cluster_role{cluster="test",service="objectstore",role="leader"} 1\n'
     await eventually(async () => (await first.request('GET', '/v1/metrics')).text.includes(leads))
   })
 
-  goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop: 50 })
+  testLeaderFailover({ cluster, waitForAnswers, answersAfterStop: 50 })
 
   it('cleans the log on the leader, and each node drops its own segments', async () => {
     const first = await cluster.leader()
@@ -58,5 +58,11 @@ describe(name, { skip }, () => {
     await eventually(async () => cluster.nodes.every((node) => firstSegmentOf(node) > 0))
   })
 
-  hasAllOnEach({ cluster, startNode, ledger, everything: 'everything that was acknowledged', acknowledgedMin: 20 })
+  testEachNodeHasEverything({
+    cluster,
+    startNode,
+    ledger,
+    everything: 'everything that was acknowledged',
+    acknowledgedMin: 20,
+  })
 })

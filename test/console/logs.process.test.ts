@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
 import { Shop } from '../../scripts/screenshots/shop.ts'
-import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
+import { ConsoleServer, SwitchableProxy, Visitor, startBrowser } from '../support/console.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { policyTenant } from '../support/logstore.ts'
 import { eventually } from '../support/waiting.ts'
@@ -28,12 +28,12 @@ const unlimited = { records: null, bytes: null, concurrent_requests: null }
 const tenant = { ...policyTenant('acme', TOKEN, unlimited), max_records_per_batch: 8192 }
 writeFileSync(policyFile, JSON.stringify({ tenants: [tenant] }))
 
-const door = await Door.open(NOBODY)
+const proxy = await SwitchableProxy.open(NOBODY)
 const server = await ConsoleServer.start(
-  { LOGSTORE_TENANT_POLICY_FILE: policyFile, TRILOG_CONSOLE_LOGSTORE_URL: door.url },
+  { LOGSTORE_TENANT_POLICY_FILE: policyFile, TRILOG_CONSOLE_LOGSTORE_URL: proxy.url },
   ['logstore'],
 )
-door.behind = new URL(server.at('logstore')).host
+proxy.target = new URL(server.at('logstore')).host
 const browser = await startBrowser()
 const visitor = await Visitor.open(browser, server.at('console'))
 const { page } = visitor
@@ -282,12 +282,12 @@ describe('logs in the console', () => {
     await page.mouse.move(10, 10)
     await live.getByText('the second one').waitFor()
 
-    const { behind } = door
-    door.behind = null
-    door.cut()
+    const { target } = proxy
+    proxy.target = null
+    proxy.cut()
     await page.getByText('Connecting…').waitFor()
     await sendLines('web', [lineAt(Date.now(), 'the third one')])
-    door.behind = behind
+    proxy.target = target
     await live.getByText('the third one').waitFor()
     for (const which of ['first', 'second', 'third']) {
       assert.equal(await live.getByText(`the ${which} one`).count(), 1)
@@ -297,16 +297,16 @@ describe('logs in the console', () => {
   })
 
   it('say that the store is away, and go on when it is back', async () => {
-    const { behind } = door
-    door.behind = null
-    door.cut()
+    const { target } = proxy
+    proxy.target = null
+    proxy.cut()
     await page.goto('/logs?dataset=payments')
     await page
       .getByRole('alert')
       .first()
       .getByText(/does not answer/)
       .waitFor()
-    door.behind = behind
+    proxy.target = target
     await rows.getByRole('button').first().waitFor()
   })
 

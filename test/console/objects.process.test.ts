@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { AwsClient } from 'aws4fetch'
 import type { Locator } from 'playwright-core'
-import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
+import { ConsoleServer, SwitchableProxy, Visitor, startBrowser } from '../support/console.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { policyTenant } from '../support/logstore.ts'
 import { eventually } from '../support/waiting.ts'
@@ -474,25 +474,25 @@ describe('objects in the console', () => {
 
 describe('an object store somewhere else', () => {
   it('that goes away is said to be away, and the page goes on when it is back', async () => {
-    const door = await Door.open('127.0.0.1:1') // no service is there
-    const elsewhere = await ConsoleServer.start({ TRILOG_CONSOLE_OBJECTSTORE_URL: door.url }, ['objectstore'])
+    const proxy = await SwitchableProxy.open('127.0.0.1:1') // no service is there
+    const elsewhere = await ConsoleServer.start({ TRILOG_CONSOLE_OBJECTSTORE_URL: proxy.url }, ['objectstore'])
     after(() => elsewhere.kill())
-    door.behind = new URL(elsewhere.at('objectstore')).host
+    proxy.target = new URL(elsewhere.at('objectstore')).host
     const guest = await Visitor.open(browser, elsewhere.at('console'))
     await guest.page.goto('/objects')
     await guest.page.getByRole('button', { name: 'Go on without credentials' }).click()
     await guest.page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
 
-    const { behind } = door
-    door.behind = null
-    door.cut()
+    const { target } = proxy
+    proxy.target = null
+    proxy.cut()
     await guest.page.reload()
     await guest.page
       .getByRole('alert')
       .getByText(/does not answer/)
       .first()
       .waitFor()
-    door.behind = behind
+    proxy.target = target
     await guest.page.getByRole('heading', { name: 'No bucket yet' }).waitFor()
     await guest.close()
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 
 const PROCESS = [['Memory', 'process_resident_memory_bytes']] as const
 /** For each service: what the overview shows and the metric of it, and the code of a refusal that the service has made. */
-export const OVERVIEW = [
+export const OVERVIEW_METRICS = [
   [
     'Log store',
     '/logstore/metrics',

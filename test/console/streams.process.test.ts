@@ -3,15 +3,15 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { StreamReply } from '../../src/broker/wire/record-answers.ts'
 import { BrokerServer } from '../support/broker.ts'
-import { ConsoleServer, Door, Visitor, startBrowser } from '../support/console.ts'
+import { ConsoleServer, SwitchableProxy, Visitor, startBrowser } from '../support/console.ts'
 import { eventually } from '../support/waiting.ts'
-import { OVERVIEW, grown, valueOf } from './overview-metrics.ts'
+import { OVERVIEW_METRICS, grown, valueOf } from './overview-metrics.ts'
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 
 const broker = await BrokerServer.start({ env: { MQ_METRICS_EXPOSURE: 'http' } })
-const door = await Door.open(broker.readyLine.http)
-const server = await ConsoleServer.start({ TRILOG_CONSOLE_BROKER_URL: door.url }, ['logstore', 'objectstore'])
+const proxy = await SwitchableProxy.open(broker.readyLine.http)
+const server = await ConsoleServer.start({ TRILOG_CONSOLE_BROKER_URL: proxy.url }, ['logstore', 'objectstore'])
 const browser = await startBrowser()
 const visitor = await Visitor.open(browser, server.at('console'))
 const { page } = visitor
@@ -183,8 +183,8 @@ describe('streams in the console', () => {
     }
     await page.goto('/streams/many')
     await page.getByText('record 99999', { exact: true }).waitFor()
-    const { behind } = door
-    door.behind = null
+    const { target } = proxy
+    proxy.target = null
     await page.getByRole('region', { name: 'Records of many' }).focus()
     await page.keyboard.press('End')
     const records = page.getByRole('region', { name: 'Records', exact: true })
@@ -192,7 +192,7 @@ describe('streams in the console', () => {
       .getByRole('alert')
       .getByText(/does not answer/)
       .waitFor()
-    door.behind = behind
+    proxy.target = target
     await page.getByText('record 0', { exact: true }).waitFor() // without scrolling again
     await records.getByRole('alert').waitFor({ state: 'detached' })
     assert.ok((await page.getByRole('listitem').count()) < 200)
@@ -206,11 +206,11 @@ describe('streams in the console', () => {
     await post('/v1/streams/moving/records', { message_id: 'old', payload: 'the oldest' })
     await page.goto('/streams/moving')
     await page.getByText('the oldest', { exact: true }).waitFor()
-    const { behind } = door
-    door.behind = null // so that the page learns of both at once
+    const { target } = proxy
+    proxy.target = null // so that the page learns of both at once
     await post('/v1/streams/moving/records', { message_id: 'new', payload: 'the newest' })
     await post('/v1/streams/moving/purge', { offset: 1 })
-    door.behind = behind
+    proxy.target = target
     await page.getByText('the newest', { exact: true }).waitFor()
     await page.getByText('the oldest', { exact: true }).waitFor({ state: 'detached' })
   })
@@ -297,8 +297,8 @@ describe('streams in the console', () => {
   it('say that the broker is away, and go on when it is back', async () => {
     await page.goto('/streams')
     await page.getByRole('link', { name: 'orders', exact: true }).waitFor()
-    const { behind } = door
-    door.behind = null
+    const { target } = proxy
+    proxy.target = null
     await page
       .getByRole('alert')
       .getByText(/does not answer/)
@@ -307,7 +307,7 @@ describe('streams in the console', () => {
     await page.goto('/')
     await page.getByRole('region', { name: 'Broker' }).getByText('Away').waitFor()
     await page.getByText(/Broker does not tell how it is/).waitFor()
-    door.behind = behind
+    proxy.target = target
     await page.getByRole('region', { name: 'Broker' }).getByText('Healthy').waitFor()
   })
 
@@ -321,7 +321,7 @@ describe('streams in the console', () => {
       await route.fulfill({ body: grown(known.get(pathname)!, 1000 * turn) })
     })
     await page.goto('/')
-    for (const [name, path, facts, refusals] of OVERVIEW) {
+    for (const [name, path, facts, refusals] of OVERVIEW_METRICS) {
       const card = page.getByRole('region', { name })
       await card.getByText('Healthy').waitFor()
       await card.getByRole('img').waitFor()

@@ -5,7 +5,7 @@ import { brokerRoutes } from '../../src/broker/api/routes.ts'
 import type { BrokerHttpParts } from '../../src/broker/api/parts.ts'
 import { REFUSALS } from '../../src/broker/refusals.ts'
 import { codeOf, document, tableOf } from './markdown.ts'
-import { itNamesTests } from './rows.ts'
+import { testNamedTestsExist } from './rows.ts'
 
 const NOTE = document('docs/notes/broker-rows.md')
 /** Routes and refusals that the specification does not have: docs/broker.md marks them with †. */
@@ -28,7 +28,7 @@ const enough = { maxBodyBytes: 1, metrics: null } as BrokerHttpParts // for the 
 const plain = (route: string): string => route.replaceAll(/\{\w+\}|:\w+/g, '{}')
 
 describe('the rows of the broker’s specification', () => {
-  itNamesTests(NOTE)
+  testNamedTestsExist(NOTE)
 
   it('"Endpoints" are all routes but those of our own', () => {
     const named = tableOf(NOTE, 'Endpoints').map(([row]) => row!)

@@ -5,7 +5,7 @@ import type { ChildProcess } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { BrokerServer } from '../support/broker.ts'
-import { TestCluster, inStep } from '../support/cluster.ts'
+import { TestCluster, waitUntilCaughtUp } from '../support/cluster.ts'
 import { temporaryDirectory } from '../support/directories.ts'
 import { findNatsServer, freePorts } from '../support/nats-server.ts'
 import { eventually } from '../support/waiting.ts'
@@ -79,7 +79,7 @@ for (const { name, begins, around, command } of BALANCERS) {
         )
         const leader = await cluster.leader()
         assert.equal((await leader.request('PUT', '/v1/streams/orders', '{}')).status, 201)
-        await inStep(leader, leader === a ? 'b' : 'a')
+        await waitUntilCaughtUp(leader, leader === a ? 'b' : 'a')
         const [port, nobody] = await freePorts(2)
         const addresses = [a!.readyLine.http, b!.readyLine.http, `127.0.0.1:${nobody}`]
         const example = exampleOf(begins).replaceAll(/10\.0\.0\.([123]):7400/g, (_, n) => addresses[Number(n) - 1]!)

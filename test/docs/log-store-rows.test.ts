@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { logStoreSettings } from '../../src/config/logstore.ts'
 import { REFUSALS } from '../../src/logstore/refusals.ts'
 import { codeOf, document, handbook, tableOf } from './markdown.ts'
-import { itNamesTests } from './rows.ts'
+import { testNamedTestsExist } from './rows.ts'
 
 const NOTE = document('docs/notes/log-store-rows.md')
 /** Routes and refusals that the specification does not have. */
@@ -24,7 +24,7 @@ const OWN_SETTINGS =
   /_TLS_|_TENANT_POLICY_|_REPLICA_PATHS$|_WRITE_QUORUM$|_SEGMENT_BYTES$|_MAX_BODY_|_GATEWAY_|_CONCURRENT_|_RETENTION_|_COMPACTION$|_MERGING$|_DECODE_LANES$|_S3_(ENDPOINT|FORCE|REFRESH|CACHE)/
 
 describe('the sentences of the log store’s specification', () => {
-  itNamesTests(NOTE)
+  testNamedTestsExist(NOTE)
 
   it('"Endpoints" are all routes but those of our own', () => {
     const named = tableOf(NOTE, 'Endpoints').flatMap(([row]) => (row!.startsWith('gRPC') ? [] : [codeOf(row)]))

@@ -10,7 +10,7 @@ export const document = (name: string): string => readFileSync(`${root}/${name}`
 export const PAGES: readonly string[] = ['README.md', ...globSync('docs/*.md', { cwd: root }).sort()]
 
 /** What developers look up. */
-export const NOTES: readonly string[] = globSync('docs/notes/*.md', { cwd: root }).sort()
+export const DEVELOPER_PAGES: readonly string[] = globSync('docs/notes/*.md', { cwd: root }).sort()
 
 /** All pages in one text, so that a table is found by its heading on any page. */
 export const handbook = (): string => PAGES.map(document).join('\n')

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
-import { NOTES, PAGES, document, root } from './markdown.ts'
+import { DEVELOPER_PAGES, PAGES, document, root } from './markdown.ts'
 
-const DOCUMENTS = [...PAGES, ...NOTES, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
+const DOCUMENTS = [...PAGES, ...DEVELOPER_PAGES, 'ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md']
 const FOLDERS = ['src', 'workers', 'native-free-codecs', 'proto', 'bench', 'scripts', 'test']
 
 /** What links may name behind `#`, as GitHub makes it of headings. */

@@ -5,7 +5,7 @@ import { it } from 'node:test'
 import { codeOf, root, tableOf } from './markdown.ts'
 
 /** @param note each of its sections has one table: row, test file, name of the test */
-export function itNamesTests(note: string): void {
+export function testNamedTestsExist(note: string): void {
   const sections = Array.from(note.matchAll(/^## (.+)$/gm), ([, name]) => name!)
   for (const section of sections) {
     it(`"${section}" have each a test that is there, and are there once`, () => {

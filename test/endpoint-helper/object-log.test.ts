@@ -9,7 +9,7 @@ import { RecentObjects } from '../../src/endpoint-helper/recent-objects.ts'
 import type { RecentLimits } from '../../src/endpoint-helper/recent-objects.ts'
 import type { LogEnvironment } from '../../src/log/environment.ts'
 import { World } from '../support/log-harness.ts'
-import { turn } from '../support/turn.ts'
+import { settlePromises } from '../support/settle-promises.ts'
 
 const LIMITS = { activations: 4, bytes: 4000 }
 /** Limits that make compactions frequent. In the smaller ring, a compaction takes more than one group. */
@@ -83,7 +83,7 @@ class Rig {
   }
 
   /** Steps the journal. The main thread hears of it with the next step. */
-  stepUnheard(): void {
+  stepWithoutNotice(): void {
     this.#unheard ??= []
     this.world.step()
   }
@@ -200,7 +200,7 @@ describe('an object that cannot be stored', () => {
     assert.equal(await rig.store('a', 1), null)
     const answer = answerOf(rig.log.append(object('a', 2)))
     rig.world.lanes[0]!.die()
-    await turn()
+    await settlePromises()
     assert.equal(answer.code, 'wal_unavailable')
     assert.equal(await rig.store('a', 3), null)
     await rig.reopen('kill')
@@ -242,7 +242,7 @@ describe('the log', () => {
     assert(answers.every(({ code }) => code === null))
     const held = answerOf(rig.log.append(object('a', 300)))
     rig.world.lanes[0]!.die()
-    await turn()
+    await settlePromises()
     assert.equal(held.code, 'wal_unavailable')
     assert.equal(await rig.store('a', 301), null)
     const before = rig.log.recent.newestFirst('a')
@@ -257,7 +257,7 @@ describe('the log', () => {
     for (let copied = false; !copied; n++) {
       assert.equal(await rig.store('a', n), null)
       const bytes = rig.segmentBytes
-      rig.stepUnheard()
+      rig.stepWithoutNotice()
       copied = rig.segmentBytes > bytes
     }
     assert(rig.segmentBytes > SIZES.compactLogBytesMin)
@@ -296,7 +296,7 @@ describe('whatever happens in whatever order', () => {
 
 type Operation =
   | { readonly kind: 'store'; readonly id: string; readonly count: number }
-  | { readonly kind: 'step' | 'kill' | 'crash' | 'close' | 'die' | 'step unheard' | 'crash while syncing' }
+  | { readonly kind: 'step' | 'kill' | 'crash' | 'close' | 'die' | 'step without notice' | 'crash while syncing' }
 
 const operation = (kind: Exclude<Operation['kind'], 'store'>) => fc.constant({ kind })
 
@@ -311,7 +311,7 @@ const operations = fc.array<Operation>(
       }),
     },
     { weight: 8, arbitrary: operation('step') },
-    { weight: 6, arbitrary: operation('step unheard') },
+    { weight: 6, arbitrary: operation('step without notice') },
     { weight: 3, arbitrary: operation('crash while syncing') },
     operation('kill'),
     operation('crash'),
@@ -343,8 +343,8 @@ class ModelRun {
       case 'step':
         await this.rig.step()
         break
-      case 'step unheard':
-        this.rig.stepUnheard()
+      case 'step without notice':
+        this.rig.stepWithoutNotice()
         break
       case 'die':
         this.rig.world.lanes[0]!.die()
@@ -391,5 +391,5 @@ const isSame = (state: RecentObjects, found: readonly StoredObject[]): boolean =
 
 /** Waits until everything that was begun has ended. */
 async function settled(): Promise<void> {
-  for (let i = 0; i < 3; i++) await turn()
+  for (let i = 0; i < 3; i++) await settlePromises()
 }

@@ -6,6 +6,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import type { Turn } from '../../src/engine/engine.ts'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
 import { World, replay } from '../support/log-harness.ts'
+import { settlePromises } from '../support/settle-promises.ts'
 
 /** The state: one letter from each frame. */
 interface Letters {
@@ -63,12 +64,12 @@ class Rig {
 
   async step(): Promise<void> {
     this.world.step()
-    await turn()
+    await settlePromises()
   }
 
   async die(): Promise<void> {
     this.world.lanes[0]!.die()
-    await turn()
+    await settlePromises()
   }
 
   taken(): string[] {
@@ -92,7 +93,6 @@ const found = (reading: Promise<string>): Decision<string, never> => ({
   },
 })
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const opened = (): Promise<Rig> => new Rig().open()
 
 describe('the engine', () => {
@@ -133,7 +133,7 @@ describe('the engine', () => {
     rig.run('read', () => found(reading))
     rig.add('a')
     find('found')
-    await turn()
+    await settlePromises()
     assert.deepEqual(rig.taken(), [])
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added', 'read: found'])
@@ -144,13 +144,13 @@ describe('the engine', () => {
     rig.run('copy', () => ({
       kind: 'read',
       read: async () => {
-        await turn()
+        await settlePromises()
         return () => ({ kind: 'change', frame: frameOf('c'), reply: () => `behind ${rig.letters}` })
       },
     }))
     rig.add('a')
-    await turn()
-    await turn()
+    await settlePromises()
+    await settlePromises()
     assert.equal(rig.letters, 'ac')
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added', 'copy: behind ac'])
@@ -165,7 +165,7 @@ describe('the engine', () => {
       kind: 'read',
       read: async () => () => ({ kind: 'reply', reply: 'page', isToldAtOnce: true }) as const,
     }))
-    await turn()
+    await settlePromises()
     assert.deepEqual(rig.taken(), ['volatile: told', 'page: page'])
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added'])
@@ -180,10 +180,10 @@ describe('the engine', () => {
     rig.run('other reply', () => replied(rig.letters))
     rig.run('refusal', () => (rig.letters === 'a' ? replied('right') : new Error('too many')))
     rig.run('read', () => found(Promise.resolve(rig.letters)))
-    await turn()
+    await settlePromises()
     assert.deepEqual(rig.taken(), ['a: added'])
     await rig.die()
-    await turn()
+    await settlePromises()
     assert.equal(rig.letters, 'a')
     const heard = rig.taken()
     assert.deepEqual(heard.toSorted(), ['b refused: lost', 'other reply: a', 'read: a', 'refusal: right', 'reply: a'])
@@ -203,7 +203,7 @@ describe('the engine', () => {
         return () => replied(`${letters}, read ${reads} times`)
       },
     }))
-    for (let turns = 0; turns < 3; turns += 1) await turn()
+    for (let turns = 0; turns < 3; turns += 1) await settlePromises()
     assert.deepEqual(rig.taken(), ['a refused: lost', 'read: , read 2 times'])
   })
 
@@ -310,7 +310,7 @@ describe('the engine', () => {
         throw new Error('what was to be read is lost')
       },
     }))
-    for (let turns = 0; turns < 3; turns += 1) await turn()
+    for (let turns = 0; turns < 3; turns += 1) await settlePromises()
     assert.deepEqual([rig.taken(), reads], [['a refused: lost', 'read: '], 2])
   })
 })

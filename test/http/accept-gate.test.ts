@@ -8,7 +8,7 @@ import type { Descriptors } from '../../src/http/accept-gate.ts'
 import { descriptorLimit, hasDescriptorBelow } from '../../src/libc.ts'
 import { RawClient, TestClock, serve, until } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
-import { turn } from '../support/turn.ts'
+import { nextTurn } from '../support/waiting.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -55,7 +55,7 @@ class Rig implements Descriptors {
 
 /** Waits long enough for an event loop to accept, for tests that it does not accept. */
 const turns = async (count: number): Promise<void> => {
-  for (let i = 0; i < count; i++) await turn()
+  for (let i = 0; i < count; i++) await nextTurn()
 }
 
 describe('accepting connections', () => {

@@ -3,7 +3,7 @@ import { describe, it, test } from 'node:test'
 import * as fc from 'fast-check'
 import { DROPPED_BYTES_MAX } from '../../src/http/limits.ts'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
-import { RawClient, ask, measure, until, withServer } from '../support/http-server.ts'
+import { RawClient, answerBodyLength, ask, until, withServer } from '../support/http-server.ts'
 
 const post = (headers: string, body = ''): string => `POST /m HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`
 const chunked = (...chunks: string[]): string =>
@@ -12,7 +12,7 @@ const limitBytes = 100_000
 
 describe('a body', () => {
   it('is read whole, whether its length is declared, chunked, in pieces, zero or absent', () =>
-    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+    withServer({ 'POST /m': answerBodyLength(limitBytes) }, async ({ server }) => {
       for (const [request, expected] of [
         [post('Content-Length: 5', 'hello'), '5 bytes'],
         [post('Content-Length: 0'), '0 bytes'],
@@ -30,7 +30,7 @@ describe('a body', () => {
     }))
 
   it('at its limit is accepted', () =>
-    withServer({ 'POST /m': measure(5) }, async ({ server }) => {
+    withServer({ 'POST /m': answerBodyLength(5) }, async ({ server }) => {
       assert.equal((await ask(server, post('Content-Length: 5', 'hello')))!.status, 200)
       assert.equal(
         (await ask(server, post('Transfer-Encoding: chunked', `${chunked('hel', 'lo')}0\r\n\r\n`)))!.status,
@@ -40,7 +40,7 @@ describe('a body', () => {
     }))
 
   it('that declares too much is refused before it arrives, and the connection serves the next request after it', () =>
-    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+    withServer({ 'POST /m': answerBodyLength(limitBytes) }, async ({ server }) => {
       const client = await RawClient.connect(server)
       await client.send(post(`Content-Length: ${limitBytes + 1}`))
       assert.equal((await client.reply())!.status, 413)
@@ -50,7 +50,7 @@ describe('a body', () => {
     }))
 
   it('that grows too large in chunks is refused once, and the connection serves the next request after it', () =>
-    withServer({ 'POST /m': measure(limitBytes) }, async ({ server }) => {
+    withServer({ 'POST /m': answerBodyLength(limitBytes) }, async ({ server }) => {
       const client = await RawClient.connect(server)
       await client.send(post('Transfer-Encoding: chunked', chunked('x'.repeat(limitBytes), 'y')))
       assert.equal((await client.reply())!.status, 413)
@@ -61,7 +61,7 @@ describe('a body', () => {
 
   it('nobody reads is dropped, and the connection serves the next request', () =>
     withServer(
-      { 'POST /m': measure(10), 'POST /refused': (_head, exchange) => exchange.answer(403, null, 'no') },
+      { 'POST /m': answerBodyLength(10), 'POST /refused': (_head, exchange) => exchange.answer(403, null, 'no') },
       async ({ server }) => {
         const client = await RawClient.connect(server)
         const refused = 'POST /refused HTTP/1.1\r\nHost: a\r\n'
@@ -79,13 +79,13 @@ describe('a body', () => {
   it('of a client that wants the connection closed is read before the refusal, which would be lost with a reset', () =>
     withServer(
       {
-        'POST /limited': measure(10),
+        'POST /limited': answerBodyLength(10),
         'POST /refused': (_head, exchange) => exchange.answer(403, 'text/plain', 'no'),
         'POST /later': (_head, exchange) => {
           exchange.readBody(1e9, { chunk: () => {}, tooLarge: () => {}, timedOut: () => {} })
           setImmediate(() => exchange.answer(409, 'text/plain', 'not so'))
         },
-        'POST /whole': measure(1e9),
+        'POST /whole': answerBodyLength(1e9),
       },
       async ({ server }) => {
         const bytes = 8 << 20
@@ -111,7 +111,7 @@ describe('a body', () => {
   it('without end, of such a client, is read up to a bound, and then refused', () =>
     withServer(
       {
-        'POST /limited': measure(10),
+        'POST /limited': answerBodyLength(10),
         'POST /refused': (_head, exchange) => exchange.answer(413, 'text/plain', 'too large'),
       },
       async ({ server }) => {
@@ -139,7 +139,7 @@ describe('a body', () => {
     }))
 
   it('is invited when the client expects 100-continue', () =>
-    withServer({ 'POST /m': measure(10) }, async ({ server }) => {
+    withServer({ 'POST /m': answerBodyLength(10) }, async ({ server }) => {
       const client = await RawClient.connect(server)
       await client.send(post('Expect: 100-continue\r\nContent-Length: 2'))
       assert.equal((await client.reply())!.status, 100)
@@ -184,7 +184,7 @@ describe('a body', () => {
 
 describe('a slow body', () => {
   it('is refused after 30 s without progress, with an answer, and the connection ends', () =>
-    withServer({ 'POST /m': measure(limitBytes) }, async ({ server, clock }) => {
+    withServer({ 'POST /m': answerBodyLength(limitBytes) }, async ({ server, clock }) => {
       const client = await RawClient.connect(server)
       await client.send(post('Content-Length: 10', 'half'))
       await until(() => server.inFlight > 0)
@@ -198,7 +198,10 @@ describe('a slow body', () => {
 
   it('that a refusal waits for is waited for no longer than that', () =>
     withServer(
-      { 'POST /limited': measure(5), 'POST /refused': (_head, exchange) => exchange.answer(413, null, 'too large') },
+      {
+        'POST /limited': answerBodyLength(5),
+        'POST /refused': (_head, exchange) => exchange.answer(413, null, 'too large'),
+      },
       async ({ server, clock }) => {
         for (const path of ['/limited', '/refused']) {
           const client = await RawClient.connect(server)
@@ -217,7 +220,7 @@ describe('a slow body', () => {
     ))
 
   it('is not to blame for the time in which the server stood still', () =>
-    withServer({ 'POST /m': measure(limitBytes) }, async ({ server, clock }) => {
+    withServer({ 'POST /m': answerBodyLength(limitBytes) }, async ({ server, clock }) => {
       const patient = await RawClient.connect(server)
       const stalled = await RawClient.connect(server)
       for (const client of [patient, stalled]) await client.send(post('Content-Length: 10', 'half'))
@@ -307,7 +310,7 @@ describe('bodies that hold too much memory', () => {
 })
 
 test('malformed requests get a refusal or a closed connection, and the server goes on', () =>
-  withServer({ 'POST /m': measure(1000) }, async ({ server }) => {
+  withServer({ 'POST /m': answerBodyLength(1000) }, async ({ server }) => {
     const pieces = fc.constantFrom(
       'POST /m HTTP/1.1\r\n',
       'Host: a\r\n',

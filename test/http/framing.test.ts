@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
 import { RawClient, until, withServer } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
-import { turn } from '../support/turn.ts'
+import { nextTurn } from '../support/waiting.ts'
 
 const put = (lines: string, body = ''): string => `PUT /a HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -198,7 +198,7 @@ describe('a chunked request that is refused while its body arrives', () => {
       for (let turns = 0; seen.ends.length === 0; turns = (turns + 1) % 5) {
         const client = await RawClient.connect(server)
         await client.send(put(CHUNKED, '0\r\nX'))
-        for (let i = 0; i < turns; i += 1) await turn()
+        for (let i = 0; i < turns; i += 1) await nextTurn()
         client.socket.resetAndDestroy()
         await until(() => client.socket.destroyed && server.inFlight === 0)
       }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { textOfHeaders } from '../../src/http/exchange.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { compileRoutes } from '../../src/http/routes.ts'
-import { RawClient, ask, measure, serve, withServer } from '../support/http-server.ts'
+import { RawClient, answerBodyLength, ask, serve, withServer } from '../support/http-server.ts'
 
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 const post = (path: string, body: string, headers = ''): string =>
@@ -369,7 +369,7 @@ describe('closing', () => {
 
 describe('pipelined requests', () => {
   it('that are answered at once are answered in order', () =>
-    withServer({ 'GET /a': hello, 'POST /m': measure(100) }, async ({ server }) => {
+    withServer({ 'GET /a': hello, 'POST /m': answerBodyLength(100) }, async ({ server }) => {
       const client = await RawClient.connect(server)
       await client.send(get('/a') + post('/m', 'four') + get('/nowhere'))
       const statuses = [await client.reply(), await client.reply(), await client.reply()].map((reply) => reply!.body)

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
-import { Letters, RawClient, measure } from '../support/http-server.ts'
+import { Letters, RawClient, answerBodyLength } from '../support/http-server.ts'
 
 const PAUSE_MS = 13_000
 const LARGE_BYTES = 24 << 20 // more than the buffers of a connection take
@@ -20,7 +20,7 @@ describe('a client that pauses, or waits, for 13 s', { concurrency: true }, () =
       {
         name: 'test',
         routes: [
-          { method: 'POST', path: '/m', endpoint: { begin: measure(100) } },
+          { method: 'POST', path: '/m', endpoint: { begin: answerBodyLength(100) } },
           {
             method: 'POST',
             path: '/refused',

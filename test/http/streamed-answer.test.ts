@@ -7,7 +7,7 @@ import { UwsExchange } from '../../src/http/uws-exchange.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
 import { Letters, RawClient, ask, until, withServer } from '../support/http-server.ts'
-import { turn } from '../support/turn.ts'
+import { nextTurn } from '../support/waiting.ts'
 
 const MEBIBYTE = 1 << 20
 const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -88,7 +88,7 @@ describe('an answer made while it is sent', () => {
         let before = -1
         while (before !== source.asked) {
           before = source.asked
-          for (let i = 0; i < 50; i++) await turn()
+          for (let i = 0; i < 50; i++) await nextTurn()
         }
         assert.ok(source.asked < 100, `${source.asked} MiB made for a reader that takes none`)
         client.destroy()
@@ -216,7 +216,7 @@ describe('a reader that pauses', () => {
         // Less than the 30 s after which any reader that takes nothing is cut off.
         for (let seconds = 0; seconds < 24; seconds += 4) {
           clock.advanceMs(4000)
-          await turn()
+          await nextTurn()
         }
         assert.equal(server.inFlight, 2, 'that much may wait')
         for (const client of clients) client.destroy()
@@ -268,7 +268,7 @@ describe('a reader that pauses', () => {
         await until(() => granted.length === 3)
         for (let seconds = 0; seconds < 24; seconds += 4) {
           clock.advanceMs(4000)
-          await turn()
+          await nextTurn()
         }
         assert.deepEqual(granted, ['a', 'stream', 'c', 'd'])
         for (const client of clients) client.destroy()

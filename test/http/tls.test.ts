@@ -8,7 +8,7 @@ import type { TLSSocket } from 'node:tls'
 import { AcceptGate } from '../../src/http/accept-gate.ts'
 import { Authority, TlsFilesOnDisk } from '../support/certificates.ts'
 import type { Certified } from '../support/certificates.ts'
-import { RawClient, measure, withServer } from '../support/http-server.ts'
+import { RawClient, answerBodyLength, withServer } from '../support/http-server.ts'
 import type { Begin, ServeOptions, TestServer } from '../support/http-server.ts'
 
 const authority = new Authority('servers')
@@ -30,7 +30,7 @@ async function withTls(
   const files = new TlsFilesOnDisk()
   files.write(localhost(), clients)
   const tls = { ...files.settings, ...(!asksClients && { clientCaFile: null }) }
-  const table = { 'GET /': hello, 'POST /': measure(1 << 26) }
+  const table = { 'GET /': hello, 'POST /': answerBodyLength(1 << 26) }
   await withServer(table, (server) => test({ ...server, files }), { tls, ...options })
 }
 

@@ -10,7 +10,7 @@ import { check, isWhole } from '../../src/maintenance/check.ts'
 import { restore } from '../../src/maintenance/restore.ts'
 import { World } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
-import { MovingStore, livelyFiles, recovered } from '../support/moving-store.ts'
+import { MovingStore, changingFiles, recovered } from '../support/moving-store.ts'
 import { modelRuns, seedOf } from '../support/seed.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 
@@ -58,10 +58,10 @@ describe('a backup of a store that goes on', () => {
       store.settle()
       const target = new MemoryTarget()
       const pace = random() * 0.5
-      const storms = random() * 0.01
-      const files = livelyFiles(store.world.files, () => {
+      const replaceShare = random() * 0.01
+      const files = changingFiles(store.world.files, () => {
         if (random() < pace) store.act()
-        if (random() < storms) store.storm()
+        if (random() < replaceShare) store.replaceSegments()
       })
       for (let snapshot = 0; snapshot < 3; snapshot += 1) {
         const before = store.log.committed

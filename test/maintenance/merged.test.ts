@@ -13,7 +13,7 @@ import { restore } from '../../src/maintenance/restore.ts'
 import { World } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
 import { merge, moveBack, moveOut, writeMerged } from '../support/merged-files.ts'
-import { MovingStore, livelyFiles } from '../support/moving-store.ts'
+import { MovingStore, changingFiles } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import type { SimFiles } from '../support/sim-files.ts'
 
@@ -208,11 +208,11 @@ describe('segments that have moved into a merged file', () => {
       ]
       // In half of the runs only the drop happens during the backup, between the copies of segments that are dropped together.
       if (seed % 2 === 0) while (waiting.length > 1) waiting.shift()!()
-      const lively = livelyFiles(files, () => {
+      const changing = changingFiles(files, () => {
         if (waiting.length > 0 && random() < 0.02) waiting.shift()!()
       })
       const target = new MemoryTarget()
-      const { snapshot } = await backedUp(lively, target)
+      const { snapshot } = await backedUp(changing, target)
       const [log] = snapshot.logs
       assert.deepEqual(gapsOf(log!), [])
       assert.equal(log!.position, store.log.committed)
@@ -242,12 +242,12 @@ describe('segments that have moved into a merged file', () => {
       ]
       // In half of the runs only the last steps happen during the backup.
       if (seed % 2 === 0) while (waiting.length > 2) waiting.shift()!()
-      const lively = livelyFiles(files, () => {
+      const changing = changingFiles(files, () => {
         if (waiting.length > 0 && random() < 0.03) waiting.shift()!()
       })
-      assert.deepEqual(problemsIn(lively, '/data'), [])
+      assert.deepEqual(problemsIn(changing, '/data'), [])
       const target = new MemoryTarget()
-      const { snapshot } = await backedUp(lively, target)
+      const { snapshot } = await backedUp(changing, target)
       assert.deepEqual(gapsOf(snapshot.logs[0]!), [])
       if (waiting.length === 0) apart += 1
       assert(isWhole(await check(target)))

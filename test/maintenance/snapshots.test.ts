@@ -11,7 +11,7 @@ import { inspect } from '../../src/maintenance/inspect.ts'
 import { restore } from '../../src/maintenance/restore.ts'
 import { World, appended, openWriter } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
-import { MovingStore, livelyFiles, recovered } from '../support/moving-store.ts'
+import { MovingStore, changingFiles, recovered } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import type { SimFiles } from '../support/sim-files.ts'
 
@@ -310,7 +310,7 @@ describe('inspect', () => {
       while (store.log.segments.length < 6) store.act()
       store.settle()
       const first = store.log.segments[0]!.base
-      const files = livelyFiles(store.world.files, () => random() < 0.02 && store.storm())
+      const files = changingFiles(store.world.files, () => random() < 0.02 && store.replaceSegments())
       assert.deepEqual(inspect(files, '/data')[0]!.problems, [], `seed ${seed}`)
       dropped += Number(store.log.segments[0]!.base > first)
     }

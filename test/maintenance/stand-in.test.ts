@@ -18,7 +18,7 @@ import { inspect } from '../../src/maintenance/inspect.ts'
 import { restore } from '../../src/maintenance/restore.ts'
 import { World } from '../support/log-harness.ts'
 import { MemoryTarget } from '../support/memory-target.ts'
-import { MovingStore, livelyFiles } from '../support/moving-store.ts'
+import { MovingStore, changingFiles } from '../support/moving-store.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import type { SimFiles } from '../support/sim-files.ts'
 
@@ -150,7 +150,7 @@ describe('a segment with a stand-in', () => {
       const { files } = store.world
       const waiting = store.log.segments.filter(({ sealed }) => sealed)
       const target = new MemoryTarget()
-      const lively = livelyFiles(files, () => {
+      const changing = changingFiles(files, () => {
         if (waiting.length > 0 && random() < 0.03) {
           const [segment] = waiting.splice(Math.floor(random() * waiting.length), 1)
           compact(files, segment!)
@@ -165,7 +165,7 @@ describe('a segment with a stand-in', () => {
         nowMs: () => 0,
         pace: () => {},
       }
-      const { snapshot } = await backUp({ ...options, files: lively })
+      const { snapshot } = await backUp({ ...options, files: changing })
       const [log] = snapshot.logs
       assert.deepEqual(gapsOf(log!), [])
       assert.equal(log!.segments.length, store.log.segments.length)

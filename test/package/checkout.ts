@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync 
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from '../support/directories.ts'
-import { run, said } from './program.ts'
+import { outputOf, run } from './program.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const LEFT_OUT = new Set(['.git', 'coverage', 'data', 'dist', 'node_modules'])
@@ -65,7 +65,7 @@ export async function npmNodes(directory: string, majors: readonly number[]): Pr
         `--directory=${place}`,
         'package/bin/node',
       ]
-      return said({ command: 'tar', args, cwd: directory })
+      return outputOf({ command: 'tar', args, cwd: directory })
     }),
   )
   return null

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative } from 'node:path'
-import { said } from './program.ts'
+import { outputOf } from './program.ts'
 
 export interface Instruction {
   readonly name: string
@@ -101,7 +101,7 @@ export async function buildImage({ context, directory, env, instead }: ImageBuil
       case 'RUN': {
         if (await instead(text, workdir)) break
         const command = text.replaceAll(/(?<=^| )\/(?=\w)/g, `${stage.root}/`) // F2
-        await said({ command: 'sh', args: ['-ec', command], cwd: workdir, env })
+        await outputOf({ command: 'sh', args: ['-ec', command], cwd: workdir, env })
         break
       }
       case 'ENV':
@@ -138,7 +138,7 @@ export async function buildImage({ context, directory, env, instead }: ImageBuil
 
 /** Copies a directory by hard links, as nothing writes to its files. @param to a new directory, or one that has none of the files */
 export async function linkTree(from: string, to: string): Promise<void> {
-  await said({ command: 'cp', args: ['-alT', from, to], cwd: dirname(from) })
+  await outputOf({ command: 'cp', args: ['-alT', from, to], cwd: dirname(from) })
 }
 
 /** Copies the content of a directory, or a file itself, like COPY. */

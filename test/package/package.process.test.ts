@@ -19,7 +19,7 @@ import { copiedCheckout, linkDependencies, npmEnvironment, npmInstall, npmNodes 
 import { buildImage, instructionsOf, linkTree } from './dockerfile.ts'
 import type { Image } from './dockerfile.ts'
 import { TYPED, importsOf, specifiersIn, usedClient } from './library.ts'
-import { StartedProgram, run, said, useServices } from './program.ts'
+import { StartedProgram, outputOf, run, useServices } from './program.ts'
 import { RealBrowser } from './real-browser.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -57,16 +57,16 @@ describe('what others install', () => {
     build(checkout)
     const [missing, , started] = await Promise.all([
       npmNodes(join(directory, 'nodes'), MAJORS.slice(1)),
-      said(makeDirectory(checkout)),
+      outputOf(makeDirectory(checkout)),
       BrokerServer.start(),
     ])
     nodesMissing = missing
     server = started
     image = await builtImage(checkout)
     const args = ['pack', '--ignore-scripts', '--pack-destination', directory] // prepack would build again
-    await said({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
+    await outputOf({ command: 'npm', args, cwd: checkout, env: npmEnvironment() })
     const tarball = join(directory, `trilog-${version}.tgz`)
-    packed = (await said({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
+    packed = (await outputOf({ command: 'tar', args: ['tzf', tarball], cwd: directory })).split('\n')
     projectMissing = await npmInstall(projectOf(22), [tarball])
     for (const major of projectMissing === null && nodesMissing === null ? MAJORS.slice(1) : []) {
       // All files are the same except those of the addon: npm adds the one for the Node it runs on, and records what it did.
@@ -155,7 +155,7 @@ describe('what others install', () => {
         if (skipped(t, major)) return
         const cwd = projectOf(major)
         const command = (name: string, ...args: readonly string[]): Promise<string> =>
-          said({ command: nodeOf(major), args: [join(cwd, 'node_modules/.bin', name), ...args], cwd })
+          outputOf({ command: nodeOf(major), args: [join(cwd, 'node_modules/.bin', name), ...args], cwd })
         assert.match(await command('trilog', '--version'), new RegExp(`^trilog ${version}\nnode ${major}\\.`))
         assert.match(await command('mq', '--version'), new RegExp(`^mq ${version}\nnode ${major}\\.`))
         assert.equal(await command('trilog', 'check'), 'valid')
@@ -225,7 +225,7 @@ describe('what others install', () => {
         }
         writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
         // With two checkers, both would check the declarations of the DOM.
-        await said({
+        await outputOf({
           command: process.execPath,
           args: [join(root, 'node_modules/typescript/bin/tsc'), '--checkers', '1'],
           cwd,
@@ -298,7 +298,7 @@ describe('what others install', () => {
       await useServices(started)
       const health = await imageCommand(image.healthcheck)
       const asked = { ...health, env: { ...health.env, ...started.settings } }
-      assert.match(await said(asked), /^logstore +ok\nobjectstore +ok\nbroker +ok$/)
+      assert.match(await outputOf(asked), /^logstore +ok\nobjectstore +ok\nbroker +ok$/)
       await started.stop()
       assert.equal((await run(asked)).code, 1)
       assert.deepEqual(readdirSync(join(image.root, 'data')).toSorted(), ['broker', 'logstore', 'objectstore'])
@@ -311,7 +311,7 @@ describe('what others install', () => {
       const env = Object.fromEntries(Object.entries(image.env).filter(([name]) => !/BIND/.test(name)))
       const [name, ...args] = given.map(inside)
       assert.equal(name, 'node')
-      await said({ command: 'chmod', args: ['-R', 'a-w', join(place, 'app')], cwd: place })
+      await outputOf({ command: 'chmod', args: ['-R', 'a-w', join(place, 'app')], cwd: place })
       return {
         command: process.execPath,
         args,
@@ -335,10 +335,10 @@ describe('what others install', () => {
       const trilog = join(unpacked, 'bin/trilog')
       const cwd = join(directory, 'elsewhere')
       mkdirSync(cwd)
-      await said({ command: 'ln', args: ['-s', trilog, join(cwd, 'trilog')], cwd })
+      await outputOf({ command: 'ln', args: ['-s', trilog, join(cwd, 'trilog')], cwd })
       const env = { PATH: '/usr/bin:/bin' }
       assert.equal(
-        await said({ command: './trilog', args: ['--version'], cwd, env }),
+        await outputOf({ command: './trilog', args: ['--version'], cwd, env }),
         `trilog ${version}\nnode ${process.versions.node}`,
       )
       const started = await StartedProgram.start({ command: './trilog', args: ['start'], cwd, env })
@@ -358,7 +358,7 @@ describe('what others install', () => {
         stderr: '',
       })
       const exposure = ['security', '--offline=true', '--threshold=20', moved] // the threshold is in tenths
-      await said({ command: 'systemd-analyze', args: exposure, cwd: directory })
+      await outputOf({ command: 'systemd-analyze', args: exposure, cwd: directory })
     })
   })
 })

@@ -145,7 +145,7 @@ export async function useServices(program: StartedProgram): Promise<void> {
 }
 
 /** The output of a command that must succeed. */
-export async function said(program: Program): Promise<string> {
+export async function outputOf(program: Program): Promise<string> {
   const { code, stdout, stderr } = await run(program)
   assert.equal(code, 0, `${program.args.join(' ')}\n${stdout}\n${stderr}`)
   return stdout.trim()

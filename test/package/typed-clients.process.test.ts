@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../support/directories.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import { ObjectStoreServer } from '../support/objectstore.ts'
 import { npmInstall } from './checkout.ts'
-import { said } from './program.ts'
+import { outputOf } from './program.ts'
 
 const TOOLS = ['@redocly/openapi-core@2.64.0', 'openapi-typescript@7.13.0', 'typescript@5.9.3']
 const DOCUMENTS = { logstore: '/openapi.json', objectstore: '/v1/openapi.json', broker: '/openapi.json' }
@@ -122,7 +122,7 @@ describe('clients that other tools make of the OpenAPI documents', () => {
   after(() => Promise.all(SERVICES.map((service) => servers[service].stop())))
 
   const node = (...args: readonly string[]): Promise<string> =>
-    said({ command: process.execPath, args, cwd: directory })
+    outputOf({ command: process.execPath, args, cwd: directory })
 
   function isSkipped(t: TestContext): boolean {
     if (missing !== null) t.skip(missing)

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { SpscRing } from '../../src/pipeline/spsc-ring.ts'
 import type { RingEndReport, RingEndTask } from '../support/ring-end.ts'
-import { staysAwake } from '../support/waiting.ts'
+import { keepProcessAlive } from '../support/waiting.ts'
 
 const ringEnd = new URL('../support/ring-end.ts', import.meta.url).pathname
 
@@ -251,7 +251,7 @@ describe('a consumer that spins', () => {
 
 describe('a consumer that waits for some bytes', () => {
   const MESSAGE_BYTES = 8 + 8
-  after(staysAwake())
+  after(keepProcessAlive())
   const watched = (ring: SpscRing, bytes: number, ms: number) => {
     const seen = { isOver: false, over: Promise.resolve() }
     seen.over = ring.bytesCame(bytes, ms).then(() => void (seen.isOver = true))

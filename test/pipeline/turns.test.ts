@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Turns } from '../../src/pipeline/turns.ts'
 import type { Turn } from '../../src/pipeline/turns.ts'
+import { settlePromises } from '../support/settle-promises.ts'
 
 /** Threads whose clock the test moves. */
 class SharedThreads {
@@ -36,19 +37,16 @@ class SharedThreads {
   async end(afterMs: number): Promise<void> {
     this.nowMs += afterMs
     this.running.shift()!.turn.leave()
-    await settled()
+    await settlePromises()
   }
 }
-
-/** Waits until resolved promises have had their effect. */
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('turns of tenants on threads', () => {
   it('let a job of another tenant wait for one job only, however many the first tenant has sent', async () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 100; i++) threads.join('flood')
     threads.join('other')
-    await settled()
+    await settlePromises()
     await threads.end(1000)
     assert.deepEqual(threads.begun, ['flood', 'other'])
   })
@@ -56,7 +54,7 @@ describe('turns of tenants on threads', () => {
   it('give every tenant a thread before one gets a second', async () => {
     const threads = new SharedThreads(2)
     for (let i = 0; i < 4; i++) threads.join('a')
-    await settled()
+    await settlePromises()
     assert.deepEqual(threads.begun, ['a', 'a'], 'nobody else wants one')
     for (let i = 0; i < 4; i++) threads.join('b')
     await threads.end(1)
@@ -68,7 +66,7 @@ describe('turns of tenants on threads', () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 40; i++) threads.join('slow')
     for (let i = 0; i < 400; i++) threads.join('fast')
-    await settled()
+    await settlePromises()
     for (let i = 0; i < 220; i++) await threads.end(threads.running[0]!.tenant === 'slow' ? 100 : 10)
     const slow = threads.begun.slice(0, 220).filter((tenant) => tenant === 'slow').length
     assert(slow >= 19 && slow <= 21, `${slow} slow ones beside 200 fast ones`)
@@ -77,7 +75,7 @@ describe('turns of tenants on threads', () => {
   it('neither wait for what others took before they came, nor make up for having been away', async () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 20; i++) threads.join('first')
-    await settled()
+    await settlePromises()
     for (let i = 0; i < 10; i++) await threads.end(1000)
     for (let i = 0; i < 4; i++) threads.join('late')
     for (let i = 0; i < 6; i++) await threads.end(1000)
@@ -100,7 +98,7 @@ describe('turns of tenants on threads', () => {
             else if (!(await hasCome(turns[number]!))) turns[number]!.leave()
             else expected[tenant]!.push(number)
           }
-          await settled()
+          await settlePromises()
           while (threads.running.length > 0) {
             const { tenant, number } = threads.running[0]!
             seen[tenant]!.push(number)
@@ -114,4 +112,4 @@ describe('turns of tenants on threads', () => {
 })
 
 const hasCome = (turn: Turn): Promise<boolean> =>
-  Promise.race([turn.ready.then(() => true), settled().then(() => false)])
+  Promise.race([turn.ready.then(() => true), settlePromises().then(() => false)])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { History } from '../broker/engine/history.ts'
-import { SimulationFailed, cutDown, live, planOf, simulate } from './simulator.ts'
+import { SimulationFailed, cutDown, planOf, runLife, simulate } from './simulator.ts'
 import type { Workload } from './simulator.ts'
 import { WORKLOADS } from './workloads.ts'
 
@@ -50,7 +50,7 @@ describe('the simulator', () => {
     const plan = planOf(WORKLOADS.broker, 7)
     const framesOf = async (): Promise<readonly string[]> => {
       const history = new History(plan.seed)
-      await live({ ...WORKLOADS.broker, begin: () => history.begin(0).then(() => history) }, plan)
+      await runLife({ ...WORKLOADS.broker, begin: () => history.begin(0).then(() => history) }, plan)
       return history.trace.frames.map(({ position, type, payload }) => `${position} ${type} ${payload.toString('hex')}`)
     }
     const frames = await framesOf()
@@ -62,7 +62,7 @@ describe('the simulator', () => {
     const failed = await failureOf(brittle())
     assert.match(failed.message, /^seed \d+, after \d+ steps: three claims after a crash/)
     const again = planOf(brittle(), failed.plan.seed)
-    await assert.rejects(live(brittle(), again), { message: failed.message })
+    await assert.rejects(runLife(brittle(), again), { message: failed.message })
   })
 
   it('cuts a life down to the steps that it takes to break the law', async () => {

@@ -65,7 +65,7 @@ export function planOf(workload: Workload, seed: number): Plan {
 }
 
 /** @throws SimulationFailed when a law is broken */
-export async function live(workload: Workload, plan: Plan): Promise<void> {
+export async function runLife(workload: Workload, plan: Plan): Promise<void> {
   let taken = 0
   try {
     const life = await workload.begin(plan.seed)
@@ -88,7 +88,7 @@ export async function cutDown(workload: Workload, failed: SimulationFailed): Pro
   const failsWith = async (steps: readonly Step<string>[]): Promise<boolean> => {
     cuts += 1
     try {
-      await live(workload, { ...failed.plan, steps })
+      await runLife(workload, { ...failed.plan, steps })
       return false
     } catch (error) {
       if (!(error instanceof SimulationFailed)) throw error
@@ -106,7 +106,7 @@ export async function cutDown(workload: Workload, failed: SimulationFailed): Pro
   return shortest
 }
 
-export interface Lived {
+export interface SimulatedCounts {
   readonly lives: number
   readonly steps: number
 }
@@ -115,14 +115,14 @@ export interface Lived {
 export async function simulate(
   workload: Workload,
   seeds: Iterable<number>,
-  onLife: (lived: Lived) => void = () => {},
-): Promise<Lived> {
-  let lived: Lived = { lives: 0, steps: 0 }
+  onLife: (counts: SimulatedCounts) => void = () => {},
+): Promise<SimulatedCounts> {
+  let counts: SimulatedCounts = { lives: 0, steps: 0 }
   for (const seed of seeds) {
     const plan = planOf(workload, seed)
-    await live(workload, plan)
-    lived = { lives: lived.lives + 1, steps: lived.steps + plan.steps.length }
-    onLife(lived)
+    await runLife(workload, plan)
+    counts = { lives: counts.lives + 1, steps: counts.steps + plan.steps.length }
+    onLife(counts)
   }
-  return lived
+  return counts
 }

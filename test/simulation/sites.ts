@@ -24,8 +24,8 @@ import { Client } from '../broker/engine/client.ts'
 import { BrokerWorld, CALLER, Pending, jsonOf } from '../support/broker-world.ts'
 import { pick } from '../support/random-history.ts'
 import type { Step, Weights } from '../support/random-history.ts'
+import { settlePromises } from '../support/settle-promises.ts'
 import { mulberry32 } from '../support/sim-files.ts'
-import { turn } from '../support/turn.ts'
 
 const STREAM = 'orders'
 const BATCH_RECORDS = 4
@@ -37,7 +37,7 @@ export const SITE_STEPS = [
   ['publishWaiting', 2],
   ['flush', 12],
   ['step', 8],
-  ['stepUnheard', 2],
+  ['stepWithoutNotice', 2],
   ['deliver', 24],
   ['lose', 5],
   ['time', 10],
@@ -155,7 +155,7 @@ class Site {
       const start = { by: 'offset', offset: next } as const
       const request = { start, maxRecords: 1000, maxPayloadBytes: null, consumer: null, legacy: false }
       const asked = new Pending(world.broker.replay(CALLER, STREAM, request))
-      for (let turns = 0; turns < TURNS_MAX && asked.outcome.kind === 'pending'; turns += 1) await turn()
+      for (let turns = 0; turns < TURNS_MAX && asked.outcome.kind === 'pending'; turns += 1) await settlePromises()
       if (asked.outcome.kind !== 'answered' || this.stream !== stream) return false
       const page = jsonOf<Page>(asked.value)
       for (const { offset, message_id: id } of page.records) {
@@ -228,7 +228,7 @@ export class SitesHistory {
   async run(step: Step<string>): Promise<void> {
     try {
       await this.#take(step as Step<SiteStep>) // plans have only these kinds
-      await turn()
+      await settlePromises()
       await this.#check()
     } catch (error) {
       if (error instanceof Error) error.message = `in step ${JSON.stringify(step)}: ${error.message}`
@@ -287,8 +287,8 @@ export class SitesHistory {
         return world.flush()
       case 'step':
         return world.step()
-      case 'stepUnheard':
-        return world.stepUnheard()
+      case 'stepWithoutNotice':
+        return world.stepWithoutNotice()
       case 'deliver': {
         const sent = this.#way[b % Math.max(1, this.#way.length)]
         if (sent !== undefined) await this.#arrive(sent, c % 4 > 0, yes || c % 3 === 0)
@@ -334,7 +334,7 @@ export class SitesHistory {
     const { world } = site
     const asked = async (default_durability: 'replication-policy:dr' | 'local-disk'): Promise<void> => {
       void new Pending(world.broker.updateStream(CALLER, STREAM, { default_durability }, false))
-      await turn()
+      await settlePromises()
     }
     await asked('replication-policy:dr')
     const id = `${site.name}-${site.published++}`
@@ -390,7 +390,7 @@ export class SitesHistory {
       if (isAnswered) settle?.answer(answerOf(asked))
       else if (isLast) settle?.fail(new Error('the test lost the answer'))
     })
-    await turn()
+    await settlePromises()
   }
 
   async #restart(site: Site, how: 'close' | 'kill' | 'crash'): Promise<void> {

@@ -4,7 +4,7 @@
  * A client that is refused, or gets no answer, asks another node. Each record is published once: without an acknowledgement, it may be stored or not.
  */
 import type { BrokerServer, ReplayPage } from './broker.ts'
-import { givesUpAfter, timePasses } from './waiting.ts'
+import { abortAfter, timePasses } from './waiting.ts'
 
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
@@ -131,7 +131,7 @@ export class BrokerLedger {
     const nodes = this.#nodes()
     const url = `${this.#url(nodes[at % nodes.length]!)}${path}`
     const headers = { 'content-type': 'application/json' }
-    return fetch(url, { method, body, headers, signal: givesUpAfter(ANSWER_MS) }).catch(() => null)
+    return fetch(url, { method, body, headers, signal: abortAfter(ANSWER_MS) }).catch(() => null)
   }
 
   async #another(at: number, reply: Response | null): Promise<number> {

@@ -1,7 +1,7 @@
 /**
  * A broker without threads, disk or clock: the engine runs on simulated files, and the test moves its journal, readers and writers by hand.
  *
- *   journal   `step` writes what waits as one group and tells main; `stepUnheard` writes it, and main hears of it later or never
+ *   journal   `step` writes what waits as one group and tells main; `stepWithoutNotice` writes it, and main hears of it later or never
  *   readers   answer at once, or when `serveReads` is called; their tasks are cloned and buffers transferred, as between threads
  *   writers   write sidecars and checkpoints, and are served likewise; `failsWrites` makes them fail
  *   time      a monotonic clock that begins anew with each start, and a wall clock that jumps
@@ -29,7 +29,7 @@ import type { Quotas } from '../../src/config/quotas.ts'
 import { unloggedReadErrors } from './health.ts'
 import { EngineWorld, HeldWork, RESERVE_BYTES } from './engine-world.ts'
 import { World } from './log-harness.ts'
-import { turn } from './turn.ts'
+import { settlePromises } from './settle-promises.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
 /** A client that stays connected. */
@@ -122,7 +122,7 @@ export class BrokerWorld extends EngineWorld {
     opened.catch(() => {}) // waited for below
     while (!stepping.done) {
       world.step()
-      await turn()
+      await settlePromises()
     }
     this.engine = await opened
     const { core, checkpoints } = this.engine
@@ -147,7 +147,7 @@ export class BrokerWorld extends EngineWorld {
         return broker.waitingClaims
       },
     }
-    await turn()
+    await settlePromises()
   }
 
   #openEngine() {
@@ -196,7 +196,7 @@ export class BrokerWorld extends EngineWorld {
       defer: (run) => queueMicrotask(run),
       turn: () => {
         this.turns += 1
-        return turn()
+        return settlePromises()
       },
       random: this.fillRandom,
       localDisk: this.options.localDisk ?? 'sync',
@@ -219,14 +219,14 @@ export class BrokerWorld extends EngineWorld {
       const before = `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`
       this.serveReads()
       this.world.step()
-      await turn()
+      await settlePromises()
       if (before !== `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`) quiet = 0
     }
   }
 
   async step(): Promise<void> {
     this.world.step()
-    await turn()
+    await settlePromises()
   }
 
   serveReads(): void {
@@ -248,13 +248,13 @@ export class BrokerWorld extends EngineWorld {
       timer.dueMs = this.world.nowMs + timer.intervalMs
       timer.task()
     }
-    await turn()
+    await settlePromises()
   }
 
   /** Runs all timers, due or not. No time passes; each does what is due by the clock. */
   async tick(): Promise<void> {
     for (const { task } of Array.from(this.#timers)) task()
-    await turn()
+    await settlePromises()
   }
 
   /** Leaves this many bytes free on the disk, besides the log's reserve; Infinity: more than enough. The log notices. */
@@ -341,6 +341,14 @@ export class Pending<T> {
     this.outcome = outcome
     for (const listener of this.#listeners) listener()
   }
+}
+
+/** The result of an operation, after everything that it waits for is flushed. */
+export async function resultAfterFlush<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
+  const pending = new Pending(operation)
+  await world.flush()
+  if (pending.outcome.kind === 'refused') throw pending.outcome.error
+  return pending.value
 }
 
 // oxlint-disable-next-line no-unnecessary-type-parameters -- the type is the caller's claim, which its assertions check

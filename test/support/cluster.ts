@@ -6,7 +6,7 @@ import { ClusterReply } from '../../src/http/cluster.ts'
 import { startNatsServers } from './nats-server.ts'
 import type { NatsServer } from './nats-server.ts'
 import type { RunningService } from './process.ts'
-import { eventually, givesUpAfter, timePasses } from './waiting.ts'
+import { abortAfter, eventually, timePasses } from './waiting.ts'
 
 /** Longer than the lease, and longer than followers wait. */
 const STOPPED_MS = 5000
@@ -29,7 +29,7 @@ export const nodeEnvironment = (
 })
 
 export const leads = (node: Node): Promise<boolean> =>
-  fetch(`${node.url}/health?role=leader`, { signal: givesUpAfter(2000) }).then(
+  fetch(`${node.url}/health?role=leader`, { signal: abortAfter(2000) }).then(
     ({ status }) => status === 200,
     () => false,
   )
@@ -54,7 +54,11 @@ export async function clusterOf(node: Node, headers: Readonly<Record<string, str
 }
 
 /** Resolves when the node with this id follows, and has everything that was confirmed. */
-export async function inStep(node: Node, id: string, headers?: Readonly<Record<string, string>>): Promise<void> {
+export async function waitUntilCaughtUp(
+  node: Node,
+  id: string,
+  headers?: Readonly<Record<string, string>>,
+): Promise<void> {
   await eventually(async () => {
     const { nodes } = await clusterOf(node, headers)
     return nodes.some((each) => each.node === id && each.role === 'follower' && each.behind.bytes === 0)
@@ -121,10 +125,11 @@ interface Ledger<Each> {
 }
 
 /** Resolves when clients have got this many more answers. */
-export type AnsweredAgain = (count?: number) => Promise<void>
+export type WaitForAnswers = (count?: number) => Promise<void>
 
-export const answeredAgain =
-  (ledger: Pick<Ledger<never>, 'answered'>): AnsweredAgain =>
+/** Makes a function that waits until the clients of this ledger have got that many more answers. */
+export const waitForAnswersOf =
+  (ledger: Pick<Ledger<never>, 'answered'>): WaitForAnswers =>
   async (count = 20) => {
     const { answered } = ledger
     await eventually(() => ledger.answered >= answered + count)
@@ -132,17 +137,17 @@ export const answeredAgain =
 
 interface Survival {
   readonly cluster: TestCluster<RunningService>
-  readonly isAnsweredAgain: AnsweredAgain
+  readonly waitForAnswers: WaitForAnswers
   readonly answersAfterStop: number
 }
 
 /** Declares tests of two nodes under load, for any service: the leader is killed, told to stop, and stopped for longer than its lease. */
-export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }: Survival): void {
+export function testLeaderFailover({ cluster, waitForAnswers, answersAfterStop }: Survival): void {
   it('goes on with the other node when the leader is killed', async () => {
     for (let round = 0; round < 2; round += 1) {
       const killed = await cluster.leader()
       await killed.kill()
-      await isAnsweredAgain()
+      await waitForAnswers()
       await killed.startAgain()
     }
   })
@@ -150,7 +155,7 @@ export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }
   it('goes on with the other node when the leader is told to stop', async () => {
     const stopped = await cluster.leader()
     await stopped.stop()
-    await isAnsweredAgain()
+    await waitForAnswers()
     await stopped.startAgain()
   })
 
@@ -158,20 +163,17 @@ export function goesOnWithAnother({ cluster, isAnsweredAgain, answersAfterStop }
     const stopped = await cluster.leader()
     stopped.signal('SIGSTOP')
     await timePasses(STOPPED_MS)
-    await isAnsweredAgain()
+    await waitForAnswers()
     stopped.signal('SIGCONT')
-    await isAnsweredAgain(answersAfterStop)
+    await waitForAnswers(answersAfterStop)
   })
 }
 
 /** Declares a test in which the servers that keep the stream are killed. */
-export function goesOnWithoutServers({
-  cluster,
-  isAnsweredAgain,
-}: Pick<Survival, 'cluster' | 'isAnsweredAgain'>): void {
+export function testNatsServersKilled({ cluster, waitForAnswers }: Pick<Survival, 'cluster' | 'waitForAnswers'>): void {
   it('goes on when all NATS servers were killed at once', async () => {
     await cluster.killServersFor(STOPPED_MS)
-    await isAnsweredAgain()
+    await waitForAnswers()
   })
 }
 
@@ -187,7 +189,7 @@ interface Accounts<Each extends RunningService> {
 }
 
 /** Declares tests after the load: what was acknowledged is on both nodes, and then on a third one that came last. Only the third one runs in the end. */
-export function hasAllOnEach<Each extends RunningService>({
+export function testEachNodeHasEverything<Each extends RunningService>({
   cluster,
   startNode,
   ledger,
@@ -209,7 +211,7 @@ export function hasAllOnEach<Each extends RunningService>({
   it('has them on a node that came last, when the others are gone', async () => {
     const running = cluster.nodes.filter((node) => node.isRunning)
     const last = await startNode('node-3')
-    await inStep(last, 'node-3', headers)
+    await waitUntilCaughtUp(last, 'node-3', headers)
     await (await cluster.leader(() => running)).kill()
     cluster.nodes = [last]
     assert.deepEqual(await ledger.problemsOf(await cluster.leader()), [])

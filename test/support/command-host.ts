@@ -8,8 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { END } from './hosted-command.ts'
 import type { HostedCommand } from './hosted-command.ts'
-import { turn } from './turn.ts'
-import { eventually } from './waiting.ts'
+import { eventually, nextTurn } from './waiting.ts'
 
 /** Commands listen to them until they end. */
 const SIGNALS = ['SIGINT', 'SIGTERM']
@@ -32,7 +31,7 @@ async function run({ entry, args, env }: HostedCommand): Promise<void> {
     process.stderr.write(`${inspect(error)}\n`)
     process.exitCode = 1
   }
-  await turn()
+  await nextTurn()
   await eventually(() => keptAlive() <= before)
   for (const stream of streams) stream.removeAllListeners('error')
   for (const signal of SIGNALS) process.removeAllListeners(signal)

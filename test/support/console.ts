@@ -53,25 +53,25 @@ export class ConsoleServer extends RunningService {
   }
 }
 
-/** A proxy with a fixed address, in front of a service that may move or be gone. */
-export class Door {
+/** A proxy with a fixed address. A test can point it at another service, or at none. */
+export class SwitchableProxy {
   /** host:port of the service; null: connections are closed. */
-  behind: string | null
+  target: string | null
   readonly #server: Server
   readonly #visitors = new Set<Socket>()
 
-  static async open(behind: string): Promise<Door> {
+  static async open(target: string): Promise<SwitchableProxy> {
     const server = createServer()
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    return new Door(server, behind)
+    return new SwitchableProxy(server, target)
   }
 
-  private constructor(server: Server, behind: string) {
+  private constructor(server: Server, target: string) {
     this.#server = server
-    this.behind = behind
+    this.target = target
     server.unref()
     server.on('connection', (visitor) => {
-      const [host, port] = this.behind?.split(':') ?? []
+      const [host, port] = this.target?.split(':') ?? []
       visitor.on('error', () => {})
       this.#visitors.add(visitor)
       visitor.on('close', () => this.#visitors.delete(visitor))

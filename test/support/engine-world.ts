@@ -4,8 +4,8 @@
  */
 import type { Log } from '../../src/log/log.ts'
 import { World } from './log-harness.ts'
+import { settlePromises } from './settle-promises.ts'
 import { mulberry32 } from './sim-files.ts'
-import { turn } from './turn.ts'
 
 export const WALL_START_MS = 1_800_000_000_000
 /** Bytes of the disk that the log keeps free. */
@@ -100,8 +100,8 @@ export abstract class EngineWorld {
   // The journal
 
   /** The journal writes and syncs what waits. Main does not hear of it yet. */
-  stepUnheard(): void {
-    this.world.lanes[0]?.stepUnheard()
+  stepWithoutNotice(): void {
+    this.world.lanes[0]?.stepWithoutNotice()
   }
 
   /** The journal's thread ends; with `unheard`, its last messages do not arrive. */
@@ -109,7 +109,7 @@ export abstract class EngineWorld {
     const lane = this.world.lanes[0]!
     if (how === 'unheard') lane.vanish()
     lane.die()
-    await turn()
+    await settlePromises()
   }
 
   // The disk

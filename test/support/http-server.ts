@@ -10,8 +10,7 @@ import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
 import type { TlsFiles } from '../../src/tls-files.ts'
-import { LIMIT_MS } from './waiting.ts'
-import { turn } from './turn.ts'
+import { LIMIT_MS, nextTurn } from './waiting.ts'
 
 export class TestClock {
   #nowMs = 0
@@ -127,7 +126,7 @@ export async function withServer(
 }
 
 /** Reads a whole body and answers with its length, or with the reason why it cannot. */
-export function measure(limitBytes: number): Begin {
+export function answerBodyLength(limitBytes: number): Begin {
   return (_head, exchange) => {
     let bytes = 0
     exchange.readBody(limitBytes, {
@@ -266,6 +265,6 @@ export async function until(condition: () => boolean): Promise<void> {
   const dueMs = performance.now() + LIMIT_MS
   while (!condition()) {
     if (performance.now() > dueMs) throw new Error(`not within ${LIMIT_MS} ms: ${String(condition)}`)
-    await turn()
+    await nextTurn()
   }
 }

@@ -19,11 +19,11 @@ export function killAtEnd<Child extends ChildProcess>(
 }
 
 /** The runner calls this at the end of each file. If a file runs without the runner, the exit of its process does. */
-export function endFile(): void {
+export function cleanUpTestFile(): void {
   for (const kill of running) kill()
   running.clear()
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
   directories.clear()
 }
 
-process.on('exit', endFile)
+process.on('exit', cleanUpTestFile)

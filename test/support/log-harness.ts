@@ -38,12 +38,12 @@ class SteppedLane implements JournalLane {
 
   /** Writes all that waits as one group, then delivers the lane's messages to main. */
   step(): void {
-    this.stepUnheard()
+    this.stepWithoutNotice()
     if (!this.#ended && !this.stalled) this.#deliver()
   }
 
   /** Writes a group. Its messages to main wait for the next step. */
-  stepUnheard(): void {
+  stepWithoutNotice(): void {
     if (!this.#ended && !this.stalled) this.journal.runGroup()
   }
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { DEVELOPMENT_CREDENTIALS, policyTenant } from './logstore.ts'
 import type { LogStoreServer } from './logstore.ts'
 import { logsRequest, text, toOtlpJson } from './otlp.ts'
-import { givesUpAfter, timePasses } from './waiting.ts'
+import { abortAfter, timePasses } from './waiting.ts'
 
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
@@ -144,7 +144,7 @@ export class LogStoreLedger {
     const nodes = this.#nodes()
     const url = `${nodes[at % nodes.length]!.url}${path}`
     try {
-      const reply = await fetch(url, { ...this.#post(body), signal: givesUpAfter(ANSWER_MS) })
+      const reply = await fetch(url, { ...this.#post(body), signal: abortAfter(ANSWER_MS) })
       this.statuses.set(reply.status, (this.statuses.get(reply.status) ?? 0) + 1)
       const answer: unknown = await reply.json()
       return reply.status === 200 ? (answer as Answer) : null

@@ -13,7 +13,7 @@ import { World, append, openWriter, replay } from './log-harness.ts'
 const KEYS = 12
 const PADDING_BYTES_MAX = 1500
 const SEGMENTS_KEPT = 4
-const STORM_ROUNDS = 5
+const REPLACE_ROUNDS = 5
 
 interface Entry {
   readonly position: number
@@ -76,8 +76,8 @@ export class MovingStore {
   }
 
   /** Writes and cleans so much that segments that are being read are replaced by others. */
-  storm(): void {
-    for (let n = 0; n < STORM_ROUNDS; n += 1) {
+  replaceSegments(): void {
+    for (let n = 0; n < REPLACE_ROUNDS; n += 1) {
       for (let key = 0; key < KEYS; key += 1) this.#put(key)
       this.#clean()
     }
@@ -160,28 +160,28 @@ export async function recovered(
   return { state, end }
 }
 
-/** Files of a store that changes while they are read: `happens` runs before each access. */
-export function livelyFiles(files: Files, happens: () => void): Files {
-  const lively: Files = Object.create(files) as Files // all other methods are those of `files`
-  lively.list = (path) => {
-    happens()
+/** Files of a store that changes while they are read: `change` runs before each access. */
+export function changingFiles(files: Files, change: () => void): Files {
+  const changing: Files = Object.create(files) as Files // all other methods are those of `files`
+  changing.list = (path) => {
+    change()
     return files.list(path)
   }
-  lively.exists = (path) => {
-    happens()
+  changing.exists = (path) => {
+    change()
     return files.exists(path)
   }
-  lively.open = (path, access) => {
-    happens()
+  changing.open = (path, access) => {
+    change()
     const file = files.open(path, access)
     const reading = Object.create(file) as typeof file // likewise
     reading.read = (into, at) => {
-      happens()
+      change()
       return file.read(into, at)
     }
     reading.size = () => file.size()
     reading.close = () => file.close()
     return reading
   }
-  return lively
+  return changing
 }

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import type { ObjectStoreServer } from './objectstore.ts'
-import { givesUpAfter, timePasses } from './waiting.ts'
+import { abortAfter, timePasses } from './waiting.ts'
 
 const ANSWER_MS = 3000
 const PAUSE_MS = 20
@@ -137,7 +137,7 @@ export class ObjectLedger {
   async #ask(at: number, method: string, target: string, body: Buffer | null = null): Promise<Response | null> {
     const nodes = this.#nodes()
     const url = `${nodes[at % nodes.length]!.url}/${this.#bucket}${target}`
-    const reply = await fetch(url, { method, body, signal: givesUpAfter(ANSWER_MS) }).catch(() => null)
+    const reply = await fetch(url, { method, body, signal: abortAfter(ANSWER_MS) }).catch(() => null)
     if (reply !== null && reply.status >= 400) {
       this.refused.set(reply.status, (this.refused.get(reply.status) ?? 0) + 1)
       await reply.text().catch(() => {})

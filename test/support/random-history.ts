@@ -3,7 +3,7 @@
  * Each service says what its own steps are and what must hold after each.
  */
 import type { EngineWorld } from './engine-world.ts'
-import { turn } from './turn.ts'
+import { settlePromises } from './settle-promises.ts'
 
 /** Kinds of steps, and how often each is taken. */
 export type Weights<Kind extends string> = readonly (readonly [Kind, number])[]
@@ -19,7 +19,7 @@ export interface Step<Kind extends string> {
 
 /** Kinds of steps that all services have. */
 export type WorldKind =
-  | 'stepUnheard'
+  | 'stepWithoutNotice'
   | 'journalDies'
   | 'failSync'
   | 'fillDisk'
@@ -95,7 +95,7 @@ export abstract class RandomHistory<Kind extends string> {
   async run(step: Step<Kind>): Promise<void> {
     try {
       if (!(await this.#moveWorld(step))) await this.take(step as Step<Exclude<Kind, WorldKind>>) // it is a step of the service
-      await turn()
+      await settlePromises()
       this.check()
     } catch (error) {
       if (error instanceof Error) error.message = `in step ${JSON.stringify(step)}: ${error.message}`
@@ -119,8 +119,8 @@ export abstract class RandomHistory<Kind extends string> {
   async #moveWorld({ kind, a, yes }: Step<Kind>): Promise<boolean> {
     const { world } = this
     switch (kind as WorldKind) {
-      case 'stepUnheard':
-        world.stepUnheard()
+      case 'stepWithoutNotice':
+        world.stepWithoutNotice()
         return true
       case 'journalDies':
         if (world.log.state.kind === 'read-only' || !this.mayBreak('journalDies')) return true

@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import type { Random } from '../../../bench/load/random.ts'
 import type { Client } from './client.ts'
-import { listedPage, lookHead, lookWholeWithTags, sawListed } from './looks.ts'
+import { listedPage, lookHead, lookWholeWithTags, noteListedSeen } from './looks.ts'
 import type { ListedKey } from './looks.ts'
 import type { KeyLedger } from './key-ledger.ts'
 import { BUCKETS } from './scene.ts'
@@ -43,7 +43,7 @@ export class Checks {
     const ledgers = this.#scene.keysOf(bucket)
     const listed = new Map((await this.#list(bucket)).map((each) => [each.key, each]))
     for (const key of listed.keys()) assert(this.#scene.key(bucket, key), `${bucket} lists ${key}`)
-    const seen = sawListed(new Map(ledgers.map((ledger) => [ledger, ledger.look()])), listed)
+    const seen = noteListedSeen(new Map(ledgers.map((ledger) => [ledger, ledger.look()])), listed)
     const work = ledgers[Symbol.iterator]()
     const checkSome = async (): Promise<void> => {
       for (const ledger of work) await this.#checkKey(ledger, seen.get(ledger)![0]!.object === null, isFinal)

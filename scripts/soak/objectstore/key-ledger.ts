@@ -116,7 +116,7 @@ export class KeyLedger {
    * @param what for the message
    * @returns what it may be, the oldest first: a look may not tell versions apart, as that at tags does not tell bodies
    */
-  saw(
+  noteSeen(
     from: Look,
     what: string,
     isIt: (object: ExpectedObject | null, version: Version) => boolean,

@@ -14,7 +14,7 @@ type Seen = readonly Version[]
 export async function lookWhole(client: Client, ledger: KeyLedger): Promise<Seen | null> {
   const from = ledger.look()
   const reply = await client.ask('GET', ledger.target, { expected: GONE })
-  return reply && sawWhole(ledger, from, reply)
+  return reply && noteWholeSeen(ledger, from, reply)
 }
 
 /** The whole object and its tags, which tell versions apart as long as no actor changes the key. Null: no answer. */
@@ -25,8 +25,8 @@ export async function lookWholeWithTags(client: Client, ledger: KeyLedger): Prom
   return tagged && seen.filter((version) => tagged.includes(version))
 }
 
-function sawWhole(ledger: KeyLedger, from: Version, reply: ObjectReply): Seen {
-  return ledger.saw(from, shownBy(reply), (object, version) => {
+function noteWholeSeen(ledger: KeyLedger, from: Version, reply: ObjectReply): Seen {
+  return ledger.noteSeen(from, shownBy(reply), (object, version) => {
     if (!isShown(reply, object, version)) return false
     if (object !== null) {
       assert.equal(reply.status, 200)
@@ -40,7 +40,7 @@ export async function lookHead(client: Client, ledger: KeyLedger): Promise<void>
   const from = ledger.look()
   const reply = await client.ask('HEAD', ledger.target, { expected: GONE })
   if (reply === null) return
-  ledger.saw(from, shownBy(reply), (object, version) => {
+  ledger.noteSeen(from, shownBy(reply), (object, version) => {
     const isIt = isShown(reply, object, version)
     if (isIt && object) assert.equal(reply.header('content-length'), String(object.body.size))
     return isIt
@@ -58,7 +58,7 @@ export async function lookRange(client: Client, ledger: KeyLedger, random: Rando
     expected: [...GONE, 'InvalidRange'],
   })
   if (reply === null) return
-  ledger.saw(from, shownBy(reply), (object, version) => {
+  ledger.noteSeen(from, shownBy(reply), (object, version) => {
     if (reply.status === 416) return object !== null && object.body.size <= begin
     if (!isShown(reply, object, version)) return false
     if (object === null || object.body.size === 0) return true
@@ -76,7 +76,7 @@ export async function lookTags(client: Client, ledger: KeyLedger): Promise<Seen 
   const reply = await client.ask('GET', `${ledger.target}?tagging`, { expected: GONE })
   if (reply === null) return null
   const tags = reply.status === 404 ? null : tagsOf(reply)
-  return ledger.saw(from, `tags ${JSON.stringify(tags)}`, (object) =>
+  return ledger.noteSeen(from, `tags ${JSON.stringify(tags)}`, (object) =>
     object === null || tags === null ? object === tags : sameTexts(object.tags, tags),
   )
 }
@@ -147,7 +147,7 @@ const isListedAs = (listed: ListedKey | undefined, object: ExpectedObject | null
     : listed.etag === `"${object.etag}"` && listed.size === object.body.size
 
 /** What a listing shows of these keys must be what may be there. @param froms where it began to look */
-export function sawListed(
+export function noteListedSeen(
   froms: ReadonlyMap<KeyLedger, Version>,
   listed: ReadonlyMap<string, ListedKey>,
 ): Map<KeyLedger, Seen> {
@@ -156,7 +156,7 @@ export function sawListed(
     const shown = listed.get(ledger.key)
     seen.set(
       ledger,
-      ledger.saw(from, `listed as ${JSON.stringify(shown)}`, (object) => isListedAs(shown, object)),
+      ledger.noteSeen(from, `listed as ${JSON.stringify(shown)}`, (object) => isListedAs(shown, object)),
     )
   }
   return seen

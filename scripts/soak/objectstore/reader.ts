@@ -1,6 +1,6 @@
 /** Looks at any key and lists, while all other actors work. */
 import assert from 'node:assert/strict'
-import { listedPage, lookHead, lookRange, lookTags, lookWhole, sawListed } from './looks.ts'
+import { listedPage, lookHead, lookRange, lookTags, lookWhole, noteListedSeen } from './looks.ts'
 import { BUCKETS } from './scene.ts'
 import { StoreActor } from './actor.ts'
 
@@ -40,7 +40,7 @@ export class Reader extends StoreActor {
         const isOnPage = ledger.key > after && (last === null || ledger.key <= last)
         if (!isOnPage) froms.delete(ledger)
       }
-      sawListed(froms, listed)
+      noteListedSeen(froms, listed)
       for (const key of listed.keys()) assert(this.scene.key(bucket, key), `${bucket} lists ${key}`)
       if (token === null) return
       after = last!

@@ -13,8 +13,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testSeed } from '../../support/seed.ts'
 import { mix32, Random } from '../../../bench/load/random.ts'
-import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
-import { answered, assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
+import { BrokerWorld, CALLER, resultAfterFlush } from '../../support/broker-world.ts'
+import { assertWorks, compare, factsOf, openDamaged, storedBroker } from './stored-broker.ts'
 import type { Facts } from './stored-broker.ts'
 
 const seed = testSeed()
@@ -152,9 +152,9 @@ describe('the audit stream, when the frame of its creation is damaged', () => {
   async function audited(): Promise<BrokerWorld> {
     const world = await BrokerWorld.open()
     const { broker } = world
-    for (const name of ['orders', 'dead']) await answered(world, broker.createStream(CALLER, name, {}))
-    await answered(world, broker.commitCursor(CALLER, GROUP, 'cursor', 0))
-    await answered(world, broker.rewindCursor(CALLER, GROUP, 'cursor', { offset: 0, reason: 'again' }))
+    for (const name of ['orders', 'dead']) await resultAfterFlush(world, broker.createStream(CALLER, name, {}))
+    await resultAfterFlush(world, broker.commitCursor(CALLER, GROUP, 'cursor', 0))
+    await resultAfterFlush(world, broker.rewindCursor(CALLER, GROUP, 'cursor', { offset: 0, reason: 'again' }))
     await world.close()
     return world
   }
@@ -183,7 +183,7 @@ describe('the audit stream, when the frame of its creation is damaged', () => {
     const { incidents, ...found } = await factsOf(world)
     assert.deepEqual({ ...found, incidents: 0 }, pristine)
     assert.equal(incidents, 1)
-    await answered(world, world.broker.createStream(CALLER, 'new', {}))
+    await resultAfterFlush(world, world.broker.createStream(CALLER, 'new', {}))
     const used = await factsOf(world)
     assert.deepEqual([...used.events.keys()], [0, 1, 2, 3])
     await world.close()
@@ -193,7 +193,7 @@ describe('the audit stream, when the frame of its creation is damaged', () => {
 
   it('begins behind every event there may have been, when nothing else tells of it', async () => {
     const world = await BrokerWorld.open()
-    await answered(world, world.broker.createStream(CALLER, 'orders', {}))
+    await resultAfterFlush(world, world.broker.createStream(CALLER, 'orders', {}))
     await world.close()
     damageFrameOf(world, CREATION)
     damageFrameOf(world, creationOf('orders'))
@@ -201,7 +201,7 @@ describe('the audit stream, when the frame of its creation is damaged', () => {
     assert.deepEqual((await factsOf(world)).events, new Map())
     await world.close()
     await world.open()
-    await answered(world, world.broker.createStream(CALLER, 'new', {}))
+    await resultAfterFlush(world, world.broker.createStream(CALLER, 'new', {}))
     const used = await factsOf(world)
     assert([...used.events.keys()].every((offset) => offset > 0))
     assert.equal(used.events.size, 1)

@@ -7,7 +7,7 @@ import { StoreError } from '../../../src/errors.ts'
 import type { CursorListReply, GroupReply, LeaseListReply } from '../../../src/broker/wire/group-answers.ts'
 import type { ReplayDiagnostics, StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
-import { BrokerWorld, CALLER, NEVER_ABANDONED, Pending, jsonOf } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, NEVER_ABANDONED, jsonOf, resultAfterFlush } from '../../support/broker-world.ts'
 
 const SEGMENT_BYTES = 8192
 const PAGE_RECORDS = 50
@@ -70,7 +70,7 @@ export interface Facts {
 export async function storedBroker(random: Random, rounds: number): Promise<BrokerWorld> {
   const world = await BrokerWorld.open({ segmentBytes: SEGMENT_BYTES })
   for (const [name, body] of Object.entries(STREAMS)) {
-    await answered(world, world.broker.createStream(CALLER, name, body))
+    await resultAfterFlush(world, world.broker.createStream(CALLER, name, body))
   }
   for (let round = 0; round < rounds; round++) {
     for (const stream of PUBLISHED) await publish(world, stream, random.between(1, 12), random)
@@ -83,7 +83,7 @@ export async function storedBroker(random: Random, rounds: number): Promise<Brok
     await Promise.all([world.retainer.enforce(), world.flush()])
     await world.flush()
   }
-  await answered(world, world.broker.createStream(CALLER, LATE, {}))
+  await resultAfterFlush(world, world.broker.createStream(CALLER, LATE, {}))
   await publish(world, LATE, 5, random)
   await work(world, LATE, GROUPS[0], random)
   await work(world, 'orders', GROUPS[0], random)
@@ -95,8 +95,8 @@ async function publish(world: BrokerWorld, stream: string, count: number, random
   const inputs = Array.from({ length: count }, (_, n) =>
     inputOf(`${stream}-${random.uint32()}-${n}`, random.between(0, 200)),
   )
-  if (count > 6) await answered(world, world.broker.publishBatch(CALLER, stream, inputs))
-  else for (const input of inputs) await answered(world, world.broker.publish(CALLER, stream, input))
+  if (count > 6) await resultAfterFlush(world, world.broker.publishBatch(CALLER, stream, inputs))
+  else for (const input of inputs) await resultAfterFlush(world, world.broker.publish(CALLER, stream, input))
 }
 
 const inputOf = (messageId: string, payloadBytes: number): PublishInput => ({
@@ -113,43 +113,46 @@ async function work(world: BrokerWorld, stream: string, group: string, random: R
   for (const { delivery_id: deliveryId } of deliveries) {
     const path = { stream, subscriptionId, deliveryId }
     const choice = random.between(1, 10)
-    if (choice <= 6) await answered(world, world.broker.ack(CALLER, path))
-    else if (choice <= 8) await answered(world, world.broker.nack(CALLER, path, { reason: 'failed', requeue: true }))
+    if (choice <= 6) await resultAfterFlush(world, world.broker.ack(CALLER, path))
+    else if (choice <= 8)
+      await resultAfterFlush(world, world.broker.nack(CALLER, path, { reason: 'failed', requeue: true }))
     else if (choice === 9)
-      await answered(world, world.broker.retry(CALLER, path, { reason: 'later', delay_millis: 500 }))
+      await resultAfterFlush(world, world.broker.retry(CALLER, path, { reason: 'later', delay_millis: 500 }))
   }
 }
 
 async function setCursors(world: BrokerWorld, round: number): Promise<void> {
   const path = { stream: 'orders', group: GROUPS[0] }
-  await answered(world, world.broker.commitCursor(CALLER, path, CURSOR, round + 2))
+  await resultAfterFlush(world, world.broker.commitCursor(CALLER, path, CURSOR, round + 2))
   if (round % 5 === 0)
-    await answered(world, world.broker.rewindCursor(CALLER, path, CURSOR, { offset: round, reason: 'again' }))
+    await resultAfterFlush(world, world.broker.rewindCursor(CALLER, path, CURSOR, { offset: round, reason: 'again' }))
 }
 
 async function claim(world: BrokerWorld, stream: string, group: string, max: number): Promise<Claimed> {
   const body = { max_messages: max, lease_timeout_millis: 1500 }
-  return jsonOf<Claimed>(await answered(world, world.broker.claim(CALLER, { stream, group }, body, NEVER_ABANDONED)))
+  return jsonOf<Claimed>(
+    await resultAfterFlush(world, world.broker.claim(CALLER, { stream, group }, body, NEVER_ABANDONED)),
+  )
 }
 
 /** Everything that a broker shows. Changes nothing. */
 export async function factsOf(world: BrokerWorld): Promise<Facts> {
   const { broker } = world
   const streams = new Map<string, StreamFacts>()
-  const listed = await answered(world, broker.listStreams(CALLER))
+  const listed = await resultAfterFlush(world, broker.listStreams(CALLER))
   for (const { stream: name } of listed.streams) {
     const { records, quarantined } = await recordsOf(world, name)
     const groups: Record<string, GroupFacts> = {}
     for (const group of GROUPS) {
       const path = { stream: name, group }
-      const described = await answered(world, broker.describeGroup(CALLER, path))
-      const { leases } = await answered(world, broker.leases(CALLER, path, true))
-      const { cursors } = await answered(world, broker.cursors(CALLER, path))
+      const described = await resultAfterFlush(world, broker.describeGroup(CALLER, path))
+      const { leases } = await resultAfterFlush(world, broker.leases(CALLER, path, true))
+      const { cursors } = await resultAfterFlush(world, broker.cursors(CALLER, path))
       groups[group] = { described, leases, cursors }
     }
     // Asked last, as reading may have found damage.
-    const described = await answered(world, broker.describeStream(CALLER, name))
-    const { incident_count: incidents } = await answered(world, broker.quarantine(CALLER, name))
+    const described = await resultAfterFlush(world, broker.describeStream(CALLER, name))
+    const { incident_count: incidents } = await resultAfterFlush(world, broker.quarantine(CALLER, name))
     streams.set(name, { summary: described, records, quarantined, incidents, groups })
   }
   const { events, end } = await eventsOf(world)
@@ -169,7 +172,7 @@ async function recordsOf(
       end_of_stream: boolean
       diagnostics: ReplayDiagnostics
     }>(
-      await answered(
+      await resultAfterFlush(
         world,
         world.broker.replay(CALLER, stream, {
           start: { by: 'offset', offset },
@@ -193,7 +196,7 @@ async function eventsOf(world: BrokerWorld): Promise<{ events: Map<number, strin
   for (let startOffset = 0; ;) {
     const request = { startOffset, maxRecords: PAGE_RECORDS, format: 'json' } as const
     const page = jsonOf<{ events: { offset: number }[]; next_offset: number; end_of_stream: boolean }>(
-      await answered(world, world.broker.audit(CALLER, request)),
+      await resultAfterFlush(world, world.broker.audit(CALLER, request)),
     )
     for (const event of page.events) events.set(event.offset, JSON.stringify(event))
     if (page.end_of_stream) return { events, end: page.next_offset }
@@ -267,7 +270,7 @@ export async function assertWorks(world: BrokerWorld, pristine: Facts): Promise<
         assert.equal(JSON.stringify(record), records.get(offset), `a claim shows another record`)
       }
     }
-    const { offset } = await answered(world, world.broker.publish(CALLER, name, inputOf('new', 10)))
+    const { offset } = await resultAfterFlush(world, world.broker.publish(CALLER, name, inputOf('new', 10)))
     assert(offset >= summary.next_offset, `offset ${offset} of ${name} is given again`)
   }
   await world.advance(RUN_OUT_MS)
@@ -285,11 +288,4 @@ export async function openDamaged(world: BrokerWorld): Promise<string | null> {
     assert.match(error.message, /^[^\n]{10,}$/)
     return error.message
   }
-}
-
-export async function answered<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
-  const pending = new Pending(operation)
-  await world.flush()
-  if (pending.outcome.kind === 'refused') throw pending.outcome.error
-  return pending.value
 }

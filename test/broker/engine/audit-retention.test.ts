@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerWorld } from '../../support/broker-world.ts'
-import { turn } from '../../support/turn.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { Client } from './client.ts'
 
 const MAX_AGE_MS = 60_000
@@ -40,10 +40,10 @@ describe('audit events', () => {
     const enforced = world.retainer.enforce()
     for (let turns = 0; world.core.appender.inFlight === 0; turns += 1) {
       assert.ok(turns < 100, 'retention removed nothing')
-      await turn()
+      await settlePromises()
     }
     const page = client.events()
-    for (let turns = 0; turns < 10; turns += 1) await turn()
+    for (let turns = 0; turns < 10; turns += 1) await settlePromises()
     assert.equal(page.outcome.kind, 'pending')
     await world.journalDies() // the removal was on its way and is lost: the event was never removed
     assert.deepEqual(streamsOf(await client.now(page)), ['a', 'b'])

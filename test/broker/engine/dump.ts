@@ -12,7 +12,7 @@ import type { StreamSummary } from '../../../src/broker/wire/record-answers.ts'
 import { AUDIT_STREAM, payloadBytesOf } from './reference-streams.ts'
 import type { Reference } from './reference.ts'
 import type { RefEvent, RefGroup, RefRecord, RefStream } from './reference-streams.ts'
-import { CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
+import { CALLER, jsonOf, resultAfterFlush } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export const TENANTS = ['local', 'acme'] as const
@@ -51,7 +51,7 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
   for (const tenant of TENANTS) {
     const caller = { ...CALLER, tenant }
     const { broker } = world
-    const { streams: summaries } = await answered(world, broker.listStreams(caller))
+    const { streams: summaries } = await resultAfterFlush(world, broker.listStreams(caller))
     for (const summary of summaries) {
       const stream = summary.stream
       const groups: Record<string, GroupDump> = {}
@@ -62,12 +62,12 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
           stream: _stream,
           consumer_group: _group,
           ...described
-        } = await answered(world, broker.describeGroup(caller, path))
+        } = await resultAfterFlush(world, broker.describeGroup(caller, path))
         groups[group] = {
           described,
-          leases: (await answered(world, broker.leases(caller, path, true))).leases,
-          delayed: (await answered(world, broker.delayed(caller, path))).delayed,
-          consumers: (await answered(world, broker.replayConsumers(caller, path))).replay_consumers,
+          leases: (await resultAfterFlush(world, broker.leases(caller, path, true))).leases,
+          delayed: (await resultAfterFlush(world, broker.delayed(caller, path))).delayed,
+          consumers: (await resultAfterFlush(world, broker.replayConsumers(caller, path))).replay_consumers,
         }
       }
       const records = await replayAll(world, tenant, stream)
@@ -75,7 +75,7 @@ export async function dumpOf(world: BrokerWorld, groupNames: readonly string[]):
     }
     if (world.core.state.stream(tenant, AUDIT_STREAM) === undefined) continue
     events[tenant] = await auditAll(world, tenant)
-    targets.push(...(await answered(world, broker.replicationStatus(caller))).targets)
+    targets.push(...(await resultAfterFlush(world, broker.replicationStatus(caller))).targets)
   }
   return { streams, events, targets: targets.toSorted(byNames) }
 }
@@ -206,14 +206,6 @@ function groupDump(reference: Reference, stream: RefStream, group: RefGroup | un
   }
 }
 
-/** The result of an operation, after everything that it waits for is flushed. */
-export async function answered<T>(world: BrokerWorld, operation: Promise<T>): Promise<T> {
-  const pending = new Pending(operation)
-  await world.flush()
-  if (pending.outcome.kind === 'refused') throw pending.outcome.error
-  return pending.value
-}
-
 const PAGE = 7
 
 export async function replayAll(
@@ -228,7 +220,7 @@ export async function replayAll(
   const records: RefRecord[] = []
   for (let start: typeof first = first; ;) {
     const page = jsonOf<ReplayPage>(
-      await answered(
+      await resultAfterFlush(
         world,
         world.broker.replay({ ...CALLER, tenant }, stream, {
           start,
@@ -250,7 +242,7 @@ export async function auditAll(world: BrokerWorld, tenant: string): Promise<RefE
   for (let startOffset = 0; ;) {
     const request = { startOffset, maxRecords: PAGE, format: 'json' } as const
     const page = jsonOf<{ events: RefEvent[]; next_offset: number; end_of_stream: boolean }>(
-      await answered(world, world.broker.audit({ ...CALLER, tenant }, request)),
+      await resultAfterFlush(world, world.broker.audit({ ...CALLER, tenant }, request)),
     )
     events.push(...page.events)
     if (page.end_of_stream) return events

@@ -57,7 +57,7 @@ export const STEP_KINDS = [
   ['time', 8],
   ['wallClock', 1],
   ['step', 30],
-  ['stepUnheard', 2],
+  ['stepWithoutNotice', 2],
   ['hold', 3],
   ['serve', 4],
   ['journalDies', 2],

@@ -6,11 +6,11 @@ import type { RetentionLimits } from '../../../src/broker/operations.ts'
 import type { CreateStreamBody } from '../../../src/broker/wire/requests.ts'
 import { encodeSegmentIndex, publishSegmentIndex, readSegmentIndex } from '../../../src/broker/records/segment-index.ts'
 import { Client, inputOf } from './client.ts'
-import { answered, expectedPlan } from './dump.ts'
+import { expectedPlan } from './dump.ts'
 import { Trace } from './trace.ts'
-import { turn } from '../../support/turn.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { RESERVE_BYTES } from '../../support/engine-world.ts'
-import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
+import { BrokerWorld, CALLER, Pending, resultAfterFlush } from '../../support/broker-world.ts'
 import { modelRuns } from '../../support/seed.ts'
 
 const NO_LIMITS: RetentionLimits = { maxAgeMs: null, maxBytes: null }
@@ -23,7 +23,7 @@ async function opened(retention: NonNullable<CreateStreamBody['retention']>, seg
   trace.attach()
   const client = new Client(world)
   await client.now(client.create('orders', { retention }))
-  const plan = (limits = NO_LIMITS) => answered(world, world.broker.retentionPlan(CALLER, 'orders', limits))
+  const plan = (limits = NO_LIMITS) => resultAfterFlush(world, world.broker.retentionPlan(CALLER, 'orders', limits))
   const expected = (limits = NO_LIMITS) =>
     expectedPlan(trace.reference, trace.reference.stream(CALLER.tenant, 'orders')!, world.wallMs, limits)
   const enforce = async (): Promise<void> => {
@@ -42,7 +42,7 @@ async function opened(retention: NonNullable<CreateStreamBody['retention']>, seg
       durability: null,
     })
     const inputs = Array.from({ length: count }, (_, i) => input(i))
-    await answered(world, world.broker.publishBatch(CALLER, 'orders', inputs))
+    await resultAfterFlush(world, world.broker.publishBatch(CALLER, 'orders', inputs))
   }
   return { world, trace, client, plan, expected, enforce, publish }
 }
@@ -278,9 +278,9 @@ describe('retention', () => {
     await publish(8, 6)
     assert.deepEqual([(await plan()).planned_first_offset, (await plan()).cursor_floor_offset], [0, 0])
     await assertTruthful(stream)
-    await answered(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 4))
-    await answered(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g2' }, 'c1', 2))
-    await answered(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g3' }, 'other', 1))
+    await resultAfterFlush(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 4))
+    await resultAfterFlush(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g2' }, 'c1', 2))
+    await resultAfterFlush(world, world.broker.commitCursor(CALLER, { ...GROUP, group: 'g3' }, 'other', 1))
     assert.deepEqual([(await plan()).planned_first_offset, (await plan()).cursor_floor_offset], [2, 2])
     await assertTruthful(stream)
   })
@@ -289,7 +289,7 @@ describe('retention', () => {
     const stream = await opened({ max_bytes: 0, min_cursor_name: 'c1' })
     const { world, publish, client } = stream
     await publish(8, 6)
-    await answered(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 5))
+    await resultAfterFlush(world, world.broker.commitCursor(CALLER, GROUP, 'c1', 5))
     world.holdsReads = true
     const enforced = world.retainer.enforce()
     await world.step()
@@ -319,7 +319,7 @@ describe('retention', () => {
     await publish(8, 3)
     const [first] = await client.now(client.claim('orders'))
     await enforce()
-    const page = await answered(
+    const page = await resultAfterFlush(
       world,
       world.broker.replay(CALLER, 'orders', {
         start: { by: 'offset', offset: 0 },
@@ -378,7 +378,7 @@ describe('retention', () => {
     it(`leaves an idle log alone whose records are mostly ${what}, also after a restart`, async () => {
       const { world } = await opened({})
       const inputs = Array.from({ length: 30 }, (_, i) => ({ ...inputOf(`m-${i}`), ...made }))
-      const publish = () => answered(world, world.broker.publishBatch(CALLER, 'orders', inputs))
+      const publish = () => resultAfterFlush(world, world.broker.publishBatch(CALLER, 'orders', inputs))
       for (let i = 0; i < 3; i += 1) await publish()
       await assertLeftAlone(world)
       world.end('crash')
@@ -392,7 +392,10 @@ describe('retention', () => {
     const { world, publish } = await opened({})
     await publish(1)
     for (let i = 0; i < 60; i += 1) {
-      await answered(world, world.broker.rewindCursor(CALLER, GROUP, 'c1', { offset: 0, reason: 'r'.repeat(900) }))
+      await resultAfterFlush(
+        world,
+        world.broker.rewindCursor(CALLER, GROUP, 'c1', { offset: 0, reason: 'r'.repeat(900) }),
+      )
     }
     await assertLeftAlone(world)
   })
@@ -405,11 +408,11 @@ describe('retention', () => {
     for (let i = 0; i < 30; i += 1) await publish(100, 5)
     await world.flush()
     const enforced = world.retainer.enforce()
-    while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await turn()
+    while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await settlePromises()
     await world.step()
-    while (world.core.appender.inFlight === 0) await turn() // the first record to be moved out of the oldest segment is on its way
+    while (world.core.appender.inFlight === 0) await settlePromises() // the first record to be moved out of the oldest segment is on its way
     const closed = new Pending(world.retainer.close())
-    await turn()
+    await settlePromises()
     assert.equal(closed.outcome.kind, 'pending')
     await world.flush()
     await enforced
@@ -424,7 +427,7 @@ describe('retention', () => {
   it('moves what an older version indexed, and counts it from then on', async () => {
     const { world } = await opened({})
     const inputs = Array.from({ length: 90 }, (_, i) => ({ ...inputOf(`m-${i}`), headers: { trace: 'h'.repeat(700) } }))
-    for (const input of inputs) await answered(world, world.broker.publish(CALLER, 'orders', input))
+    for (const input of inputs) await resultAfterFlush(world, world.broker.publish(CALLER, 'orders', input))
     for (const { directory, sealed, ...segment } of world.log.segments) {
       if (!sealed) continue
       const read = readSegmentIndex(world.files, { directory, ...segment })
@@ -438,7 +441,8 @@ describe('retention', () => {
     }
     world.end('kill')
     await world.open()
-    for (const input of inputs.slice(0, 12)) await answered(world, world.broker.publish(CALLER, 'orders', input)) // writes two checkpoints
+    for (const input of inputs.slice(0, 12))
+      await resultAfterFlush(world, world.broker.publish(CALLER, 'orders', input)) // writes two checkpoints
     const { written } = world.log
     await idle(world)
     assert.ok(world.log.written > written, 'it is taken for garbage first')

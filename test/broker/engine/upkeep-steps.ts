@@ -1,9 +1,9 @@
 /** Steps of operators and other sites: retention, replicated records, incidents. */
 import assert from 'node:assert/strict'
-import { CALLER } from '../../support/broker-world.ts'
+import { CALLER, resultAfterFlush } from '../../support/broker-world.ts'
 import { pick } from '../../support/random-history.ts'
 import { Steps } from './asking.ts'
-import { answered, expectedPlan } from './dump.ts'
+import { expectedPlan } from './dump.ts'
 import { AUDIT_STREAM } from './reference-streams.ts'
 
 export class UpkeepSteps extends Steps {
@@ -109,7 +109,7 @@ export class UpkeepSteps extends Steps {
   }
 
   async checkIncidents(): Promise<void> {
-    const { incidents } = await answered(this.world, this.world.broker.quarantine(CALLER, AUDIT_STREAM))
+    const { incidents } = await resultAfterFlush(this.world, this.world.broker.quarantine(CALLER, AUDIT_STREAM))
     for (const { incident_id, state } of incidents) {
       const isAcknowledged = this.reference.acknowledgedIncidents.has(incident_id)
       assert.equal(state, isAcknowledged ? 'acknowledged' : 'open')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
-import { turn } from '../../support/turn.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { BrokerWorld } from '../../support/broker-world.ts'
 
 async function openedWithVolatile(): Promise<{ world: BrokerWorld; client: Client }> {
@@ -22,14 +22,14 @@ async function openedWithVolatile(): Promise<{ world: BrokerWorld; client: Clien
 
 for (const [when, pass] of [
   ['before it is written', () => {}],
-  ['when it is written, and main has not heard so yet', (world: BrokerWorld) => world.stepUnheard()],
+  ['when it is written, and main has not heard so yet', (world: BrokerWorld) => world.stepWithoutNotice()],
 ] as const) {
   describe(`a volatile record that was answered, ${when}`, () => {
     it('is there for the next replay', async () => {
       const { world, client } = await openedWithVolatile()
       pass(world)
       const page = client.replay('orders')
-      await turn()
+      await settlePromises()
       assert.deepEqual(
         (await client.now(page)).records.map(({ message_id }) => message_id),
         ['m-1'],
@@ -40,7 +40,7 @@ for (const [when, pass] of [
       const { world, client } = await openedWithVolatile()
       pass(world)
       const claim = client.claim('orders')
-      await turn()
+      await settlePromises()
       assert.equal((await client.now(claim)).length, 1)
     })
   })

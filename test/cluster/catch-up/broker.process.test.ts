@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerServer } from '../../support/broker.ts'
-import { TestCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, leads, waitUntilCaughtUp } from '../../support/cluster.ts'
 import { Exposition } from '../../support/exposition.ts'
 import { Link } from '../../support/link.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
@@ -33,8 +33,8 @@ describe(name, { skip }, () => {
     const second = await small.started(
       BrokerServer.start({ env: { ...small.nodeOf('b'), MQ_METRICS_EXPOSURE: 'http' } }),
     )
-    await inStep(second, 'b')
-    await inStep(first, 'b') // the tests ask this node next
+    await waitUntilCaughtUp(second, 'b')
+    await waitUntilCaughtUp(first, 'b') // the tests ask this node next
     await second.logged(/"msg":"the log of another node was copied"/)
     const shown = new Exposition((await second.request('GET', '/metrics')).text)
     assert.ok(shown.value('trilog_cluster_copied_bytes_total', { cluster: 'test', service: 'broker' })! > 10_000)
@@ -82,7 +82,7 @@ describe(name, { skip }, () => {
     }
     const second = await starting
     assert.match(second.stderr, /"msg":"the log of another node cannot be copied yet"/)
-    await inStep(second, 'b')
+    await waitUntilCaughtUp(second, 'b')
     assert.ok(link.passedBytes('back') < (SEGMENTS + 4) * SEGMENT_BYTES, 'what was copied is not copied again')
     await first.kill()
     await eventually(() => leads(second))

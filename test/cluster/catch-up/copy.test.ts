@@ -15,7 +15,7 @@ import type { Files } from '../../../src/log/files.ts'
 import { scanFrames } from '../../../src/log/read.ts'
 import { RECORDS_NAME, SEGMENT_HEADER_BYTES, segmentName } from '../../../src/log/segment-format.ts'
 import { World, appended, openWriter } from '../../support/log-harness.ts'
-import { MovingStore, livelyFiles, recovered } from '../../support/moving-store.ts'
+import { MovingStore, changingFiles, recovered } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { LOG, copied, partsOf, readerOf } from './copying.ts'
@@ -45,16 +45,16 @@ function anchorOf({ log, world: { files } }: MovingStore): Anchor {
   return { ...STREAM_BEGIN, sequence: position, end }
 }
 
-function remoteOf(store: MovingStore, happens: () => void = () => {}): RemoteLog {
-  const files = livelyFiles(store.world.files, happens)
+function remoteOf(store: MovingStore, change: () => void = () => {}): RemoteLog {
+  const files = changingFiles(store.world.files, change)
   const read = readerOf(files, PIECE_BYTES)
   return {
     async list() {
-      happens()
+      change()
       return listLog(files, LOG, anchorOf(store))
     },
     async read(path, from, into) {
-      happens()
+      change()
       return read(path, from, into)
     },
   }
@@ -82,11 +82,11 @@ describe('a copy of the log of another node', () => {
       const random = mulberry32(seed + run)
       const store = await openStore(seed + run, random)
       const pace = random() * 0.1
-      const storms = random() * 0.001
+      const replaceShare = random() * 0.001
       let [read, rounds] = [0, 0]
       const remote = remoteOf(store, () => {
         if (random() < pace) store.act()
-        if (random() < storms) store.storm()
+        if (random() < replaceShare) store.replaceSegments()
       })
       const counting: RemoteLog = {
         list() {
@@ -209,7 +209,7 @@ describe('a copy of the log of another node', () => {
     const store = await openStore(1, mulberry32(1))
     const { files } = new World({ seed: 1 })
     const read = new Map<string, number>()
-    const checked = livelyFiles(files, () => {})
+    const checked = changingFiles(files, () => {})
     checked.open = (path, access) => {
       const file = files.open(path, access)
       const reading = Object.create(file) as typeof file // inherits the other methods of the file

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client, credentials, status } from '@grpc/grpc-js'
 import type { ServiceError } from '@grpc/grpc-js'
-import { TestCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, leads, waitUntilCaughtUp } from '../../support/cluster.ts'
 import { decodeStatus } from '../../support/decode-status.ts'
 import { LEDGER_HEADERS, LEDGER_POLICY } from '../../support/logstore-ledger.ts'
 import { LogStoreServer } from '../../support/logstore.ts'
@@ -72,7 +72,7 @@ describe(name, { skip }, () => {
     const streamed = await accept(first, batchOf('in the stream'))
     const second = await start({ ...nodeOf('b'), TRILOG_CLUSTER_LOGSTORE_URL: URL_OF_B })
     await second.logged(/"msg":"the log of another node was copied"/)
-    await inStep(second, 'b', LEDGER_HEADERS)
+    await waitUntilCaughtUp(second, 'b', LEDGER_HEADERS)
     const records = await count(first)
 
     await refusesEverything(second)

@@ -14,7 +14,7 @@ import { inspect } from '../../../src/maintenance/inspect.ts'
 import { Stopped, dyingFiles } from '../../support/dying-files.ts'
 import { World } from '../../support/log-harness.ts'
 import { merge, moveOut, writeMerged } from '../../support/merged-files.ts'
-import { MovingStore, livelyFiles } from '../../support/moving-store.ts'
+import { MovingStore, changingFiles } from '../../support/moving-store.ts'
 import { modelRuns, seedOf } from '../../support/seed.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { LOG, copied, partsOf, readerOf } from './copying.ts'
@@ -37,8 +37,8 @@ function anchorOf({ log, world: { files } }: MovingStore): Anchor {
   return { ...STREAM_BEGIN, sequence: end.position, end }
 }
 
-function remoteOf(store: MovingStore, anchor: Anchor, happens: () => void): RemoteLog {
-  const files = livelyFiles(store.world.files, happens)
+function remoteOf(store: MovingStore, anchor: Anchor, change: () => void): RemoteLog {
+  const files = changingFiles(store.world.files, change)
   return {
     list: async () => listLog(files, LOG, anchor),
     read: readerOf(files, 1000),

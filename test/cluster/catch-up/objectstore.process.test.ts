@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { TestCluster, inStep, leads } from '../../support/cluster.ts'
+import { TestCluster, leads, waitUntilCaughtUp } from '../../support/cluster.ts'
 import { natsOrSkip } from '../../support/nats-server.ts'
 import { ObjectStoreServer } from '../../support/objectstore.ts'
 import { eventually } from '../../support/waiting.ts'
@@ -42,7 +42,7 @@ describe(name, { skip }, () => {
     await ask(first, 'PUT', '/photos/small', Buffer.from('in the stream'))
     const second = await small.started(ObjectStoreServer.start({ env: nodeOf('b') }))
     await second.logged(/"msg":"the log of another node was copied"/)
-    await inStep(second, 'b')
+    await waitUntilCaughtUp(second, 'b')
     assert.equal((await second.request('GET', '/photos/large')).status, 503)
 
     first.signal('SIGUSR2')

@@ -9,7 +9,7 @@ import { OtherNodes } from '../../../src/cluster/lane/other-nodes.ts'
 import type { FromLane } from '../../../src/cluster/lane/protocol.ts'
 import type { Published } from '../../../src/cluster/nats/nats-stream.ts'
 import { World, appended, openWriter } from '../../support/log-harness.ts'
-import { eventually, staysAwake } from '../../support/waiting.ts'
+import { eventually, keepProcessAlive } from '../../support/waiting.ts'
 import { TestClock } from '../../support/cluster-clock.ts'
 
 const PAYLOAD = Buffer.alloc(100, 7)
@@ -94,7 +94,7 @@ async function turns(): Promise<void> {
 const countIn = (body: Uint8Array): number => body.byteLength / frameBytes(PAYLOAD.byteLength)
 
 describe('the lane of a leader', () => {
-  after(staysAwake())
+  after(keepProcessAlive())
 
   it('sends together what comes while a message is on its way', async () => {
     const { lane, running, append, published } = await leading()

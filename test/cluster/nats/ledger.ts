@@ -1,5 +1,5 @@
 import { timePasses } from '../../support/waiting.ts'
-import { soon } from './node-process.ts'
+import { answerWithinTimeout } from './node-process.ts'
 import type { NodeProcess } from './node-process.ts'
 import type { NodeReply } from './workers/cluster-node.ts'
 
@@ -27,7 +27,7 @@ export class Ledger {
       const id = this.#nextId
       const answer = node.ask(isWrite ? { kind: 'write', id } : { kind: 'read' })
       const told = answer.then((reply) => this.#note(reply, floor, isWrite ? id : null))
-      const reply = await soon(answer)
+      const reply = await answerWithinTimeout(answer)
       if (reply?.isAnswered === true) {
         await told
         this.answered += 1

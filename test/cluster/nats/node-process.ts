@@ -8,11 +8,11 @@ import { eventually, timePasses } from '../../support/waiting.ts'
 import type { NodeReply, NodeRequest } from './workers/cluster-node.ts'
 
 const WORKER = fileURLToPath(new URL('workers/cluster-node.ts', import.meta.url))
-const PATIENCE_MS = 1500
+const ANSWER_TIMEOUT_MS = 1500
 
 /** The answer as a client sees it: null after a timeout. */
-export const soon = (answer: Promise<NodeReply | null>): Promise<NodeReply | null> =>
-  Promise.race([answer, timePasses(PATIENCE_MS).then(() => null)])
+export const answerWithinTimeout = (answer: Promise<NodeReply | null>): Promise<NodeReply | null> =>
+  Promise.race([answer, timePasses(ANSWER_TIMEOUT_MS).then(() => null)])
 
 export class NodeProcess {
   readonly #servers: string

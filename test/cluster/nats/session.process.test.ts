@@ -7,7 +7,7 @@ import { natsOrSkip, startNatsServers } from '../../support/nats-server.ts'
 import type { NatsServer } from '../../support/nats-server.ts'
 import { eventually, timePasses } from '../../support/waiting.ts'
 import { Ledger } from './ledger.ts'
-import { NodeProcess, soon } from './node-process.ts'
+import { NodeProcess, answerWithinTimeout } from './node-process.ts'
 
 /** Longer than the lease of the nodes, and than followers wait for a leader. */
 const STOPPED_MS = 5000
@@ -33,27 +33,28 @@ describe(name, { skip }, () => {
   })
 
   /** Waits until clients have got this many more answers. */
-  const isAnsweredAgain = async (count = 20): Promise<void> => {
+  const waitForAnswers = async (count = 20): Promise<void> => {
     const from = ledger.answered
     await eventually(() => ledger.answered >= from + count)
   }
   const leader = async (): Promise<NodeProcess> => {
     for (;;) {
-      for (const node of nodes) if ((await soon(node.ask({ kind: 'look' })))?.role === 'leading') return node
+      for (const node of nodes)
+        if ((await answerWithinTimeout(node.ask({ kind: 'look' })))?.role === 'leading') return node
       await timePasses(50)
     }
   }
 
   it('answers while nothing goes wrong', async () => {
     for (let client = 0; client < CLIENTS; client += 1) void ledger.run(() => nodes, client)
-    await isAnsweredAgain(200)
+    await waitForAnswers(200)
   })
 
   it('goes on with another leader when the one is killed', async () => {
     for (let round = 0; round < 2; round += 1) {
       const killed = await leader()
       killed.kill()
-      await isAnsweredAgain()
+      await waitForAnswers()
       await killed.start()
     }
   })
@@ -62,39 +63,39 @@ describe(name, { skip }, () => {
     const stopped = await leader()
     stopped.signal('SIGSTOP')
     await timePasses(STOPPED_MS)
-    await isAnsweredAgain()
+    await waitForAnswers()
     stopped.signal('SIGCONT')
-    await isAnsweredAgain(100)
+    await waitForAnswers(100)
   })
 
   it('hands the lead over', async () => {
     const before = await leader()
-    await soon(before.ask({ kind: 'hand over' }))
+    await answerWithinTimeout(before.ask({ kind: 'hand over' }))
     await eventually(async () => (await leader()) !== before)
-    await isAnsweredAgain()
+    await waitForAnswers()
   })
 
   it('goes on when a NATS server is killed and loses its disk', async () => {
     const [server] = servers as [NatsServer]
     await server.kill()
     server.wipe()
-    await isAnsweredAgain()
+    await waitForAnswers()
     server.start()
     await eventually(() => hasAllReplicas(server)) // until then no second copy may be lost
-    await isAnsweredAgain()
+    await waitForAnswers()
   })
 
   it('goes on when all NATS servers were killed at once', async () => {
     await Promise.all(servers.map((server) => server.kill()))
     for (const server of servers) server.start()
-    await isAnsweredAgain()
+    await waitForAnswers()
   })
 
   it('has everything that was acknowledged once, on every node, in the same order', async () => {
     ledger.end()
     assert.deepEqual(ledger.problems, [])
     const idsOf = async (node: NodeProcess): Promise<readonly number[]> =>
-      (await soon(node.ask({ kind: 'look' })))?.ids ?? []
+      (await answerWithinTimeout(node.ask({ kind: 'look' })))?.ids ?? []
     const all = async (): Promise<readonly (readonly number[])[]> => Promise.all(nodes.map(idsOf))
     await eventually(async () => new Set((await all()).map((ids) => ids.join())).size === 1)
     const ids = await idsOf(nodes[0]!)

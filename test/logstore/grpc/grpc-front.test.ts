@@ -24,7 +24,7 @@ import {
   outcomeOf,
 } from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
-import { turn } from '../../support/turn.ts'
+import { nextTurn } from '../../support/waiting.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
 const MARKED_COMPRESSED = 1
@@ -490,5 +490,5 @@ function frameOf(message: Buffer, flag = 0): Buffer {
 
 /** Lets everything else run until `isSo` holds. */
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await turn()
+  while (!isSo()) await nextTurn()
 }

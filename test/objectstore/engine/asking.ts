@@ -16,7 +16,7 @@ import type { Bucket, ObjectSummary } from '../../../src/objectstore/operations.
 import { refuse } from '../../../src/objectstore/refusals.ts'
 import { objectOf, summaryOf } from './reference.ts'
 import type { RefObject, Reference } from './reference.ts'
-import { holds } from './sent.ts'
+import { conditionHolds } from './sent.ts'
 import type { Condition, SentBodies } from './sent.ts'
 import type { Cause, Trace, TracedFrame } from './trace.ts'
 import type { StoreWorld } from './world.ts'
@@ -167,20 +167,20 @@ export abstract class Steps {
   protected expectedOfChange(bucket: Bucket, key: string, condition: Condition): string {
     const known = this.reference.buckets.get(bucket.number)
     if (known === undefined) return 'NoSuchBucket'
-    return holds(condition, known.objects.get(key) ?? null) ? 'effect' : 'PreconditionFailed'
+    return conditionHolds(condition, known.objects.get(key) ?? null) ? 'effect' : 'PreconditionFailed'
   }
 
   protected precondition(bucket: Bucket, key: string, condition: Condition) {
     return (current: ObjectSummary | null): Error | null => {
       const known = this.reference.buckets.get(bucket.number)?.objects.get(key)
       this.trace.attempt(() => assert.deepEqual(current, known === undefined ? null : summaryOf(known)))
-      return holds(condition, current) ? null : refuse('PreconditionFailed')
+      return conditionHolds(condition, current) ? null : refuse('PreconditionFailed')
     }
   }
 }
 
 /** The object that an operation wrote, by its only frame of an object. */
-export function committed(frames: readonly TracedFrame[], bucket: Bucket, key: string): RefObject {
+export function objectWrittenBy(frames: readonly TracedFrame[], bucket: Bucket, key: string): RefObject {
   const commits = frames.filter(({ type }) => type === FRAME_OBJECT)
   assert.equal(commits.length, 1, 'one change')
   const frame = decodeCommit(commits[0]!.payload)

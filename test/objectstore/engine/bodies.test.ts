@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
 import { payloadOf, replay } from '../../support/log-harness.ts'
-import { StoreClient, settled } from './client.ts'
-import { turn } from '../../support/turn.ts'
+import { StoreClient, resultAfterFlush } from './client.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 import { FRAME_EXTENT } from '../../../src/objectstore/engine/frames.ts'
 
@@ -38,7 +38,7 @@ describe('a body that comes faster than the disk takes it', () => {
       while (!room.isThere) await world.step()
     }
     assert.ok(waits > 3)
-    await settled(
+    await resultAfterFlush(
       world,
       finishBody(writer).then((body) => client.commit('a', body)),
     )
@@ -77,7 +77,7 @@ describe('many fast bodies that wait when they are asked to', () => {
       if (bodies.every(({ mayWrite, sent, bytes }) => !mayWrite || sent >= bytes.byteLength)) await world.step()
     }
     const puts = bodies.map(async ({ key, writer }) => client.commit(key, await finishBody(writer)))
-    await settled(world, Promise.all(puts))
+    await resultAfterFlush(world, Promise.all(puts))
     for (const { key, bytes } of bodies) assert.ok((await client.get(key)).equals(bytes))
     assert.ok(stops > 12, `${stops}`)
     assert.equal(refused, 0)
@@ -141,7 +141,7 @@ describe('more slow bodies than there are blocks', () => {
         assert.ok(rounds < 20_000, 'they get on')
       }
       const puts = senders.map(async ({ key, writer }) => client.commit(key, await finishBody(writer)))
-      await settled(world, Promise.all(puts))
+      await resultAfterFlush(world, Promise.all(puts))
       for (const { key, bytes } of senders.slice(0, 50)) assert.ok((await client.get(key)).equals(bytes))
       const small = sizes.filter((bytes) => bytes < EXTENT_BYTES / 4).length
       assert.ok(small <= count, `${small} of ${sizes.length}`) // only the last extent of each body may be small
@@ -162,7 +162,7 @@ describe('many slow bodies with too little memory', () => {
       if (at % 300 === 0) await world.step()
     }
     const puts = bodies.map(async ({ writer }, n) => client.commit(`k${n}`, await finishBody(writer)))
-    await settled(world, Promise.all(puts))
+    await resultAfterFlush(world, Promise.all(puts))
     for (const [n, { bytes }] of bodies.entries()) assert.ok((await client.get(`k${n}`)).equals(bytes))
     assert.equal(world.arena.usedBytes, 0)
   })
@@ -185,7 +185,7 @@ describe('a digest lane that dies', () => {
     const writers = [client.large('a'), client.large('b'), client.large('c'), client.large('d')]
     for (const writer of writers) writer.write(payloadOf(3, 1500))
     world.digestLaneDies(0)
-    const results = await settled(world, Promise.allSettled(writers.map((writer) => finishBody(writer))))
+    const results = await resultAfterFlush(world, Promise.allSettled(writers.map((writer) => finishBody(writer))))
     const failed = results.filter(({ status }) => status === 'rejected')
     assert.equal(failed.length, 2)
     for (const result of failed) assert.equal((result as PromiseRejectedResult).reason.code, 'InternalError')
@@ -211,7 +211,7 @@ describe('a digest lane that dies', () => {
     writer.onDrain(() => writer.write(payloadOf(6, 500)))
     assert.equal(writer.write(payloadOf(6, 3 * EXTENT_BYTES)), false)
     world.digestLaneDies(0)
-    await assert.rejects(settled(world, finishBody(writer)), { code: 'InternalError' })
+    await assert.rejects(resultAfterFlush(world, finishBody(writer)), { code: 'InternalError' })
     assert.equal(world.arena.usedBytes, 0)
   })
 })
@@ -251,9 +251,9 @@ describe('a body that is abandoned', () => {
     const { world, client } = await open(6)
     const writer = client.large('a')
     writer.write(payloadOf(9, 2000))
-    const body: ReceivedBody = await settled(world, finishBody(writer))
+    const body: ReceivedBody = await resultAfterFlush(world, finishBody(writer))
     writer.abandon()
-    await assert.rejects(settled(world, client.commit('a', body)), { code: 'InternalError' })
+    await assert.rejects(resultAfterFlush(world, client.commit('a', body)), { code: 'InternalError' })
     assert.equal(world.arena.usedBytes, 0)
   })
 })
@@ -269,7 +269,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     await world.journalDies()
     const lostBody = watched(finishBody(lost))
     const put = finishBody(waits).then((body) => client.commit('waits', body))
-    await settled(world, put)
+    await resultAfterFlush(world, put)
     assert.equal(lostBody.state, 'rejected')
     assert.ok((await client.get('waits')).equals(payloadOf(11, EXTENT_BYTES)))
     assert.equal(world.arena.usedBytes, 0)
@@ -284,14 +284,14 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     world.serveDigests() // appends the extents, which are not written yet
     world.files.faults = { write: (path) => (path.startsWith('/replica/') ? 'EIO' : null) }
     world.world.lanes[1]!.step()
-    await turn()
+    await settlePromises()
     assert.equal(world.log.state.kind, 'read-only')
     const late = client.large('late')
     late.write(payloadOf(11, 4 * EXTENT_BYTES))
     world.world.lanes[0]!.step()
     const { damage } = replay(world.log, world.files)
     assert.deepEqual(damage, [])
-    await settled(world, Promise.allSettled([finishBody(lost), finishBody(late)]))
+    await resultAfterFlush(world, Promise.allSettled([finishBody(lost), finishBody(late)]))
     assert.equal(world.arena.usedBytes, 0)
   })
 
@@ -304,7 +304,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     second.write(payloadOf(11, EXTENT_BYTES))
     world.files.faults = { sync: (path) => (path.endsWith('.log') ? 'EIO' : null) }
     const put = async (writer: BodyWriter) => client.commit('a', await finishBody(writer))
-    const results = await settled(world, Promise.allSettled([put(first), put(second)]))
+    const results = await resultAfterFlush(world, Promise.allSettled([put(first), put(second)]))
     assert.deepEqual(
       results.map(({ status }) => status),
       ['rejected', 'rejected'],
@@ -318,24 +318,27 @@ describe('more changes at once than the way to the disk has room for', () => {
     const world = await StoreWorld.open({ ringBytes: 1 << 13 })
     const client = await StoreClient.open(world)
     const keys = Array.from({ length: 120 }, (_, n) => `key-${n}`.padEnd(200, '.'))
-    await settled(world, Promise.all(keys.map((key, n) => client.putting(key, payloadOf(n, 300)))))
+    await resultAfterFlush(world, Promise.all(keys.map((key, n) => client.putting(key, payloadOf(n, 300)))))
     const tags = keys.map((key) => world.store.setTags(client.bucket, key, [{ key: 'k', value: 'v' }]))
-    await settled(world, Promise.all(tags))
-    await settled(world, Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => null))))
+    await resultAfterFlush(world, Promise.all(tags))
+    await resultAfterFlush(
+      world,
+      Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => null))),
+    )
     assert.equal(world.core.state.index.size(client.bucket.number), 0)
-    await turn()
+    await settlePromises()
   })
 
   it('go on when one that was let in is refused', async () => {
     const world = await StoreWorld.open({ ringBytes: 1 << 12 })
     const client = await StoreClient.open(world)
     const first = client.putting('first', payloadOf(1, 1200))
-    await turn()
+    await settlePromises()
     const { store } = world
     const key = 'k'.repeat(900)
     const deletes = Array.from({ length: 6 }, () => store.deleteObject(client.bucket, key, refuseAll))
     const last = store.deleteObject(client.bucket, key, () => null)
-    await settled(world, Promise.allSettled([first, ...deletes, last]))
+    await resultAfterFlush(world, Promise.allSettled([first, ...deletes, last]))
     await last
   })
 })

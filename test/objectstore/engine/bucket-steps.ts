@@ -4,7 +4,7 @@ import type { Bucket, ListOptions, ObjectPage } from '../../../src/objectstore/o
 import { payloadOf } from '../../support/log-harness.ts'
 import { pick } from '../../support/random-history.ts'
 import { Steps, changesOf } from './asking.ts'
-import { settled } from './client.ts'
+import { resultAfterFlush } from './client.ts'
 import { listed, summaryOf } from './reference.ts'
 import type { RefBucket, RefObject } from './reference.ts'
 
@@ -82,7 +82,7 @@ export class BucketSteps extends Steps {
     const keys: string[] = []
     for (let from: Buffer | null = Buffer.alloc(0); from !== null;) {
       const options = { prefix: Buffer.alloc(0), delimiter: Buffer.alloc(0), after: Buffer.alloc(0), from, max: 3 }
-      const page: ObjectPage = await settled(this.world, store.list(bucket, options))
+      const page: ObjectPage = await resultAfterFlush(this.world, store.list(bucket, options))
       keys.push(...page.objects.map(({ key }) => key.toString()))
       from = page.next
     }

@@ -11,9 +11,9 @@ import { atOnce } from '../../../src/steps.ts'
 import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { StoreState } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
-import { StoreClient, settled } from './client.ts'
+import { StoreClient, resultAfterFlush } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
-import { turn } from '../../support/turn.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 
 /** The bytes that `filled` puts into its bucket, as a checkpoint shows them. */
 const BUCKET_BYTES = `,"bytes":${100 + 3 * EXTENT_BYTES + 2000}`
@@ -35,9 +35,9 @@ async function filled(): Promise<{ world: StoreWorld; client: StoreClient }> {
   const client = await StoreClient.open(world)
   await client.put('small', payloadOf(1, 100))
   await client.putLarge('große Datei', payloadOf(2, 3 * EXTENT_BYTES))
-  await settled(world, world.store.setBucketDocument(client.bucket, 'cors', Buffer.from([0, 255, 7])))
+  await resultAfterFlush(world, world.store.setBucketDocument(client.bucket, 'cors', Buffer.from([0, 255, 7])))
   const done = await client.begin('whole')
-  await settled(world, client.completing(done, [await client.part(done, 1, payloadOf(3, 2000))]))
+  await resultAfterFlush(world, client.completing(done, [await client.part(done, 1, payloadOf(3, 2000))]))
   const upload = await client.begin('under way')
   await client.part(upload, 2, payloadOf(4, 2500))
   await client.part(upload, 1, Buffer.alloc(0), 0)
@@ -117,8 +117,8 @@ describe('the content of a checkpoint', () => {
     await client.delete('small')
     const [upload] = world.store.uploads(client.bucket, Buffer.alloc(0), null)
     await client.part(upload!, 3, payloadOf(6, 20))
-    await settled(world, world.store.abortUpload(upload!))
-    await settled(world, world.store.setBucketDocument(client.bucket, 'cors', null))
+    await resultAfterFlush(world, world.store.abortUpload(upload!))
+    await resultAfterFlush(world, world.store.setBucketDocument(client.bucket, 'cors', null))
     assert.deepEqual(contentOf(atOnce(decodeState(await partsOf(copy)))), before)
     assert.notDeepEqual(contentOf(state), before)
   })
@@ -240,9 +240,9 @@ describe('a checkpoint whose end was lost', () => {
       }
       const lost = client.putting('lost', payloadOf(9, 900))
       lost.catch(() => {}) // awaited below
-      await turn()
+      await settlePromises()
       await world.journalDies()
-      await settled(world, Promise.allSettled([lost]))
+      await resultAfterFlush(world, Promise.allSettled([lost]))
       await fill(client, 100, 12)
       const now = contentOf(world.core.state)
       assert.ok(written(world) !== null)

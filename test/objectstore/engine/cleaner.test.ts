@@ -8,8 +8,8 @@ import { ExtentList } from '../../../src/objectstore/engine/extent-list.ts'
 import { extentsOf } from '../../../src/objectstore/engine/state.ts'
 import { PAGE_BYTES } from '../../../src/objectstore/index/page-memory.ts'
 import { payloadOf } from '../../support/log-harness.ts'
-import { StoreClient, factsOf, settled } from './client.ts'
-import { turn } from '../../support/turn.ts'
+import { StoreClient, factsOf, resultAfterFlush } from './client.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { RESERVE_BYTES } from '../../support/engine-world.ts'
 import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS } from './world.ts'
 
@@ -20,7 +20,7 @@ const open = async (): Promise<{ world: StoreWorld; client: StoreClient }> => {
   return { world, client: await StoreClient.open(world) }
 }
 
-const clean = (world: StoreWorld): Promise<void> => settled(world, world.engine.cleaner.enforce())
+const clean = (world: StoreWorld): Promise<void> => resultAfterFlush(world, world.engine.cleaner.enforce())
 
 /** Bytes of the frames that are needed, with their headers and padding. */
 function liveBytesOf({ core, log, files }: StoreWorld): number {
@@ -118,7 +118,7 @@ describe('cleaning', () => {
         for (let step = 0; step < 6; step += 1) await world.step()
         if (n >= 2 * keys && n % 5 === 0) most = Math.max(most, world.logBytes - bound())
       }
-      await settled(world, Promise.all([...putting, cleaning]))
+      await resultAfterFlush(world, Promise.all([...putting, cleaning]))
       assert.ok(world.counters.segmentsCleaned > 60)
       assert.ok(most <= 0, `${most} bytes more than the bound`)
       const { written } = world.log
@@ -201,7 +201,7 @@ describe('cleaning', () => {
     await client.putLarge('large', BODY)
     const large = await client.found('large')
     const source = large.read(0, large.size)
-    await settled(world, source.next()) // the reader keeps its segments, so moving objects out of them frees nothing
+    await resultAfterFlush(world, source.next()) // the reader keeps its segments, so moving objects out of them frees nothing
     world.limitDisk(60 * SEGMENT_BYTES)
     const bodyOf = (n: number): Buffer => payloadOf(n, n % 2 === 0 ? 1000 : 10)
     let count = 0
@@ -233,7 +233,7 @@ describe('cleaning', () => {
     for (const body of bodies) await client.putLarge('large', body) // the first two are garbage at the same key
     const upload = await client.begin('in parts')
     const parts = [await client.part(upload, 1, bodies[0]!)]
-    await settled(world, client.completing(upload, parts))
+    await resultAfterFlush(world, client.completing(upload, parts))
     for (let n = 0; world.log.written < 9 * 64 * 1024; n += 1) await client.put('litter', payloadOf(n, 1000))
     const { objects } = world.store
     const load = objects.load.bind(objects)
@@ -262,7 +262,7 @@ describe('cleaning', () => {
     const looks = mock.calls.filter(({ arguments: [, , number] }) => number === 0).length
     assert.ok(world.counters.segmentsCleaned > 1)
     assert.ok(looks <= world.counters.segmentsCleaned, `${looks} in ${world.counters.segmentsCleaned}`)
-    await settled(world, client.completing(upload, parts))
+    await resultAfterFlush(world, client.completing(upload, parts))
     assert.ok((await client.get('in parts')).equals(bodies[1]!))
   })
 
@@ -272,12 +272,16 @@ describe('cleaning', () => {
     await client.putLarge('large', BODY)
     const object = await client.found('large')
     const source = object.read(0, object.size)
-    const pieces = [await settled(world, source.next())]
+    const pieces = [await resultAfterFlush(world, source.next())]
     await litter(store, 20)
     await client.delete('large')
     await clean(world)
     const held = world.logBytes
-    for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+    for (
+      let piece = await resultAfterFlush(world, source.next());
+      piece;
+      piece = await resultAfterFlush(world, source.next())
+    ) {
       pieces.push(piece)
     }
     assert.ok(Buffer.concat(pieces as Uint8Array[]).equals(BODY))
@@ -293,7 +297,7 @@ describe('cleaning', () => {
     await litter(store, 20)
     await clean(world)
     writer.write(BODY.subarray(2 * EXTENT_BYTES))
-    await settled(
+    await resultAfterFlush(
       world,
       finishBody(writer).then((body) => client.commit('slow', body)),
     )
@@ -311,7 +315,7 @@ describe('cleaning', () => {
       const cleaning = world.engine.cleaner.enforce()
       for (let step = 0; step < steps; step += 1) await world.step()
       const completing = client.completing(upload, parts)
-      await settled(world, Promise.all([completing, cleaning]))
+      await resultAfterFlush(world, Promise.all([completing, cleaning]))
       await clean(world)
       assert.ok(
         (await client.get('whole')).equals(Buffer.concat([BODY, BODY.subarray(0, 900)])),
@@ -328,14 +332,14 @@ describe('cleaning', () => {
     await litter(store, 20)
     world.holdsScans = true
     const cleaning = world.engine.cleaner.enforce()
-    await turn()
+    await settlePromises()
     const tagging = world.store.setTags(client.bucket, 'large', [{ key: 'k', value: 'v' }])
     world.serveReads()
-    await turn() // the tags are appended, but not written
+    await settlePromises() // the tags are appended, but not written
     world.serveScans()
-    await turn()
+    await settlePromises()
     world.serveReads()
-    await settled(world, Promise.all([cleaning, tagging]))
+    await resultAfterFlush(world, Promise.all([cleaning, tagging]))
     assert.deepEqual(world.log.incidents, [])
     assert.deepEqual((await client.found('large')).tags, [{ key: 'k', value: 'v' }])
     assert.ok((await client.get('large')).equals(BODY))
@@ -354,10 +358,10 @@ describe('cleaning', () => {
       for (let step = 0; step < steps; step += 1) {
         world.serveReads()
         world.serveScans()
-        await turn()
+        await settlePromises()
       }
       await world.journalDies()
-      const [deleted] = await settled(world, Promise.allSettled([deleting, cleaning]))
+      const [deleted] = await resultAfterFlush(world, Promise.allSettled([deleting, cleaning]))
       assert.equal(deleted.status, 'rejected')
       await clean(world)
       assert.ok((await client.get('small')).equals(BODY.subarray(0, 700)))
@@ -394,9 +398,9 @@ describe('cleaning', () => {
     await world.step()
     let isClosed = false
     const closing = world.engine.cleaner.close().then(() => (isClosed = true))
-    await turn()
+    await settlePromises()
     assert.equal(isClosed, false)
-    await settled(world, closing)
+    await resultAfterFlush(world, closing)
     await cleaning
     const { segmentsCleaned } = world.counters
     assert.ok(segmentsCleaned < 2)
@@ -412,7 +416,7 @@ describe('cleaning', () => {
     await clean(world)
     assert.notEqual(world.store.upload(client.bucket, 'stays', stays.uploadId), null)
     const part = await client.part(stays, 1, BODY)
-    await settled(world, client.completing(stays, [part]))
+    await resultAfterFlush(world, client.completing(stays, [part]))
     const goes = await client.begin('goes')
     await client.part(goes, 1, BODY)
     world.advance(UPLOAD_TTL_MS)

@@ -22,7 +22,7 @@ export class StoreClient {
   readonly bucket: Bucket
 
   static async open(world: StoreWorld): Promise<StoreClient> {
-    return new StoreClient(world, await settled(world, world.store.createBucket('photos', 'ann')))
+    return new StoreClient(world, await resultAfterFlush(world, world.store.createBucket('photos', 'ann')))
   }
 
   constructor(world: StoreWorld, bucket: Bucket) {
@@ -40,11 +40,11 @@ export class StoreClient {
   }
 
   put(key: string, bytes: Buffer): Promise<ObjectSummary> {
-    return this.#settled(this.putting(key, bytes))
+    return this.#resultAfterFlush(this.putting(key, bytes))
   }
 
   putLarge(key: string, bytes: Buffer): Promise<ObjectSummary> {
-    return this.#settled(this.putting(key, bytes, 1 << 20))
+    return this.#resultAfterFlush(this.putting(key, bytes, 1 << 20))
   }
 
   /** Starts a put. The caller has to step the world. */
@@ -61,13 +61,13 @@ export class StoreClient {
   }
 
   delete(key: string): Promise<unknown> {
-    return this.#settled(this.world.store.deleteObject(this.bucket, key, () => null))
+    return this.#resultAfterFlush(this.world.store.deleteObject(this.bucket, key, () => null))
   }
 
   begin(key: string): Promise<Upload> {
     const checksum = { algorithm: 'CRC32', type: 'FULL_OBJECT', isChosen: false } as const
     const about = { bucket: this.bucket, key, attributes: PLAIN, checksum, initiator: 'ann' }
-    return this.#settled(this.world.store.createUpload(about))
+    return this.#resultAfterFlush(this.world.store.createUpload(about))
   }
 
   part(upload: Upload, partNumber: number, bytes: Buffer, declared = 1 << 20): Promise<UploadedPart> {
@@ -80,7 +80,7 @@ export class StoreClient {
       const checksum = { value: body.digest.checksums[0]!.value, bytes: bytes.byteLength }
       return this.world.store.putPart(upload, partNumber, body, checksum)
     }
-    return this.#settled(sending())
+    return this.#resultAfterFlush(sending())
   }
 
   completing(upload: Upload, parts: readonly UploadedPart[]): Promise<ObjectSummary> {
@@ -89,7 +89,7 @@ export class StoreClient {
   }
 
   async found(key: string): Promise<StoredObject> {
-    const object = await this.#settled(Promise.resolve(this.world.store.object(this.bucket, key)))
+    const object = await this.#resultAfterFlush(Promise.resolve(this.world.store.object(this.bucket, key)))
     if (object === null) throw new Error(`no object ${key}`)
     return object
   }
@@ -99,14 +99,18 @@ export class StoreClient {
     const object = await this.found(key)
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
-    for (let piece = await this.#settled(source.next()); piece !== null; piece = await this.#settled(source.next())) {
+    for (
+      let piece = await this.#resultAfterFlush(source.next());
+      piece !== null;
+      piece = await this.#resultAfterFlush(source.next())
+    ) {
       pieces.push(Buffer.from(piece)) // the source uses this memory again
     }
     return Buffer.concat(pieces)
   }
 
-  #settled<T>(promise: Promise<T>): Promise<T> {
-    return settled(this.world, promise)
+  #resultAfterFlush<T>(promise: Promise<T>): Promise<T> {
+    return resultAfterFlush(this.world, promise)
   }
 }
 
@@ -115,7 +119,7 @@ export const factsOf = (object: StoredObject): object =>
   Object.fromEntries(Object.entries(object).filter(([name]) => name !== 'read' && name !== 'headers'))
 
 /** Steps the world until it is idle, then awaits the promise. */
-export async function settled<T>(world: StoreWorld, promise: Promise<T>): Promise<T> {
+export async function resultAfterFlush<T>(world: StoreWorld, promise: Promise<T>): Promise<T> {
   promise.catch(() => {}) // awaited below
   await world.flush()
   return promise

@@ -7,7 +7,7 @@ import { LogShared } from '../../../src/log/log-shared.ts'
 import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import { notLeading } from '../../../src/objectstore/refusals.ts'
 import { payloadOf } from '../../support/log-harness.ts'
-import { StoreClient, settled } from './client.ts'
+import { StoreClient, resultAfterFlush } from './client.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
 import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld } from './world.ts'
 import type { StoreWorldOptions } from './world.ts'
@@ -89,7 +89,7 @@ async function cluster(): Promise<{ leader: Node; follower: Node; client: StoreC
 const SEEDS = [1, 3, 6]
 
 const clientOf = (node: Node): StoreClient => new StoreClient(node, node.store.bucket('photos')!)
-const clean = (node: Node): Promise<void> => settled(node, node.engine.cleaner.enforce())
+const clean = (node: Node): Promise<void> => resultAfterFlush(node, node.engine.cleaner.enforce())
 const begin = ({ log }: Node): number => log.segments[0]!.base
 
 async function litter(leader: Node, client: StoreClient): Promise<void> {
@@ -189,7 +189,7 @@ describe('a body on its way', () => {
     await leader.flush()
     assert.equal(leader.arena.usedBytes, 0)
     assert.equal(leader.store.bodies.oldestExtent, Infinity)
-    await assert.rejects(settled(leader, finishBody(client.large('other'))), { code: 'SlowDown' })
+    await assert.rejects(resultAfterFlush(leader, finishBody(client.large('other'))), { code: 'SlowDown' })
     const refusal = leader.store.term()
     assert.ok(typeof refusal !== 'number')
     assert.equal(refusal.code, 'SlowDown')
@@ -230,7 +230,7 @@ describe('two nodes that lead in turn', () => {
         for (let steps = pick(10); steps > 0; steps -= 1) await leader.step()
         await leader.stepDown()
         assert.deepEqual(leader.log.cluster!.end, follower.log.cluster!.end)
-        for (const each of lost) await assert.rejects(settled(leader, each), { retryable: true })
+        for (const each of lost) await assert.rejects(resultAfterFlush(leader, each), { retryable: true })
         ;[leader, follower] = [follower, leader]
         follower.follower = null
       }

@@ -11,8 +11,8 @@ import { RUNS_MAX } from '../../../src/objectstore/engine/run-reads.ts'
 import { COPIED_BODY_BYTES_MIN } from '../../../src/objectstore/engine/written-runs.ts'
 import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf, replay } from '../../support/log-harness.ts'
-import { PLAN, StoreClient, settled } from './client.ts'
-import { turn } from '../../support/turn.ts'
+import { PLAN, StoreClient, resultAfterFlush } from './client.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
@@ -80,14 +80,14 @@ describe('an object whose stored bytes changed', () => {
     const object = await client.found('large')
     const source = object.read(0, object.size)
     for (let at = 0; at < 2 * EXTENT_BYTES; at += EXTENT_BYTES) {
-      const piece = await settled(world, source.next())
+      const piece = await resultAfterFlush(world, source.next())
       assert.ok(Buffer.from(piece!).equals(BODY.subarray(at, at + EXTENT_BYTES)))
     }
-    await assert.rejects(settled(world, source.next()), { code: 'InternalError', retryable: false })
-    assert.equal(await settled(world, source.next()), null)
+    await assert.rejects(resultAfterFlush(world, source.next()), { code: 'InternalError', retryable: false })
+    assert.equal(await resultAfterFlush(world, source.next()), null)
     assert.equal(world.store.objects.oldestRead, Infinity)
     const behind = object.read(3 * EXTENT_BYTES, object.size)
-    assert.ok(Buffer.from((await settled(world, behind.next()))!).equals(BODY.subarray(3 * EXTENT_BYTES)))
+    assert.ok(Buffer.from((await resultAfterFlush(world, behind.next()))!).equals(BODY.subarray(3 * EXTENT_BYTES)))
     behind.close()
   })
 
@@ -126,13 +126,13 @@ describe('an object that is stored before main has heard of its segment', () => 
   it('is read when it has', async () => {
     const { world, client } = await stored()
     const filling = client.putting('filling', payloadOf(2, 2900))
-    await turn()
+    await settlePromises()
     const next = client.putting('next', payloadOf(3, 2900))
-    await turn()
-    world.stepUnheard()
+    await settlePromises()
+    world.stepWithoutNotice()
     const reading = client.world.store.object(client.bucket, 'next')
-    await turn()
-    await settled(world, Promise.all([filling, next]))
+    await settlePromises()
+    await resultAfterFlush(world, Promise.all([filling, next]))
     assert.equal((await reading)?.size, 2900)
     assert.deepEqual(world.log.incidents, [])
   })
@@ -147,9 +147,9 @@ describe('an object that was read', () => {
       const upload = await client.begin(key)
       const sent = []
       for (let n = 1; n <= parts; n++) sent.push(await client.part(upload, n, BODY.subarray(0, 10)))
-      await settled(world, client.completing(upload, sent))
+      await resultAfterFlush(world, client.completing(upload, sent))
       const value = world.core.state.index.get(client.bucket.number, Buffer.from(key))!
-      const { bytes, frame } = await settled(world, world.store.objects.load(value, key.length))
+      const { bytes, frame } = await resultAfterFlush(world, world.store.objects.load(value, key.length))
       return bytes - commitFrameBytes(frame)
     }
     assert.ok((await besideFrame(20)) >= (await besideFrame(1)) + 19 * 80)
@@ -218,7 +218,11 @@ describe('a range', () => {
       for (const to of ends.filter((end) => end >= from)) {
         const source = object.read(from, to)
         const pieces: Uint8Array[] = []
-        for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+        for (
+          let piece = await resultAfterFlush(world, source.next());
+          piece;
+          piece = await resultAfterFlush(world, source.next())
+        ) {
           pieces.push(piece)
         }
         assert.ok(Buffer.concat(pieces).equals(BODY.subarray(from, to)), `[${from}, ${to})`)
@@ -244,7 +248,11 @@ describe('what is read ahead of a body', () => {
     const source = object.read(10, 7 * EXTENT_BYTES + 1)
     const lengths: number[] = []
     const pieces: Buffer[] = []
-    for (let piece = await settled(world, source.next()); piece; piece = await settled(world, source.next())) {
+    for (
+      let piece = await resultAfterFlush(world, source.next());
+      piece;
+      piece = await resultAfterFlush(world, source.next())
+    ) {
       lengths.push(piece.byteLength)
       pieces.push(Buffer.from(piece))
     }
@@ -261,16 +269,18 @@ describe('what is read ahead of a body', () => {
       const object = await reader.found(`larger ${n}`)
       sources.push(object.read(0, object.size))
     }
-    for (const source of sources) await settled(world, source.next())
-    await settled(world, turn())
+    for (const source of sources) await resultAfterFlush(world, source.next())
+    await resultAfterFlush(world, settlePromises())
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
-    const second = await Promise.all(sources.map(async (source) => (await settled(world, source.next()))?.byteLength))
+    const second = await Promise.all(
+      sources.map(async (source) => (await resultAfterFlush(world, source.next()))?.byteLength),
+    )
     assert.deepEqual(second, [
       ...Array.from({ length: RUNS_MAX / 2 }, () => 4 * EXTENT_BYTES), // readers that hold one run and the next
       ...Array.from({ length: RUNS_MAX / 2 + 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()
-    await settled(world, turn())
+    await resultAfterFlush(world, settlePromises())
     assert.equal(world.store.objects.runs.taken, 0)
   })
 
@@ -278,14 +288,14 @@ describe('what is read ahead of a body', () => {
     const { world, client } = await withLarge()
     const object = await client.found('larger')
     const sources = Array.from({ length: RUNS_MAX + 3 }, () => object.read(0, LARGE.byteLength))
-    for (const source of sources) await settled(world, source.next())
+    for (const source of sources) await resultAfterFlush(world, source.next())
     assert.equal(world.store.objects.runs.taken, 2)
     for (const source of sources) {
-      const run = await settled(world, source.next())
+      const run = await resultAfterFlush(world, source.next())
       assert.ok(Buffer.from(run!).equals(LARGE.subarray(4 * EXTENT_BYTES, 8 * EXTENT_BYTES)))
       source.close()
     }
-    await settled(world, turn())
+    await resultAfterFlush(world, settlePromises())
     assert.equal(world.store.objects.runs.taken, 0)
   })
 
@@ -324,11 +334,11 @@ describe('what is read ahead of a body', () => {
     const { world, client } = await withLarge()
     const object = await client.found('larger')
     const source = object.read(0, LARGE.byteLength)
-    await settled(world, source.next())
+    await resultAfterFlush(world, source.next())
     const waiting = source.next()
     assert.equal(world.store.objects.runs.taken, 1)
     source.close()
-    assert.equal(await settled(world, waiting), null)
+    assert.equal(await resultAfterFlush(world, waiting), null)
     assert.equal(world.store.objects.runs.taken, 0)
     assert.equal(world.store.objects.oldestRead, Infinity)
   })

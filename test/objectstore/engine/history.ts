@@ -16,7 +16,7 @@ import { RandomHistory, pick } from '../../support/random-history.ts'
 import type { Step, WorldKind } from '../../support/random-history.ts'
 import { Asking } from './asking.ts'
 import { BucketSteps } from './bucket-steps.ts'
-import { settled } from './client.ts'
+import { resultAfterFlush } from './client.ts'
 import { ObjectSteps } from './object-steps.ts'
 import { objectOf, partOf, summaryOf } from './reference.ts'
 import type { RefObject } from './reference.ts'
@@ -47,7 +47,7 @@ export const STEP_KINDS = [
   ['abort', 1],
   ['clean', 10],
   ['step', 30],
-  ['stepUnheard', 2],
+  ['stepWithoutNotice', 2],
   ['hold', 3],
   ['serve', 4],
   ['digestLaneDies', 1],
@@ -193,7 +193,7 @@ export class History extends RandomHistory<StepKind> {
     await this.reopen('close')
     const { world } = this
     const { store } = world
-    const bucket = store.bucket('photos') ?? (await settled(world, store.createBucket('photos', 'ann')))
+    const bucket = store.bucket('photos') ?? (await resultAfterFlush(world, store.createBucket('photos', 'ann')))
     const bound = (): number => 2 * world.core.state.liveBytes + 8 * SEGMENT_BYTES
     for (let round = 0; round < 14 && world.logBytes > bound(); round += 1) {
       this.#objects.put(bucket, 'filler', this.#bodies.create(2 * SEGMENT_BYTES), 'any', 3000)

@@ -11,8 +11,8 @@ import type {
   StoredObject,
 } from '../../../src/objectstore/operations.ts'
 import { pick } from '../../support/random-history.ts'
-import { Steps, committed } from './asking.ts'
-import { factsOf, settled } from './client.ts'
+import { Steps, objectWrittenBy } from './asking.ts'
+import { factsOf, resultAfterFlush } from './client.ts'
 import { summaryOf } from './reference.ts'
 import type { RefBucket, RefObject } from './reference.ts'
 import { PLAN, attributesOf, md5Of, writeAll } from './sent.ts'
@@ -102,7 +102,7 @@ export class ObjectSteps extends Steps {
       },
       expected: () => this.expectedOfChange(bucket, key, condition),
       check: (summary, frames) => {
-        const object = committed(frames, bucket, key)
+        const object = objectWrittenBy(frames, bucket, key)
         assert.deepEqual(summaryOf(object), summary)
         assert.deepEqual([object.etag, object.size], [etag, bytes.byteLength])
         const { checksums, parts, ...kept } = object.details
@@ -164,7 +164,7 @@ export class ObjectSteps extends Steps {
       run: () => this.world.store.setTags(bucket, key, tags),
       expected: () => (this.reference.buckets.get(bucket.number)?.objects.has(key) ? 'effect' : 'NoSuchKey'),
       check: (summary, frames) => {
-        const object = committed(frames, bucket, key)
+        const object = objectWrittenBy(frames, bucket, key)
         assert.deepEqual([summaryOf(object), object.details.tags], [summary, tags])
       },
     })
@@ -232,7 +232,7 @@ export class ObjectSteps extends Steps {
     const { store } = this.world
     const bucket = store.bucket(name)!
     for (const [key, object] of objects) {
-      const found = await settled(this.world, Promise.resolve(store.object(bucket, key)))
+      const found = await resultAfterFlush(this.world, Promise.resolve(store.object(bucket, key)))
       assert.ok(found !== null && isVersion(object, found), `${key} is what its last change made it`)
       assert.ok((await this.#wholeOf(found)).equals(this.bodies.of(object.etag)), `${key} has its bytes`)
     }
@@ -241,9 +241,9 @@ export class ObjectSteps extends Steps {
   async #wholeOf(object: StoredObject): Promise<Buffer> {
     const source = object.read(0, object.size)
     const pieces: Uint8Array[] = []
-    for (let piece = await settled(this.world, source.next()); piece !== null;) {
+    for (let piece = await resultAfterFlush(this.world, source.next()); piece !== null;) {
       pieces.push(Buffer.from(piece)) // the source uses this memory again
-      piece = await settled(this.world, source.next())
+      piece = await resultAfterFlush(this.world, source.next())
     }
     return Buffer.concat(pieces)
   }

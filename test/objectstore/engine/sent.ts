@@ -10,7 +10,7 @@ export const CONDITIONS = ['any', 'any', 'any', 'absent', 'present', 'odd'] as c
 export type Condition = (typeof CONDITIONS)[number]
 
 /** 'odd': the object must have an odd commit sequence. */
-export function holds(condition: Condition, current: ObjectSummary | null): boolean {
+export function conditionHolds(condition: Condition, current: ObjectSummary | null): boolean {
   if (condition === 'absent') return current === null
   if (condition === 'present') return current !== null
   return condition === 'any' || (current !== null && current.commitSequence % 2 === 1)

@@ -5,7 +5,7 @@ import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-
 import { atOnce } from '../../../src/steps.ts'
 import { FRAME_PART, decodeCommit } from '../../../src/objectstore/engine/frames.ts'
 import type { Bucket, Upload } from '../../../src/objectstore/operations.ts'
-import { Steps, changesOf, committed } from './asking.ts'
+import { Steps, changesOf, objectWrittenBy } from './asking.ts'
 import { partOf, summaryOf } from './reference.ts'
 import { attributesOf, md5Of, writeAll } from './sent.ts'
 import type { Condition } from './sent.ts'
@@ -95,7 +95,7 @@ export class UploadSteps extends Steps {
         return this.expectedOfChange(bucket, key, condition)
       },
       check: (summary, frames) => {
-        const object = committed(frames, bucket, key)
+        const object = objectWrittenBy(frames, bucket, key)
         assert.deepEqual(summaryOf(object), summary)
         assert.deepEqual([object.etag, object.size], [shown, parts.reduce((sum, { size }) => sum + size, 0)])
         const listedParts = parts.map(({ partNumber, size, checksum: { value } }) => ({

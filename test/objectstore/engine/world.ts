@@ -2,7 +2,7 @@
  * An object store without threads, disk or clock: the engine on simulated files. The test steps its journals, readers, digest lanes and the
  * threads of checkpoints and cleaning.
  *
- *   journal  `step` writes the waiting frames as one group and tells main; `stepUnheard` writes them, and main hears of it later or never
+ *   journal  `step` writes the waiting frames as one group and tells main; `stepWithoutNotice` writes them, and main hears of it later or never
  *   digests  answer earlier requests in `step`, or when `serveDigests` is called; lanes can die
  *   main     reads what the simulated page cache has, if there is one
  *   readers  answer in `step`, or when `serveReads` is called; they give out copies, like threads
@@ -33,7 +33,7 @@ import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { EngineWorld, HeldWork, RESERVE_BYTES } from '../../support/engine-world.ts'
 import { unloggedReadErrors } from '../../support/health.ts'
-import { turn } from '../../support/turn.ts'
+import { settlePromises } from '../../support/settle-promises.ts'
 
 export const EXTENT_BYTES = 1024
 export const SEGMENT_BYTES = 3 * 1024
@@ -221,7 +221,7 @@ export class StoreWorld extends EngineWorld {
     if (!this.holdsReads) this.serveReads()
     if (!this.holdsWrites) this.serveWrites()
     if (!this.holdsScans) this.serveScans()
-    await turn()
+    await settlePromises()
   }
 
   /** Steps until no thread has anything to do. */
@@ -288,9 +288,9 @@ export class StoreWorld extends EngineWorld {
     await this.flush()
     await this.digests.close()
     await this.log.close()
-    await turn()
+    await settlePromises()
     this.serveWrites()
-    await turn()
+    await settlePromises()
     this.end('kill')
   }
 

@@ -9,7 +9,7 @@ import { refuse } from '../../../src/objectstore/refusals.ts'
 import { until } from '../../support/http-server.ts'
 import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
-import { turn } from '../../support/turn.ts'
+import { nextTurn } from '../../support/waiting.ts'
 
 /** What GetBucketLocation answers in these tests. */
 let instead: () => Promise<Answer> | Answer = () => ({ status: 200 })
@@ -426,7 +426,7 @@ describe('the gateway', () => {
       instead = () => new Promise((resolve) => (answer = () => resolve({ status: 200 })))
       await client.send(`GET /bkt?location HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`)
       await until(() => gateway.inFlight > 0)
-      for (let turns = 0; turns < 10; turns++) await turn() // until the body has arrived
+      for (let turns = 0; turns < 10; turns++) await nextTurn() // until the body has arrived
       answer()
       assert.equal((await client.reply())?.headers['x-obj-body-disposition'], 'discarded')
       await client.send('GET /bkt/chunked HTTP/1.1\r\nhost: localhost\r\n\r\n')

@@ -4,7 +4,15 @@ import { DeadLetterReply } from '../../../../src/broker/wire/queue-answers.ts'
 import { assertRefused } from '../../../support/broker.ts'
 import type { Stream } from '../../../support/broker.ts'
 import { broker } from './shared-node.ts'
-import { SYNCED, CONTROL, delivery, identityOf, isNow, everyVerbIs, refused } from './delivery.ts'
+import {
+  SYNCED,
+  CONTROL,
+  delivery,
+  identityOf,
+  isNow,
+  assertEveryVerbRefused,
+  assertBodiesRefused,
+} from './delivery.ts'
 
 let dead: Stream
 before(async () => {
@@ -49,7 +57,7 @@ describe('dead-letter', () => {
       event_time_ms: 7,
     })
     assert.equal((await source.group().leases(true)).leases.at(-1)?.state, 'dead_lettered')
-    await everyVerbIs(claimed, 409, 'lease_not_active')
+    await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
   })
   it('of a dead letter names the stream it was in last in the same headers, and keeps the first origin', async () => {
     const [first, second] = [await delivery(), await broker.newStream()]
@@ -94,7 +102,7 @@ describe('dead-letter', () => {
   })
   it('requires dead_letter_stream and reason', async () => {
     const good = { dead_letter_stream: dead.name, reason: 'r' }
-    await refused(await delivery(), 'dead-letter', [
+    await assertBodiesRefused(await delivery(), 'dead-letter', [
       '',
       {},
       { reason: 'r' },

@@ -12,7 +12,17 @@ import { assertRefused } from '../../../support/broker.ts'
 import type { BrokerReply, Delivery, Stream } from '../../../support/broker.ts'
 import { eventually } from '../../../support/waiting.ts'
 import { broker } from './shared-node.ts'
-import { SYNCED, CONTROL, delivery, identityOf, isNow, VERBS, everyVerbIs, refused, HOUR_MS } from './delivery.ts'
+import {
+  SYNCED,
+  CONTROL,
+  delivery,
+  identityOf,
+  isNow,
+  VERBS,
+  assertEveryVerbRefused,
+  assertBodiesRefused,
+  HOUR_MS,
+} from './delivery.ts'
 
 let dead: Stream
 before(async () => {
@@ -29,7 +39,7 @@ describe('ack', () => {
   it('takes no body or an empty object', async () => {
     assert.equal((await (await delivery()).post('ack', '')).status, 200)
     assert.equal((await (await delivery()).post('ack', {})).status, 200)
-    await refused(await delivery(), 'ack', [{ reason: 'r' }, '1'])
+    await assertBodiesRefused(await delivery(), 'ack', [{ reason: 'r' }, '1'])
   })
   it('is terminal: the offset is acknowledged for the group, and a duplicate is 409 lease_not_active', async () => {
     const claimed = await delivery()
@@ -40,7 +50,7 @@ describe('ack', () => {
       leases.map(({ offset, attempt, state }) => [offset, attempt, state]),
       [[0, 1, 'acked']],
     )
-    await everyVerbIs(claimed, 409, 'lease_not_active')
+    await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
   })
   it('of many at once is taken once', async () => {
     const claimed = await delivery()
@@ -53,7 +63,7 @@ describe('ack', () => {
 describe('nack', () => {
   it('requires reason (not blank, no control characters) and requeue (boolean)', async () => {
     const good = { reason: 'r', requeue: true }
-    await refused(await delivery(), 'nack', [
+    await assertBodiesRefused(await delivery(), 'nack', [
       '',
       {},
       { reason: 'r' },
@@ -69,7 +79,7 @@ describe('nack', () => {
     assert.deepEqual(reply, { ...identityOf(claimed), ...expected })
     assert.deepEqual(await claimed.group.claim(), [])
     assert.equal((await claimed.group.leases(true)).leases[0]?.state, 'nacked')
-    await everyVerbIs(claimed, 409, 'lease_not_active')
+    await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
   })
   it('with requeue true and no failure policy is redeliver_now, as often as it is asked', async () => {
     const first = await delivery()
@@ -79,13 +89,13 @@ describe('nack', () => {
       const action = { will_redeliver: true, policy_action: 'redeliver_now', acknowledgement: SYNCED }
       assert.deepEqual(reply, { ...identityOf(claimed), offset: 0, attempt, ...action })
       assert(isNow(available_at_ms!))
-      await everyVerbIs(claimed, 409, 'lease_not_active')
+      await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
       const again = await claimed.group.claimOne()
       assert.notEqual(again.id, claimed.id)
       assert.equal(again.attempt, attempt + 1)
       claimed = again
     }
-    await everyVerbIs(first, 409, 'lease_not_active')
+    await assertEveryVerbRefused(first, 409, 'lease_not_active')
   })
   it('before max_attempts with a retry delay is scheduled_retry: delayed, and claimed again when it is due', async () => {
     const claimed = await delivery({ max_attempts: 2, retry_delay_millis: 80 })
@@ -130,8 +140,8 @@ describe('nack', () => {
     assert.equal(copy?.headers['x-dead-letter-reason'], 'broken for good')
     assert.deepEqual(await claimed.group.claim(), [])
     assert.equal((await claimed.group.leases(true)).leases[0]?.state, 'dead_lettered')
-    await everyVerbIs(last, 409, 'lease_not_active')
-    await everyVerbIs(claimed, 409, 'lease_not_active')
+    await assertEveryVerbRefused(last, 409, 'lease_not_active')
+    await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
   })
   it('at max_attempts without a dead-letter stream, or with one that does not exist, is stopped: terminal', async () => {
     for (const dead_letter_stream of [null, 'not there']) {
@@ -147,7 +157,7 @@ describe('nack', () => {
       assert.deepEqual(reply, { ...identityOf(claimed), ...expected })
       assert.deepEqual(await claimed.group.claim(), [])
       assert.equal((await claimed.group.leases(true)).leases[0]?.state, 'stopped')
-      await everyVerbIs(claimed, 409, 'lease_not_active')
+      await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
     }
   })
   it('counts every attempt, however it ended: expired, retried, nacked', async () => {
@@ -211,7 +221,7 @@ describe('renew', () => {
   })
   it('requires extend_by_millis, a positive integer', async () => {
     const bodies = [null, 0, -1, 1.5, '1', 2 ** 53].map((extend_by_millis) => ({ extend_by_millis }))
-    await refused(await delivery(), 'renew', ['', {}, ...bodies])
+    await assertBodiesRefused(await delivery(), 'renew', ['', {}, ...bodies])
   })
 })
 
@@ -224,7 +234,7 @@ describe('retry', () => {
     const again = await claimed.group.claimOne()
     assert.equal(again.attempt, 2)
     assert.notEqual(again.id, claimed.id)
-    await everyVerbIs(claimed, 409, 'lease_not_active')
+    await assertEveryVerbRefused(claimed, 409, 'lease_not_active')
   })
   it('with a delay is available at available_at_ms, and not before', async () => {
     const claimed = await delivery()
@@ -253,7 +263,7 @@ describe('retry', () => {
   })
   it('requires reason and delay_millis, an unsigned integer', async () => {
     const good = { reason: 'r', delay_millis: 0 }
-    await refused(await delivery(), 'retry', [
+    await assertBodiesRefused(await delivery(), 'retry', [
       '',
       {},
       { reason: 'r' },

@@ -35,7 +35,7 @@ export const VERBS: readonly (readonly [verb: string, body: object | null])[] = 
   ['dead-letter', { dead_letter_stream: 'stream-0', reason: 'r' }],
 ]
 
-export async function everyVerbIs(
+export async function assertEveryVerbRefused(
   delivery: Delivery,
   status: number,
   code: Parameters<typeof assertRefused>[2],
@@ -44,7 +44,7 @@ export async function everyVerbIs(
 }
 
 /** Asserts that these bodies, and some that no verb takes, are refused and leave the delivery active. */
-export async function refused(delivery: Delivery, verb: string, bodies: readonly unknown[]): Promise<void> {
+export async function assertBodiesRefused(delivery: Delivery, verb: string, bodies: readonly unknown[]): Promise<void> {
   for (const body of [...bodies, '{', 'null', '[]', { unknown: 1 }]) {
     assertRefused(await delivery.post(verb, body as object), 400, 'invalid_request')
   }

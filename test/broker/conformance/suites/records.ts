@@ -26,10 +26,14 @@ async function stored(fields: object): Promise<ReplayedRecord> {
 }
 
 /** Asserts that the record is refused, and takes no offset. */
-async function refused(fields: object, code: 'invalid_request' | 'invalid_payload', message?: RegExp): Promise<void> {
-  await refusedBody({ message_id: 'm', payload: 'p', ...fields }, code, message)
+async function assertFieldsRefused(
+  fields: object,
+  code: 'invalid_request' | 'invalid_payload',
+  message?: RegExp,
+): Promise<void> {
+  await assertBodyRefused({ message_id: 'm', payload: 'p', ...fields }, code, message)
 }
-async function refusedBody(
+async function assertBodyRefused(
   body: RequestBody,
   code: 'invalid_request' | 'invalid_payload' = 'invalid_request',
   message?: RegExp,
@@ -44,12 +48,12 @@ describe('record publish body', () => {
     for (const id of ['m', ' a ', 'größe 😀', '"\\', 'x'.repeat(65_535)]) {
       assert.equal((await stored({ message_id: id })).message_id, id)
     }
-    await refusedBody({ payload: 'p' }, 'invalid_request', /^message_id is missing$/)
-    await refused({ message_id: null }, 'invalid_request', /^message_id is missing$/)
+    await assertBodyRefused({ payload: 'p' }, 'invalid_request', /^message_id is missing$/)
+    await assertFieldsRefused({ message_id: null }, 'invalid_request', /^message_id is missing$/)
     for (const id of ['', ' ', '\u2003', 'a\n', '\u0000', 'a\u007f', 'x'.repeat(65_536), 1, {}]) {
-      await refused({ message_id: id }, 'invalid_request', /^message_id must not be blank/)
+      await assertFieldsRefused({ message_id: id }, 'invalid_request', /^message_id must not be blank/)
     }
-    await refusedBody('{"message_id":"\\ud800","payload":"p"}')
+    await assertBodyRefused('{"message_id":"\\ud800","payload":"p"}')
   })
   it('message_id: duplicates are not suppressed, each has its own offset', async () => {
     const offsets = [await stream.publish(), await stream.publish(), await stream.publish()].map(({ offset }) => offset)
@@ -73,14 +77,15 @@ describe('record publish body', () => {
     assert.equal((await stored({ payload: null, payload_hex: '00' })).payload_hex, '00')
   })
   it('payload or payload_hex: at least one, else invalid_payload; so is what is no text and no hex', async () => {
-    await refusedBody({ message_id: 'm' }, 'invalid_payload', /^payload or payload_hex is missing$/)
-    await refused({ payload: null }, 'invalid_payload', /^payload or payload_hex is missing$/)
-    await refused({ payload: null, payload_hex: null }, 'invalid_payload')
-    for (const payload of [1, true, {}, ['p']]) await refused({ payload }, 'invalid_payload', /^payload must be/)
+    await assertBodyRefused({ message_id: 'm' }, 'invalid_payload', /^payload or payload_hex is missing$/)
+    await assertFieldsRefused({ payload: null }, 'invalid_payload', /^payload or payload_hex is missing$/)
+    await assertFieldsRefused({ payload: null, payload_hex: null }, 'invalid_payload')
+    for (const payload of [1, true, {}, ['p']])
+      await assertFieldsRefused({ payload }, 'invalid_payload', /^payload must be/)
     for (const payload_hex of ['0', 'zz', ' 00', '0x00', '00 00', 1, {}]) {
-      await refused({ payload_hex }, 'invalid_payload', /^payload_hex must be/)
+      await assertFieldsRefused({ payload_hex }, 'invalid_payload', /^payload_hex must be/)
     }
-    await refusedBody('{"message_id":"m","payload":"\\ud800"}', 'invalid_payload')
+    await assertBodyRefused('{"message_id":"m","payload":"\\ud800"}', 'invalid_payload')
   })
   it('an empty payload is valid, and counts 0 bytes', async () => {
     assert.equal((await stream.publish('')).payload_bytes, 0)
@@ -99,7 +104,7 @@ describe('record publish body', () => {
       assert.equal((await stored(fields)).key_hex, shown, JSON.stringify(fields))
     }
     for (const fields of [{ key: 1 }, { key_hex: '0' }, { key_hex: 'zz' }, { key: 'a', key_hex: 5 }]) {
-      await refused(fields, 'invalid_payload', /^key/)
+      await assertFieldsRefused(fields, 'invalid_payload', /^key/)
     }
   })
   it('event_time_ms: an unsigned integer, the time of the broker by default', async () => {
@@ -112,7 +117,7 @@ describe('record publish body', () => {
       assert(Math.abs(ingest_time_ms - Date.now()) < 60_000)
     }
     for (const time of [-1, 0.5, '1', 2 ** 53, true, {}]) {
-      await refused({ event_time_ms: time }, 'invalid_request', /^event_time_ms must be/)
+      await assertFieldsRefused({ event_time_ms: time }, 'invalid_request', /^event_time_ms must be/)
     }
   })
   it('headers: an object of strings, empty by default', async () => {
@@ -127,7 +132,7 @@ describe('record publish body', () => {
   })
   it('headers: refused when a value is no string or a name is blank or has control characters', async () => {
     for (const headers of [{ a: 1 }, { a: null }, { a: {} }, { '': 'a' }, { ' ': 'a' }, { 'a\n': 'b' }, [], 'a', 1]) {
-      await refused({ headers }, 'invalid_request', /header/)
+      await assertFieldsRefused({ headers }, 'invalid_request', /header/)
     }
   })
   it('durability_mode: volatile, local-append and local-sync, as the stream says by default', async () => {
@@ -147,7 +152,7 @@ describe('record publish body', () => {
       assert.deepEqual((await memory.publish(fields)).acknowledgement, acknowledged.volatile)
     }
     for (const durability_mode of ['', 'memory', 'local-disk', 'local-quorum', 'LOCAL-SYNC', 1, {}]) {
-      await refused({ durability_mode }, 'invalid_request', /^durability_mode must be/)
+      await assertFieldsRefused({ durability_mode }, 'invalid_request', /^durability_mode must be/)
     }
   })
   it('what is volatile can be read and claimed like any other record', async () => {
@@ -160,13 +165,17 @@ describe('record publish body', () => {
     assert.equal((await memory.group().claimOne()).fields.record.payload_hex, hexOf('soon'))
   })
   it('what is no such object is invalid_request: unknown fields, other JSON, malformed JSON, not UTF-8', async () => {
-    await refused({ Payload: 'p' }, 'invalid_request', /^the record has an unknown field; known are message_id, /)
+    await assertFieldsRefused(
+      { Payload: 'p' },
+      'invalid_request',
+      /^the record has an unknown field; known are message_id, /,
+    )
     for (const body of ['', 'null', '[]', '1', '"a"', '{', '{}x', '{"message_id":"m","payload":"p",}']) {
-      await refusedBody(body)
+      await assertBodyRefused(body)
     }
-    await refusedBody(Buffer.from('{"message_id":"m","payload":"\xff"}', 'latin1'))
-    await refusedBody(Buffer.from('\ufeff{"message_id":"m","payload":"p"}'))
-    await refusedBody(Buffer.from('{"message_id":"m","payload":"p"}', 'utf16le'))
+    await assertBodyRefused(Buffer.from('{"message_id":"m","payload":"\xff"}', 'latin1'))
+    await assertBodyRefused(Buffer.from('\ufeff{"message_id":"m","payload":"p"}'))
+    await assertBodyRefused(Buffer.from('{"message_id":"m","payload":"p"}', 'utf16le'))
   })
 })
 

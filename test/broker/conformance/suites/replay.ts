@@ -27,7 +27,7 @@ const offsetsOf = ({ records }: ReplayPage): number[] => records.map(({ offset }
 const isNow = (time: number): boolean => Math.abs(time - Date.now()) < 60_000
 const upTo = (from: number, end: number): number[] => Array.from({ length: end - from }, (_, i) => from + i)
 
-async function refused(query: string, code: Parameters<typeof assertRefused>[2]): Promise<void> {
+async function assertQueryRefused(query: string, code: Parameters<typeof assertRefused>[2]): Promise<void> {
   for (const path of [long.path, long.unversionedPath]) {
     assertRefused(await broker.request('GET', `${path}/records?${query}`), 400, code)
   }
@@ -74,21 +74,21 @@ describe('replay query parameters', () => {
   for (const selector of ['start_offset', 'event_time_ms', 'ingest_time_ms'])
     it(`${selector}: what is no unsigned integer is invalid_start`, async () => {
       for (const value of ['', '-1', '1.0', '1e3', 'null', 'a', '%2B1', String(2 ** 53)]) {
-        await refused(`${selector}=${value}`, 'invalid_start')
+        await assertQueryRefused(`${selector}=${value}`, 'invalid_start')
       }
     })
   it('the three selectors exclude each other: invalid_start', async () => {
-    await refused('start_offset=0&event_time_ms=1', 'invalid_start')
-    await refused('start_offset=0&ingest_time_ms=1', 'invalid_start')
-    await refused('event_time_ms=1&ingest_time_ms=1', 'invalid_start')
-    await refused('start_offset=0&event_time_ms=1&ingest_time_ms=1', 'invalid_start')
+    await assertQueryRefused('start_offset=0&event_time_ms=1', 'invalid_start')
+    await assertQueryRefused('start_offset=0&ingest_time_ms=1', 'invalid_start')
+    await assertQueryRefused('event_time_ms=1&ingest_time_ms=1', 'invalid_start')
+    await assertQueryRefused('start_offset=0&event_time_ms=1&ingest_time_ms=1', 'invalid_start')
   })
   it('max_records: 1 to 1000, 100 by default', async () => {
     assert.deepEqual(offsetsOf(await long.replay()), upTo(0, 100))
     assert.deepEqual(offsetsOf(await long.replay('max_records=1')), [0])
     assert.deepEqual(offsetsOf(await long.replay('max_records=1000')), upTo(0, 1000))
     for (const value of ['0', '1001', '-1', '1.5', '', 'null', 'all']) {
-      await refused(`max_records=${value}`, 'invalid_page_size')
+      await assertQueryRefused(`max_records=${value}`, 'invalid_page_size')
     }
   })
   it('max_payload_bytes: a page ends before the record that would exceed it, and the diagnostics say so', async () => {
@@ -123,19 +123,20 @@ describe('replay query parameters', () => {
     assert.equal((await timed.replay('max_payload_bytes=10')).diagnostics.first_record_exceeds_cap, false)
   })
   it('max_payload_bytes: greater than 0, else invalid_page_size', async () => {
-    for (const value of ['0', '-1', '1.5', '', 'null']) await refused(`max_payload_bytes=${value}`, 'invalid_page_size')
+    for (const value of ['0', '-1', '1.5', '', 'null'])
+      await assertQueryRefused(`max_payload_bytes=${value}`, 'invalid_page_size')
   })
   it('consumer_group and consumer_id: both or neither, not blank, without slash or control characters', async () => {
-    await refused('consumer_group=a', 'invalid_query')
-    await refused('consumer_id=a', 'invalid_query')
+    await assertQueryRefused('consumer_group=a', 'invalid_query')
+    await assertQueryRefused('consumer_id=a', 'invalid_query')
     for (const bad of ['', '%20', 'a%2Fb', 'a%09', '%00', 'x'.repeat(257)]) {
-      await refused(`consumer_group=${bad}&consumer_id=a`, 'invalid_query')
-      await refused(`consumer_group=a&consumer_id=${bad}`, 'invalid_query')
+      await assertQueryRefused(`consumer_group=${bad}&consumer_id=a`, 'invalid_query')
+      await assertQueryRefused(`consumer_group=a&consumer_id=${bad}`, 'invalid_query')
     }
   })
   it('what is unknown, twice there or not in percent-encoding is invalid_query', async () => {
     for (const query of ['limit=1', 'start_offset=1&start_offset=1', 'max_records=%zz', '&', 'x']) {
-      await refused(query, 'invalid_query')
+      await assertQueryRefused(query, 'invalid_query')
     }
   })
 })

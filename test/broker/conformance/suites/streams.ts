@@ -24,7 +24,7 @@ async function created(body: RequestBody): Promise<object> {
 }
 
 /** Asserts that the creation is refused and leaves nothing behind. */
-async function refused(body: RequestBody, message?: RegExp): Promise<void> {
+async function assertCreationRefused(body: RequestBody, message?: RegExp): Promise<void> {
   const stream = broker.stream('refused')
   assertRefused(await stream.put('', body), 400, 'invalid_request', message)
   assertRefused(await broker.request('GET', stream.path), 404, 'stream_not_found')
@@ -76,7 +76,7 @@ describe('stream creation body', () => {
       {},
       ...names,
     ]) {
-      await refused({ default_durability: durability }, /^default_durability must be /)
+      await assertCreationRefused({ default_durability: durability }, /^default_durability must be /)
     }
   })
   it('retention: null or empty means the defaults', async () => {
@@ -86,7 +86,7 @@ describe('stream creation body', () => {
       await created({ retention: { max_age_millis: null, max_bytes: null, min_cursor_name: null } }),
       DEFAULTS,
     )
-    for (const retention of ['', 1, [], true]) await refused({ retention })
+    for (const retention of ['', 1, [], true]) await assertCreationRefused({ retention })
   })
   for (const field of ['max_age_millis', 'max_bytes'])
     it(`retention.${field}: an unsigned integer`, async () => {
@@ -95,7 +95,7 @@ describe('stream creation body', () => {
         assert.deepEqual(await created({ retention: { [field]: value } }), expected)
       }
       for (const value of NOT_UNSIGNED)
-        await refused({ retention: { [field]: value } }, new RegExp(`^retention.${field}`))
+        await assertCreationRefused({ retention: { [field]: value } }, new RegExp(`^retention.${field}`))
     })
   it('retention.min_cursor_name: not blank, without control characters', async () => {
     const expected = { ...DEFAULTS, retention: { ...DEFAULTS.retention, min_cursor_name: 'größe 1' } }
@@ -104,17 +104,20 @@ describe('stream creation body', () => {
     const { retention } = (await created({ retention: { min_cursor_name: unusual } })) as typeof expected
     assert.equal(retention.min_cursor_name, unusual)
     for (const name of ['', ' ', `a${CONTROL}`, 1, {}]) {
-      await refused({ retention: { min_cursor_name: name } }, /^retention.min_cursor_name/)
+      await assertCreationRefused({ retention: { min_cursor_name: name } }, /^retention.min_cursor_name/)
     }
   })
   const policy = { max_attempts: 3, retry_delay_millis: 0, dead_letter_stream: null, apply_on_expiry: false }
   it('failure_policy: none when it is null or left out; without max_attempts refused', async () => {
     assert.deepEqual(await created({ failure_policy: null }), DEFAULTS)
     assert.deepEqual(await created({ failure_policy: { max_attempts: 3 } }), { ...DEFAULTS, failure_policy: policy })
-    await refused({ failure_policy: {} }, /^failure_policy.max_attempts is missing$/)
-    await refused({ failure_policy: { retry_delay_millis: 5 } }, /^failure_policy.max_attempts is missing$/)
-    await refused({ failure_policy: { max_attempts: null } }, /^failure_policy.max_attempts/)
-    for (const failure_policy of ['', 1, []]) await refused({ failure_policy })
+    await assertCreationRefused({ failure_policy: {} }, /^failure_policy.max_attempts is missing$/)
+    await assertCreationRefused(
+      { failure_policy: { retry_delay_millis: 5 } },
+      /^failure_policy.max_attempts is missing$/,
+    )
+    await assertCreationRefused({ failure_policy: { max_attempts: null } }, /^failure_policy.max_attempts/)
+    for (const failure_policy of ['', 1, []]) await assertCreationRefused({ failure_policy })
   })
   it('failure_policy.max_attempts: 1 to 4294967295', async () => {
     for (const max_attempts of [1, 4_294_967_295]) {
@@ -122,7 +125,7 @@ describe('stream creation body', () => {
       assert.deepEqual(await created({ failure_policy: { max_attempts } }), expected)
     }
     for (const max_attempts of [0, 4_294_967_296, ...NOT_UNSIGNED]) {
-      await refused({ failure_policy: { max_attempts } }, /^failure_policy.max_attempts/)
+      await assertCreationRefused({ failure_policy: { max_attempts } }, /^failure_policy.max_attempts/)
     }
   })
   it('failure_policy.retry_delay_millis: an unsigned integer, 0 by default', async () => {
@@ -135,7 +138,10 @@ describe('stream creation body', () => {
       assert.deepEqual(await created({ failure_policy: { max_attempts: 3, retry_delay_millis: given } }), expected)
     }
     for (const retry_delay_millis of NOT_UNSIGNED) {
-      await refused({ failure_policy: { max_attempts: 3, retry_delay_millis } }, /^failure_policy.retry_delay_millis/)
+      await assertCreationRefused(
+        { failure_policy: { max_attempts: 3, retry_delay_millis } },
+        /^failure_policy.retry_delay_millis/,
+      )
     }
   })
   it('failure_policy.dead_letter_stream: a stream name, which need not exist', async () => {
@@ -148,7 +154,7 @@ describe('stream creation body', () => {
     })
     for (const name of ['', ' ', 'a/b', ' a', `a${CONTROL}`, 'x'.repeat(257), 1]) {
       const bad = { failure_policy: { max_attempts: 3, dead_letter_stream: name } }
-      await refused(bad, /^failure_policy.dead_letter_stream/)
+      await assertCreationRefused(bad, /^failure_policy.dead_letter_stream/)
     }
     const own = broker.stream('its own dead-letter stream')
     const looping = { failure_policy: { max_attempts: 1, dead_letter_stream: own.name } }
@@ -157,7 +163,10 @@ describe('stream creation body', () => {
   it('failure_policy.apply_on_expiry (ours): a boolean, false by default', async () => {
     const expected = { ...DEFAULTS, failure_policy: { ...policy, apply_on_expiry: true } }
     assert.deepEqual(await created({ failure_policy: { max_attempts: 3, apply_on_expiry: true } }), expected)
-    await refused({ failure_policy: { max_attempts: 3, apply_on_expiry: 1 } }, /^failure_policy.apply_on_expiry/)
+    await assertCreationRefused(
+      { failure_policy: { max_attempts: 3, apply_on_expiry: 1 } },
+      /^failure_policy.apply_on_expiry/,
+    )
   })
   it('an empty body creates with the defaults', async () => {
     const stream = broker.stream('empty body')
@@ -175,14 +184,14 @@ describe('stream creation body', () => {
     })
   })
   it('what is no such object is invalid_request: unknown fields, other JSON, malformed JSON, not UTF-8', async () => {
-    await refused({ durability: 'memory' }, /^the body has an unknown field; known are /)
-    await refused({ retention: { max_age_ms: 1 } }, /^retention has an unknown field; known are /)
-    await refused(
+    await assertCreationRefused({ durability: 'memory' }, /^the body has an unknown field; known are /)
+    await assertCreationRefused({ retention: { max_age_ms: 1 } }, /^retention has an unknown field; known are /)
+    await assertCreationRefused(
       { failure_policy: { max_attempts: 1, max_tries: 1 } },
       /^failure_policy has an unknown field; known are /,
     )
-    for (const body of ['null', '[]', '1', '"a"', '{', '{}x', ' ']) await refused(body)
-    await refused(Buffer.from('{"default_durability":"\xff"}', 'latin1'), /not valid JSON in UTF-8/)
+    for (const body of ['null', '[]', '1', '"a"', '{', '{}x', ' ']) await assertCreationRefused(body)
+    await assertCreationRefused(Buffer.from('{"default_durability":"\xff"}', 'latin1'), /not valid JSON in UTF-8/)
   })
 })
 

@@ -16,9 +16,9 @@ const withTag = (tag: string): ExpectedObject => ({
 
 /** A look at everything except the tags. It sees that there is an object. */
 const lookAtBody = (ledger: KeyLedger, from: Look): readonly Version[] =>
-  ledger.saw(from, 'the body', (object) => object !== null)
+  ledger.noteSeen(from, 'the body', (object) => object !== null)
 const lookAtTags = (ledger: KeyLedger, from: Look, tag: string): readonly Version[] =>
-  ledger.saw(from, `the tag ${tag}`, (object) => object?.tags['tag'] === tag)
+  ledger.noteSeen(from, `the tag ${tag}`, (object) => object?.tags['tag'] === tag)
 
 describe('the ledger of a key of which nobody knows whether its last tags were set before the process was killed', () => {
   /** A ledger after a change of the tags without an answer. */
@@ -56,7 +56,7 @@ describe('the ledger of a key of which nobody knows whether its last tags were s
   it('says what was heard of the key when what is there was never asked for', () => {
     const { ledger } = unsureOfTags()
     assert.throws(
-      () => ledger.saw(ledger.look(), 'nothing', (object) => object === null),
+      () => ledger.noteSeen(ledger.look(), 'nothing', (object) => object === null),
       /should be one of\n {2}1: .*\n {2}2: .*\nWho looked began at 1\. .*\n.* asked for 1: .*\n.* 1 was answered, sequence 1\n.* asked for 2: /,
     )
   })

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerLedger } from '../support/broker-ledger.ts'
 import { BrokerServer, Delivery } from '../support/broker.ts'
-import { TestCluster, hasAllOnEach } from '../support/cluster.ts'
+import { TestCluster, testEachNodeHasEverything } from '../support/cluster.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
-import { CLOCK_TROUBLES, DISK_TROUBLES, LATE, NETWORK_TROUBLES, TroubledNodes } from '../support/troubles.ts'
+import { CLOCK_FAULTS, DISK_FAULTS, FaultyNodes, LATE, NETWORK_FAULTS } from '../support/node-faults.ts'
 import { eventually } from '../support/waiting.ts'
 
 const PUBLISHERS = 2
@@ -21,11 +21,11 @@ describe(name, { skip }, () => {
   const cluster: TestCluster<BrokerServer> = new TestCluster({ servers: 1, end: () => ledger.end() })
   const ledger = new BrokerLedger(() => cluster.nodes, 'orders', { payloadBytes: PAYLOAD_BYTES })
   /** Waits for more answers than may have been on their way: only a leader that stores gives so many. */
-  const isStoredAgain = async (): Promise<void> => {
+  const waitForStored = async (): Promise<void> => {
     const { size } = ledger.acknowledged
     await eventually(() => ledger.acknowledged.size >= size + 20)
   }
-  const nodes = new TroubledNodes(cluster, (env) =>
+  const nodes = new FaultyNodes(cluster, (env) =>
     BrokerServer.start({ flags: ['--segment-bytes', String(SEGMENT_BYTES)], env }),
   )
 
@@ -33,12 +33,12 @@ describe(name, { skip }, () => {
     const { node } = await nodes.leading()
     assert.equal((await node.request('PUT', '/v1/streams/orders', '{}')).status, 201)
     ledger.begin(PUBLISHERS)
-    await isStoredAgain()
+    await waitForStored()
   })
 
-  nodes.goOnWithAnother([...Object.values(NETWORK_TROUBLES), ...Object.values(DISK_TROUBLES)], isStoredAgain)
-  nodes.goOn('leader', [LATE, ...Object.values(CLOCK_TROUBLES)], isStoredAgain)
-  nodes.goOn('follower', [NETWORK_TROUBLES.alone, ...Object.values(DISK_TROUBLES)], isStoredAgain)
+  nodes.testFailover([...Object.values(NETWORK_FAULTS), ...Object.values(DISK_FAULTS)], waitForStored)
+  nodes.testClientsGoOn('leader', [LATE, ...Object.values(CLOCK_FAULTS)], waitForStored)
+  nodes.testClientsGoOn('follower', [NETWORK_FAULTS.alone, ...Object.values(DISK_FAULTS)], waitForStored)
 
   it('goes on when another process has the id of the leader, which is killed, and both say so before', async () => {
     const { place, node: killed } = await nodes.leading()
@@ -50,11 +50,11 @@ describe(name, { skip }, () => {
       })
     }
     await killed.kill()
-    await isStoredAgain()
+    await waitForStored()
     await killed.startAgain()
     await twin.kill()
     cluster.nodes = cluster.nodes.filter((node) => node !== twin)
-    await isStoredAgain()
+    await waitForStored()
   })
 
   it('neither ends a lease nor lengthens one when the leader is killed, whose clock was hours ahead', async () => {
@@ -62,7 +62,7 @@ describe(name, { skip }, () => {
     const stream = await ahead.node.newStream()
     await stream.fill(2)
     const held = await stream.group().claimOne({ lease_timeout_millis: HOUR_MS })
-    await CLOCK_TROUBLES.ahead.begin(ahead)
+    await CLOCK_FAULTS.ahead.begin(ahead)
     const short = await stream.group().claimOne({ lease_timeout_millis: 1000 })
     await ahead.node.kill()
     const other = await cluster.leader(() => cluster.nodes.filter((node) => node !== ahead.node))
@@ -74,12 +74,12 @@ describe(name, { skip }, () => {
       [[short.offset, 2]],
     )
     assert.equal((await new Delivery(group, held.fields).ack()).code, null)
-    await CLOCK_TROUBLES.ahead.end(ahead)
+    await CLOCK_FAULTS.ahead.end(ahead)
     await ahead.node.startAgain()
-    await isStoredAgain()
+    await waitForStored()
   })
 
-  hasAllOnEach({
+  testEachNodeHasEverything({
     cluster,
     startNode: (id) => nodes.start(id),
     ledger,

@@ -11,7 +11,7 @@ import type { RunningService } from './process.ts'
 const JUMP_MS = 5 * 3_600_000
 /** Longer than a node waits for an acknowledgement before it asks what became of the message. */
 const LATE_MS = 400
-/** Each trouble of a leader takes one lease. A shorter lease would expire by itself on a busy machine. */
+/** Each fault of a leader takes one lease. A shorter lease would expire by itself on a busy machine. */
 const SHORT_LEASE = { TRILOG_CLUSTER_LEASE_MS: '2000' }
 
 /** Where a node runs: everything around it that can be broken. */
@@ -46,7 +46,7 @@ export interface Placed<Each extends RunningService> {
 
 type PlacedNode = Placed<RunningService & { readonly dataDirectory: string }>
 
-export interface Trouble {
+export interface NodeFault {
   /** What goes wrong with a node, for the name of a test. */
   readonly what: string
   readonly begin: (of: PlacedNode) => Promise<void> | void
@@ -57,7 +57,7 @@ const heal = ({ place }: PlacedNode): void => {
   for (const link of place.links) link.heal()
 }
 
-const onLinks = (what: string, change: (link: Link) => void): Trouble => ({
+const onLinks = (what: string, change: (link: Link) => void): NodeFault => ({
   what,
   begin: ({ place }) => place.links.forEach(change),
   end: heal,
@@ -66,8 +66,8 @@ const onLinks = (what: string, change: (link: Link) => void): Trouble => ({
 const onFaults = (
   what: string,
   [trigger, content]: readonly [trigger: string, content: string | ((of: PlacedNode) => string)],
-  end: Trouble['end'] = () => {},
-): Trouble => ({
+  end: NodeFault['end'] = () => {},
+): NodeFault => ({
   what,
   begin: (of) => of.place.faults.set(trigger, typeof content === 'string' ? content : content(of)),
   async end(of) {
@@ -76,17 +76,17 @@ const onFaults = (
   },
 })
 
-export const NETWORK_TROUBLES = {
+export const NETWORK_FAULTS = {
   unheard: onLinks('sends what does not arrive', (link) => link.hold('there')),
   deaf: onLinks('gets nothing of what it is sent', (link) => link.hold('back')),
   alone: onLinks('is cut off silently, both ways', (link) => link.hold('there', 'back')),
   cut: onLinks('finds its connections reset, and can make none', (link) => link.cut()),
-} as const satisfies Record<string, Trouble>
+} as const satisfies Record<string, NodeFault>
 
-/** With this trouble, a leader may go on leading. */
-export const LATE: Trouble = onLinks('gets what it is sent late', (link) => link.delay('back', LATE_MS))
+/** With this fault, a leader may go on leading. */
+export const LATE: NodeFault = onLinks('gets what it is sent late', (link) => link.delay('back', LATE_MS))
 
-export const DISK_TROUBLES = {
+export const DISK_FAULTS = {
   /** The log is read-only until a restart: a sync that succeeds after one that failed proves nothing. */
   sync: onFaults('cannot sync its log', ['fdatasync-eio', 'records.log'], async ({ node }) => {
     await node.kill()
@@ -94,17 +94,17 @@ export const DISK_TROUBLES = {
   }),
   anchor: onFaults('cannot write how far it is in the stream', ['fdatasync-eio', 'cluster-anchor']),
   room: onFaults('has no room left for new records', ['disk-full', '0']),
-  /** Must be the last trouble: the log looks for room again only after a while. */
+  /** Must be the last fault: the log looks for room again only after a while. */
   full: onFaults('finds its disk full', ['write-enospc', ({ node }) => node.dataDirectory]),
-} as const satisfies Record<string, Trouble>
+} as const satisfies Record<string, NodeFault>
 
-export const CLOCK_TROUBLES = {
+export const CLOCK_FAULTS = {
   ahead: onFaults('has a clock that is suddenly hours ahead', ['wall-shift', String(JUMP_MS)]),
   behind: onFaults('has a clock that is suddenly hours behind', ['wall-shift', String(-JUMP_MS)]),
-} as const satisfies Record<string, Trouble>
+} as const satisfies Record<string, NodeFault>
 
-/** Nodes of a cluster that troubles can befall, for the tests of one `describe`. */
-export class TroubledNodes<Each extends RunningService & { readonly dataDirectory: string }> {
+/** Nodes of a cluster in which tests cause faults, for the tests of one `describe`. */
+export class FaultyNodes<Each extends RunningService & { readonly dataDirectory: string }> {
   readonly #cluster: TestCluster<Each>
   readonly #startWith: (env: Record<string, string>) => Promise<Each>
   readonly #placed: Placed<Each>[] = []
@@ -135,29 +135,29 @@ export class TroubledNodes<Each extends RunningService & { readonly dataDirector
     return this.#placed.find((each) => each.node !== node)!
   }
 
-  /** Declares a test for each trouble of the leader: another node leads, and clients go on. @param isStoredAgain resolves when more was stored */
-  goOnWithAnother(troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
-    for (const { what, begin, end } of troubles) {
+  /** Declares a test for each fault of the leader: another node leads, and clients go on. @param waitForStored resolves when the nodes have stored more */
+  testFailover(faults: readonly NodeFault[], waitForStored: () => Promise<void>): void {
+    for (const { what, begin, end } of faults) {
       it(`goes on with the other node when the leader ${what}`, async () => {
-        const troubled = await this.leading()
-        await begin(troubled)
-        await this.#cluster.leader(() => this.#cluster.nodes.filter((node) => node !== troubled.node))
-        await isStoredAgain()
-        await end(troubled)
-        await isStoredAgain()
+        const faulty = await this.leading()
+        await begin(faulty)
+        await this.#cluster.leader(() => this.#cluster.nodes.filter((node) => node !== faulty.node))
+        await waitForStored()
+        await end(faulty)
+        await waitForStored()
       })
     }
   }
 
-  /** Declares a test for each trouble: clients go on, whichever node leads. */
-  goOn(who: 'leader' | 'follower', troubles: readonly Trouble[], isStoredAgain: () => Promise<void>): void {
-    for (const { what, begin, end } of troubles) {
+  /** Declares a test for each fault: clients go on, whichever node leads. */
+  testClientsGoOn(who: 'leader' | 'follower', faults: readonly NodeFault[], waitForStored: () => Promise<void>): void {
+    for (const { what, begin, end } of faults) {
       it(`goes on when the ${who} ${what}`, async () => {
-        const troubled = await (who === 'leader' ? this.leading() : this.following())
-        await begin(troubled)
-        await isStoredAgain()
-        await end(troubled)
-        await isStoredAgain()
+        const faulty = await (who === 'leader' ? this.leading() : this.following())
+        await begin(faulty)
+        await waitForStored()
+        await end(faulty)
+        await waitForStored()
       })
     }
   }

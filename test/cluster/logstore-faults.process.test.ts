@@ -1,11 +1,11 @@
 /** Log stores in a cluster, while decode lanes die and disks fail. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { TestCluster, clusterOf, hasAllOnEach } from '../support/cluster.ts'
+import { TestCluster, clusterOf, testEachNodeHasEverything } from '../support/cluster.ts'
 import { LEDGER_HEADERS, LEDGER_POLICY, LogStoreLedger } from '../support/logstore-ledger.ts'
 import { LogStoreServer } from '../support/logstore.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
-import { DISK_TROUBLES, TroubledNodes } from '../support/troubles.ts'
+import { DISK_FAULTS, FaultyNodes } from '../support/node-faults.ts'
 import { eventually } from '../support/waiting.ts'
 
 const SENDERS = 2
@@ -18,10 +18,10 @@ const { name, skip } = natsOrSkip('log stores in a cluster where something goes 
 describe(name, { skip }, () => {
   const cluster: TestCluster<LogStoreServer> = new TestCluster({ servers: 1, end: () => ledger.end() })
   const ledger = new LogStoreLedger(() => cluster.nodes, 'ledger')
-  const nodes = new TroubledNodes(cluster, (env) =>
+  const nodes = new FaultyNodes(cluster, (env) =>
     LogStoreServer.start({ policy: LEDGER_POLICY, env: { ...env, LOGSTORE_SEGMENT_BYTES: String(SEGMENT_BYTES) } }),
   )
-  const isStoredAgain = async (): Promise<void> => {
+  const waitForStored = async (): Promise<void> => {
     const { size } = ledger.acknowledged
     await eventually(() => ledger.acknowledged.size >= size + 5)
   }
@@ -29,7 +29,7 @@ describe(name, { skip }, () => {
   it('answers', async () => {
     await cluster.leader()
     ledger.begin(SENDERS)
-    await isStoredAgain()
+    await waitForStored()
   })
 
   it('goes on when the decode lane of a follower dies while it publishes a frame, which follows with another one', async () => {
@@ -38,15 +38,15 @@ describe(name, { skip }, () => {
     for (const operation of OPERATIONS) {
       // If a restart of the log ends the lane first, the trigger may go with it. Then the next lane has to die.
       await eventually(place.faults.hits('exit-decode', `${operation} publishAll`, () => diedIn(node)))
-      await isStoredAgain() // so that `end` is taken after the log's restart
+      await waitForStored() // so that `end` is taken after the log's restart
       const end = await endOf(leader)
       await eventually(async () => (await positionOf(node, place.id)) >= end)
     }
     assert.match(node.stderr, /the producer died while it published a frame/)
   })
 
-  nodes.goOnWithAnother(Object.values(DISK_TROUBLES), isStoredAgain)
-  hasAllOnEach({
+  nodes.testFailover(Object.values(DISK_FAULTS), waitForStored)
+  testEachNodeHasEverything({
     cluster,
     startNode: (id) => nodes.start(id),
     ledger,
