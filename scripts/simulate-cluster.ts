@@ -43,7 +43,7 @@ function run(first: number, count: number): boolean {
       if (!(error instanceof LawBroken)) throw error
       console.log(error.message)
       console.log(error.cause)
-      console.log(`npm run simulate:cluster -- --seed ${seed}   does it again`)
+      console.log(`npm run simulate:cluster -- --seed ${seed}   repeats it`)
       return false
     }
     if (performance.now() - reportedMs < REPORT_MS) continue

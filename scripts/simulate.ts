@@ -12,7 +12,7 @@ const USAGE = `usage: npm run simulate -- [--seeds 1000] [--from 1] [--workload 
 
 --seeds     lives of each workload
 --from      the first seed
---seed      one life again; when a law is broken in it, it is cut down to the steps that are needed
+--seed      repeats one life; if it breaks a law, it is reduced to the steps that are needed
 --workload  of one service only
 `
 
@@ -52,7 +52,7 @@ async function run(name: keyof typeof WORKLOADS, first: number, count: number): 
     console.log(`cut down to ${taken} steps:`)
     for (const step of plan.steps.slice(0, taken)) console.log(JSON.stringify(step))
     console.log(cause)
-    console.log(`npm run simulate -- --seed ${plan.seed} --workload ${name}   does it again`)
+    console.log(`npm run simulate -- --seed ${plan.seed} --workload ${name}   repeats it`)
     return false
   }
 }

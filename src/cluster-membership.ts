@@ -101,7 +101,7 @@ export class ClusterStatus {
 
   degradations(): readonly Degradation[] {
     if (this.member?.hasTwin !== true) return []
-    const reason = `another process of the cluster is node ${this.#settings.nodeId}, too`
+    const reason = `another process in the cluster also has the node id ${this.#settings.nodeId}`
     return [{ kind: 'node_id_twice', reason, action: 'give each node a TRILOG_NODE_ID of its own' }]
   }
 

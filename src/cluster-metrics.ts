@@ -39,30 +39,42 @@ export function registerClusterMetrics<Scope>(
   ofView('leader_known', '1 when this node knows which node leads', ({ leader }) => (leader === null ? 0 : 1))
   ofView(
     'nodes',
-    'Nodes that were heard in the last 5 s, with this one',
+    'Nodes that were heard from in the last 5 s, including this one',
     ({ nodes }) => nodes.filter(({ role }) => role !== 'away').length,
   )
-  ofView('epoch', 'Epoch of the leader that this node follows, or is', ({ epoch }) => epoch)
-  ofView('sequence', 'Sequence of the last message of the stream that this node took', ({ sequence }) => sequence)
-  ofView('position', 'Where its log ends, as far as that is confirmed and on its disk', (seen) => ownOf(seen).position)
+  ofView('epoch', 'Epoch of the leader that this node follows; its own epoch on the leader', ({ epoch }) => epoch)
+  ofView('sequence', 'Sequence of the last message of the stream that this node has taken', ({ sequence }) => sequence)
+  ofView(
+    'position',
+    'Position up to which the log of this node is confirmed and on its disk',
+    (seen) => ownOf(seen).position,
+  )
   ofView(
     'behind_messages',
-    'Messages that this node lacks of what the leader has, or the node that has most',
+    'Messages that this node lacks compared with the leader; without a leader, compared with the most advanced node',
     (seen) => ownOf(seen).behind.messages,
   )
-  ofView('behind_bytes', 'Bytes of the log that it lacks likewise', (seen) => ownOf(seen).behind.bytes)
+  ofView(
+    'behind_bytes',
+    'Bytes of the log that this node lacks compared with the leader; without a leader, compared with the most advanced node',
+    (seen) => ownOf(seen).behind.bytes,
+  )
   gauge(
     'lease_seconds',
-    'How long this node may still answer without another acknowledgement; 0: it may not',
+    'Time for which the lease of this node still allows answers; 0: it may not answer',
     ({ leaseLeftMs }) => leaseLeftMs / 1000,
   )
   gauge(
     'acknowledged_seconds_ago',
-    'Since the stream acknowledged a message of this node; absent: it never did',
+    'Time since the stream last acknowledged a message of this node; absent: it never did',
     ({ acknowledgedMsAgo: ms }) => (ms === null ? null : ms / 1000),
   )
-  gauge('in_flight_messages', 'Messages that are not acknowledged yet', ({ inFlight }) => inFlight)
-  gauge('in_flight_bytes', 'Bytes of their frames', ({ inFlightBytes }) => inFlightBytes)
+  gauge('in_flight_messages', 'Messages sent to the stream that are not confirmed yet', ({ inFlight }) => inFlight)
+  gauge(
+    'in_flight_bytes',
+    'Bytes of the frames in messages that are not confirmed yet',
+    ({ inFlightBytes }) => inFlightBytes,
+  )
   metrics.histograms(
     {
       name: 'trilog.cluster.publish_duration_seconds',
@@ -75,22 +87,22 @@ export function registerClusterMetrics<Scope>(
   )
   counter(
     'lost_acknowledgements',
-    'Acknowledgements that did not come in time, so that the stream was asked',
+    'Acknowledgements that did not come in time; the node then asked the stream for the message',
     ({ lostAcknowledgements }) => lostAcknowledgements,
   )
   counter(
     'refused_publishes',
-    'Messages that the stream refused, as it did not end where they expected',
+    'Messages that the stream refused because it did not end at the sequence they expected',
     ({ refusedPublishes }) => refusedPublishes,
   )
-  counter('look_ups', 'Questions to the stream what stands at a sequence', ({ lookUps }) => lookUps)
+  counter('look_ups', 'Requests for the message that the stream has at a sequence', ({ lookUps }) => lookUps)
   metrics.counters({ name: 'trilog.cluster.role_changes', help: 'Times that this node took a role' }, () => {
     const changes = valueOf(({ roleChanges }) => roleChanges)
     return ROLES.map((role) => [{ ...labels, role }, changes?.[role] ?? 0])
   })
   counter(
     'copied_bytes',
-    'Bytes of the log that were copied from other nodes, as the stream had them no more',
+    'Bytes of the log copied from other nodes, because the stream no longer had them',
     ({ copiedBytes }) => copiedBytes,
   )
 }

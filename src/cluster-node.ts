@@ -24,9 +24,12 @@ export class NodeOfCluster implements ListeningNode {
   handOver(service: string | null, to: string | null): readonly string[] {
     const asked = this.#members.filter(([name]) => service === null || name === service)
     if (asked.length === 0)
-      throw refused('no_such_service', `this node has no ${service ?? 'service'} in the cluster, or it starts`)
+      throw refused(
+        'no_such_service',
+        `this node has no ${service ?? 'service'} in the cluster, or it is still starting`,
+      )
     const leading = asked.filter(([, { view }]) => view().leads)
-    if (leading.length === 0) throw refused('not_leading', 'this node does not lead: ask the one that does')
+    if (leading.length === 0) throw refused('not_leading', 'this node does not lead: ask the leader')
     for (const [name, { view }] of leading) {
       const { node, nodes } = view()
       if (to !== null && (to === node || !nodes.some((each) => each.node === to)))
@@ -40,7 +43,7 @@ export class NodeOfCluster implements ListeningNode {
     try {
       logger.info({ services: this.handOver(null, null) }, 'the lead is handed over, as SIGUSR2 asked')
     } catch (error) {
-      logger.warn({ reason: messageOf(error) }, 'no lead is handed over')
+      logger.warn({ reason: messageOf(error) }, 'the lead was not handed over')
     }
   }
 

@@ -198,7 +198,8 @@ async function serviceManager(logger: ReturnType<typeof createLogger>): Promise<
     pid: process.pid,
     monotonicUs: systemClock.monotonicUs,
     every: (intervalMs, task) => systemClock.every(intervalMs, task),
-    onFailure: (code) => logger.warn({ code }, 'the service manager cannot be told how the process is: NOTIFY_SOCKET'),
+    onFailure: (code) =>
+      logger.warn({ code }, 'the state of the process cannot be reported to the service manager: NOTIFY_SOCKET'),
   })
 }
 

@@ -184,7 +184,7 @@ describe('gRPC of the log store while it reads what is stored', () => {
       })
     const refused = await call()
     assert.equal(refused.code, status.UNAVAILABLE)
-    assert.match(refused.details, /^wal_unavailable: the service reads what is stored/)
+    assert.match(refused.details, /^wal_unavailable: the service still reads stored data/)
     const [details] = refused.metadata.get('grpc-status-details-bin')
     assert.ok(details instanceof Buffer && details.includes('google.rpc.RetryInfo'))
     assert.deepEqual(refused.metadata.get('x-request-id'), ['r-1'])

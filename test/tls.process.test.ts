@@ -259,7 +259,7 @@ describe('SIGHUP', () => {
     const before = await shownAt(address!)
     writeFileSync(files.key, 'no key')
     trilog.signal('SIGHUP')
-    await eventually(() => (trilog.stderr.match(/the certificates stay as they are/g) ?? []).length === 4)
+    await eventually(() => (trilog.stderr.match(/the certificates were not replaced/g) ?? []).length === 4)
     for (const prefix of Object.keys(BINDS)) {
       assert(trilog.stderr.includes(`${prefix}_TLS_KEY_FILE names a file without a private key in PEM`))
     }

@@ -139,7 +139,7 @@ export class HttpConnection {
   #received(socket: Socket, chunk: Buffer): void {
     if (socket !== this.#socket) return
     try {
-      if (this.#exchange === null) throw new ProtocolError('a response nobody asked for')
+      if (this.#exchange === null) throw new ProtocolError('a response to no request')
       const response = this.#parser.push(chunk)
       if (response === null) return
       this.#exchange.response = { ...response, completedAtMs: this.#options.nowMs() }

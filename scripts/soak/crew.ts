@@ -22,7 +22,7 @@ export class Crew {
   /** Waits for something while the work goes on; fails when a member does. */
   async during<Result>(wait: Promise<Result>): Promise<Result> {
     const failed = this.#working.then(() => {
-      throw new Error('everybody stopped by themselves')
+      throw new Error('every actor stopped before it was told to')
     })
     failed.catch(() => {}) // lost the race
     return Promise.race([wait, failed])

@@ -62,15 +62,27 @@ export class BrokerMetrics {
     )
     counter('mq.queue.expired_leases', 'Leases that ended by time', () => counters.expiredLeases)
     counter('mq.replication.shipped_records', 'Records that arrived at other sites', () => counters.shippedRecords)
-    counter('mq.replication.shipped_bytes', 'Bytes of the batches that brought them', () => counters.shippedBytes)
+    counter(
+      'mq.replication.shipped_bytes',
+      'Bytes of the batches that arrived at other sites',
+      () => counters.shippedBytes,
+    )
     counter('mq.replication.failures', 'Batches to other sites that failed', () => counters.shipFailures)
     counter(
       'mq.replication.skipped_records',
-      'Records that were removed before they were sent',
+      'Records that were removed here before they were sent',
       () => counters.unshippedRecords,
     )
-    counter('mq.replication.applied_records', 'Records of other sites', () => counters.appliedRecords)
-    gauge('mq.replication.workers', 'Streams times policies that ship them', () => gauges.replication().workers)
+    counter(
+      'mq.replication.applied_records',
+      'Records from other sites that were appended here',
+      () => counters.appliedRecords,
+    )
+    gauge(
+      'mq.replication.workers',
+      'Replication workers: one for each stream and policy',
+      () => gauges.replication().workers,
+    )
     gauge('mq.replication.paused_workers', 'Workers that are paused', () => gauges.replication().paused)
     gauge('mq.replication.failing_workers', 'Workers whose last batch failed', () => gauges.replication().failing)
     gauge(
@@ -78,10 +90,14 @@ export class BrokerMetrics {
       'Workers that are further behind than their policy allows',
       () => gauges.replication().lagging,
     )
-    gauge('mq.replication.lag_records', 'Records that are to be sent', () => gauges.replication().lagRecords)
+    gauge(
+      'mq.replication.lag_records',
+      'Records that still have to be sent to other sites',
+      () => gauges.replication().lagRecords,
+    )
     gauge(
       'mq.replication.lag_seconds',
-      'How long the record that waits longest does',
+      'About how long the oldest record that is not yet sent has waited',
       () => gauges.replication().lagMs / 1000,
     )
     metrics.counterBy({ name: 'mq.refusals', help: 'Requests refused' }, 'code', () => counters.refusals)
@@ -89,7 +105,7 @@ export class BrokerMetrics {
     gauge('mq.connections', 'Streaming connections that are open', gauges.connections)
     gauge('mq.queue.waiting_claims', 'Claims that wait for a record', gauges.waitingClaims)
     gauge('mq.queue.active_leases', 'Deliveries with an active lease', gauges.activeLeases)
-    gauge('mq.queue.delayed_retries', 'Records that wait for their time', gauges.delayedRetries)
+    gauge('mq.queue.delayed_retries', 'Records given back that wait for their delay to pass', gauges.delayedRetries)
     gauge('mq.streams', 'Streams', gauges.streams)
     gauge('mq.groups', 'Consumer groups', gauges.groups)
     gauge(
@@ -99,22 +115,24 @@ export class BrokerMetrics {
     )
     counter('mq.clock.slept_seconds', 'Time the machine slept', () => gauges.sleptMs() / 1000)
     gauge('mq.log.frames_in_flight', 'Frames appended and not yet stored', gauges.framesInFlight)
-    gauge('mq.log.committed_position', 'Everything below is durable', () => log.committed)
+    gauge('mq.log.committed_position', 'Position in the log below which everything is durable', () => log.committed)
     counter('mq.log.bytes', 'Bytes written by the journal', () => log.counters().bytes)
     counter('mq.log.groups', 'Group commits', () => log.counters().groups)
     counter('mq.log.syncs', 'fdatasync calls of the journal', () => log.counters().syncs)
     counter('mq.log.sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
-    gauge('mq.log.read_only', '1 when nothing is accepted after a failed write', () =>
+    gauge('mq.log.read_only', '1 when the log failed and accepts nothing until a restart', () =>
       log.state.kind === 'read-only' ? 1 : 0,
     )
-    gauge('mq.log.room_bytes', 'Bytes that new work may still take; 0: the disk is full, or the log is read-only', () =>
-      log.roomFor('admit'),
+    gauge(
+      'mq.log.room_bytes',
+      'Bytes that new changes may still take on the disk; 0: the disk is full, or the log is read-only',
+      () => log.roomFor('admit'),
     )
     gauge('mq.log.quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
     gauge('mq.log.size_bytes', 'Bytes of the log', () => bytesIn(log.segments))
     gauge('mq.log.replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
-    gauge('mq.degraded', 'Kinds of trouble that the node works in spite of: /readyz names them', gauges.degraded)
-    counter('mq.read_errors', 'Reads of stored data that the disk failed', gauges.readErrors)
+    gauge('mq.degraded', 'Problems at present that do not stop the node: /readyz names them', gauges.degraded)
+    counter('mq.read_errors', 'Reads of stored data that failed on the disk', gauges.readErrors)
     metrics.histogram(
       { name: 'mq.publish.duration_seconds', help: 'Time from a publish to its answer, batches included' },
       counters.publishSeconds,
@@ -127,17 +145,17 @@ export class BrokerMetrics {
       { name: 'mq.log.sync_duration_seconds', help: 'Time of one fdatasync, by directory; 0: the data directory' },
       () => log.syncSeconds.map((histogram, i) => [{ directory: String(i) }, histogram]),
     )
-    ofGroups('lag', 'Records of the stream that the group is not done with', ({ lag }) => lag)
+    ofGroups('lag', 'Records of the stream that the group has not finished', ({ lag }) => lag)
     ofGroups(
       'oldest_unfinished_seconds',
-      'How long ago the first of them came in; 0: there is none',
+      'Age of the oldest record that the group has not finished; 0: there is none',
       ({ oldestAgeMs }) => oldestAgeMs / 1000,
     )
     ofGroups('in_flight', 'Deliveries with an active lease', ({ inFlight }) => inFlight)
-    ofGroups('delayed', 'Records that wait for their time', ({ delayed }) => delayed)
+    ofGroups('delayed', 'Records given back that wait for their delay to pass', ({ delayed }) => delayed)
     ofGroups(
       'dead_letters',
-      'Records that the group gave up to a dead-letter stream, as far as retention has left them in their own',
+      'Records that the group moved to a dead-letter stream and that retention has not removed from their own stream',
       ({ deadLetters }) => deadLetters,
     )
     requests.register(metrics, 'mq')

@@ -223,7 +223,7 @@ async function openFront(
 }
 
 const ACKNOWLEDGE =
-  'GET /streams/{stream}/quarantine shows those of a stream, of system.audit those of none; POST …/{incident}/acknowledge acknowledges one'
+  'list the incidents with GET /streams/{stream}/quarantine, those outside any stream under system.audit; acknowledge each with POST …/{incident}/acknowledge'
 
 const openIncidents = ({ log, state }: Core): readonly QuarantineIncident[] =>
   log.incidents.filter((incident) => !state.acknowledgedIncidents.has(incidentIdOf(incident)))
@@ -283,7 +283,10 @@ function reloadCredentials(
     logger.info({ keys: credentials.length }, 'keys read again')
     return distinctTenants(credentials)
   } catch (error) {
-    logger.error({ reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` }, 'the keys stay as they are')
+    logger.error(
+      { reason: `${names.MQ_CREDENTIALS_FILE} ${messageOf(error)}` },
+      'the credentials file was refused: the keys before stay in force',
+    )
     return null
   }
 }
@@ -304,7 +307,7 @@ function reloadReplication(
     if (!(error instanceof StoreError)) throw error
     logger.error(
       { reason: `${names.MQ_REPLICATION_BINDING_FILE} ${error.message}` },
-      'the replication binding stays as it is',
+      'the replication binding was refused: the policies before stay in force',
     )
     return false
   }
@@ -319,7 +322,10 @@ function reloadQuotas({ quotasFile, names }: BrokerConfig, quotas: TenantQuotas,
     return true
   } catch (error) {
     const reason = messageOf(error)
-    logger.error({ reason: `${names.MQ_QUOTAS_FILE} ${reason}` }, 'the quotas stay as they are')
+    logger.error(
+      { reason: `${names.MQ_QUOTAS_FILE} ${reason}` },
+      'the quotas file was refused: the quotas before stay in force',
+    )
     return false
   }
 }

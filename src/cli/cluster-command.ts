@@ -37,12 +37,12 @@ const HELP = `trilog cluster asks a node of a cluster, by the listener of TRILOG
   trilog cluster status [flags]      show the nodes, who leads, and how far each is behind
   trilog cluster hand-over [flags]   have a node that leads give the lead to another one, as SIGUSR2 does
 
-  --url <URL>        listener of the node that is asked; without it the one of these settings
-  --to <NODE>        hand-over: the node that is to lead; without it the first that stands
-  --service <NAME>   hand-over: logstore, objectstore or broker; without it each that the node leads
+  --url <URL>        listener of the node to ask; default: that of the node with these settings
+  --to <NODE>        hand-over: the node that is to lead; default: the first node that can take over
+  --service <NAME>   hand-over: logstore, objectstore or broker; default: every service that the node leads
   --output json      answer in JSON
 
-The settings of the cluster are read as by trilog start: TRILOG_CLUSTER_SECRET is shown to the node.
+The settings of the cluster are read as by trilog start. TRILOG_CLUSTER_SECRET is sent to the node.
 Exit code 1 when the node refuses or cannot be reached, 2 when the command line or a setting is wrong.`
 
 export const clusterFlags = (): readonly string[] => [...KINDS.withValue, '--help']
@@ -70,7 +70,7 @@ export function clusterCommand(args: readonly string[], env: Environment): Clust
   const told = { ...env, ...settingsGiven(line, NAMED) }
   const merged = belowEnvironment(readConfigFile(told, problems), told)
   const isOfCluster = Boolean(merged['TRILOG_CLUSTER_SERVERS'])
-  if (!isOfCluster) problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings are of no cluster')
+  if (!isOfCluster) problems.add('TRILOG_CLUSTER_SERVERS', 'must be set: these settings name no cluster')
   const unnamed = isOfCluster ? { TRILOG_NODE_ID: 'none' } : {} // this is no node, and needs no name
   const settings = problems.collect(() => loadClusterSettings({ ...unnamed, ...merged }))
   problems.throwIfAny()

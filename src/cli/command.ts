@@ -92,14 +92,14 @@ export class Call {
   get target(): Target {
     const { where } = this
     if (where.place === 'remote') return where.target
-    throw usageFailure('this command asks a node: --target http://host:port is missing')
+    throw usageFailure('this command asks a running node: give --target http://host:port')
   }
 
   /** The log store that the command asks. @throws CliFailure when the options that name it are wrong */
   get store(): StoreTarget {
     const { where } = this
     if (where.place === 'store') return where.store
-    throw usageFailure('this command asks a log store')
+    throw usageFailure('this command asks a log store: give --target http://host:port')
   }
 
   /** As it was written; null: left out. */

@@ -8,33 +8,33 @@ export const STORE_TARGET = 'http://127.0.0.1:4318'
 export const COMMON = {
   'data-dir': {
     flags: '--data-dir <PATH>',
-    description: `a data directory that no node holds; default ${DATA_DIRECTORY}`,
+    description: `a data directory that no running node uses; default ${DATA_DIRECTORY}`,
   },
-  target: { flags: '--target <URL>', description: 'a node: http://host:port; with --tls-ca https://host:port, too' },
+  target: { flags: '--target <URL>', description: 'a node: http://host:port; with --tls-ca also https://host:port' },
   'api-key': {
     flags: '--api-key <API_KEY>',
     description: 'sent as Authorization: Bearer; default: the variable MQ_API_KEY',
   },
   'tls-ca': {
     flags: '--tls-ca <PATH>',
-    description: 'authorities in PEM that sign for the node, for a target with https',
+    description: 'authorities in PEM that signed the certificate of the node, for a target with https',
   },
   'tls-cert': {
     flags: '--tls-cert <PATH>',
-    description: 'certificate in PEM that this command shows, for a node that asks for one',
+    description: 'client certificate in PEM, for a node that asks for one',
   },
   'tls-key': { flags: '--tls-key <PATH>', description: 'private key of that certificate in PEM, without a passphrase' },
   'store-target': {
     flags: '--target <URL>',
-    description: `a log store: http://host:port, with --tls-ca https://host:port, too; default: the variable TRILOG_LOGS_TARGET, or ${STORE_TARGET}`,
+    description: `a log store: http://host:port, with --tls-ca also https://host:port; default: the variable TRILOG_LOGS_TARGET, or ${STORE_TARGET}`,
   },
   tenant: {
     flags: '--tenant <NAME>',
-    description: 'whose records; default: the variable TRILOG_LOGS_TENANT, or the tenant of development',
+    description: 'tenant that has the records; default: the variable TRILOG_LOGS_TENANT, or the development tenant',
   },
   token: {
     flags: '--token <TOKEN>',
-    description: 'sent as Authorization: Bearer; default: the variable TRILOG_LOGS_TOKEN, or the token of development',
+    description: 'sent as Authorization: Bearer; default: the variable TRILOG_LOGS_TOKEN, or the development token',
   },
   output: { flags: '--output <FORMAT>', description: 'text for people (default), or json' },
 } as const

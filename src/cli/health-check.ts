@@ -49,7 +49,12 @@ const statusShown = ({ isReady, status }: ServiceHealth, style: Style): string =
 type ListenerSettings = Pick<NonNullable<Config['services']['broker']>, 'http' | 'tls'>
 
 async function healthOfOne(service: string, { http, tls }: ListenerSettings): Promise<ServiceHealth> {
-  if (http.port === 0) return { service, isReady: false, status: 'unknown: port 0 means that any port was taken' }
+  if (http.port === 0)
+    return {
+      service,
+      isReady: false,
+      status: 'unknown: with port 0 the settings do not say which port the service listens on',
+    }
   const asked = {
     host: reachable(http.host),
     port: http.port,
@@ -69,7 +74,8 @@ async function healthOfOne(service: string, { http, tls }: ListenerSettings): Pr
     const { statusCode = 0 } = response
     if (ASKS_FOR_A_CERTIFICATE.has(statusCode)) return { service, isReady: true, status: 'answers' }
     const status = statusIn(body)
-    if (status === null) return { service, isReady: false, status: `answered ${statusCode}, as no trilog does` }
+    if (status === null)
+      return { service, isReady: false, status: `answered ${statusCode}, and is no service of trilog` }
     return { service, isReady: statusCode === 200, status }
   } catch (error) {
     return { service, isReady: false, status: `unreachable: ${messageOf(error)}` }

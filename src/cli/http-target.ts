@@ -97,7 +97,7 @@ export class Target {
     if (status >= 200 && status < 300) return null
     const detail = detailOf(text)
     if (detail === null) {
-      const message = `${this.url} answered ${path} with the status ${status}, which no broker does`
+      const message = `${this.url} answered ${path} with the status ${status}, and is no broker`
       return refusal('not_a_broker', message, { action: 'Check the address of --target.' })
     }
     return new CliFailure(EXIT_REFUSED, { ...detail, message: this.scrub(detail.message) })
@@ -114,7 +114,7 @@ export class Target {
     try {
       return JSON.parse(answer.text)
     } catch {
-      throw refusal('not_a_broker', `${this.url} answered ${answer.path} with what is no JSON`, {
+      throw refusal('not_a_broker', `${this.url} answered ${answer.path} with a body that is not JSON`, {
         action: 'Check the address of --target.',
       })
     }
@@ -123,8 +123,8 @@ export class Target {
   #unreachable(why: string): CliFailure {
     return refusal('unreachable', this.scrub(`${this.url} cannot be reached: ${why}`), {
       action: this.#isTls
-        ? 'Check that the node runs, the address of --target, and that --tls-ca has the authority of its certificate.'
-        : 'Check that the node runs, and the address of --target.',
+        ? 'Check that the node runs, that --target has its address, and that --tls-ca has the authority of its certificate.'
+        : 'Check that the node runs, and that --target has its address.',
       retryable: true,
     })
   }
@@ -174,7 +174,7 @@ const Refusal = Type.Object({
 function detailOf(text: string): FailureDetail | null {
   try {
     const body: unknown = JSON.parse(text)
-    return isOf(Refusal, body) ? { action: 'See what the message says.', retryable: false, ...body.error } : null
+    return isOf(Refusal, body) ? { action: 'Fix what the message names.', retryable: false, ...body.error } : null
   } catch {
     return null
   }

@@ -18,7 +18,7 @@ import { refusal, usageFailure } from './failure.ts'
 import type { CliFailure } from './failure.ts'
 
 const PRODUCER_ID = 'mq-cli'
-const CHOOSE = 'Give a directory that can be used.'
+const CHOOSE = 'Give a directory that this user can read and write.'
 export const LOCAL_TENANT = LOCAL_CALLER.tenant
 
 /** L1. @throws CliFailure when the directory cannot be read */
@@ -86,6 +86,6 @@ function storeFailure(error: StoreError, path: string): CliFailure {
   const action =
     error.code === 'data_directory_locked'
       ? 'Ask the node instead, by --target http://host:port, or stop it.'
-      : 'Check --data-dir, and see what the message says.'
+      : 'Check --data-dir, and fix what the message names.'
   return refusal(error.code, error.message, { action, retryable: error.kind === 'unavailable', cause: error })
 }

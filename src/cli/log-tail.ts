@@ -74,6 +74,6 @@ function itemOf({ event, data }: StoreEvent): TailItem | null {
 }
 
 const unknownEvent = () =>
-  refusal('unknown_answer', 'the log store sent an event that this version does not know', {
-    action: 'Use the command of the version of the log store.',
+  refusal('unknown_answer', 'this version cannot read an event of the log store', {
+    action: 'Use the trilog command of the same version as the log store.',
   })

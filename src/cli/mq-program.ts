@@ -18,7 +18,7 @@ export const MQ_PROGRAM: Program = {
     'cli lease': 'Leases of consumer groups',
     'cli diagnostics': 'What support needs to know',
     'cli release': 'Drafts of documents that go with a release',
-    diagnostics: 'What support needs to know, in one file',
+    diagnostics: 'Diagnostics for support, in one file',
   },
   groupOptions: ['data-dir', ...REMOTE_NAMES, 'output'],
   exitCodes: 'Exit codes: 0, 1 (the broker or the data said no), 2 (usage or configuration).',
@@ -41,7 +41,7 @@ function checkPlace({ name, places }: Command, valueOf: ValueOf): void {
   }
   if (isLocal && !places.includes('local')) throw usageFailure(`${said} does not work on a data directory`)
   if (!isRemote && places.every((place) => place === 'remote')) {
-    throw usageFailure(`${said} asks a node: --target http://host:port is missing`)
+    throw usageFailure(`${said} asks a running node: give --target http://host:port`)
   }
   const lonely = isRemote ? undefined : REMOTE_NAMES.find((option) => valueOf(option) !== undefined)
   if (lonely !== undefined) throw usageFailure(`--${lonely} goes with --target`)

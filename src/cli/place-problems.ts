@@ -37,7 +37,7 @@ export function placeProblems(env: Environment): readonly string[] {
   const take = (setting: string, placeOf: () => string | null): void => {
     const place = told.check(placeOf)
     const other = place === null ? undefined : takenBy.get(place)
-    if (other !== undefined) problems.push(`${setting} must not be ${place}, which ${other} is`)
+    if (other !== undefined) problems.push(`${setting} must not be ${place}, because ${other} names it already`)
     else if (place !== null) takenBy.set(place, setting)
   }
   const look = (find: () => string | null): void => {

@@ -27,7 +27,7 @@ export async function runClusterCommand(command: ClusterCommand, style: Style): 
 /** By service. */
 function shownStatus(reply: unknown, style: Style): string {
   const services = Object.entries(reply as Readonly<Record<string, ClusterReply>>) // as the node's listener says it
-  if (services.length === 0) return 'no service of this node takes part yet'
+  if (services.length === 0) return 'no service of this node takes part in the cluster yet'
   const rows = services.flatMap(([service, { nodes }]) =>
     nodes.map(({ node, role, epoch, sequence, behind, url }) =>
       [service, node, role, epoch, sequence, behind.messages, behind.bytes, url ?? '-'].map(String),
@@ -39,5 +39,5 @@ function shownStatus(reply: unknown, style: Style): string {
 
 function shownHandOver(reply: unknown, to: string | null): string {
   const { handed_over: services } = reply as { readonly handed_over: readonly string[] } // as the node's listener says it
-  return `the lead of the ${services.join(', ')} goes to ${to ?? 'the node that stands first'}`
+  return `the lead of the ${services.join(', ')} goes to ${to ?? 'the first node that can take over'}`
 }

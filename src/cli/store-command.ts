@@ -68,31 +68,31 @@ export const storeFlags = (name: StoreCommandName): readonly string[] => [
 ]
 
 const HELP: Readonly<Record<StoreCommandName, string>> = {
-  backup: `trilog backup --data-dir <DIRECTORY> --to <PLACE>   copy what a node has, while it runs
+  backup: `trilog backup --data-dir <DIRECTORY> --to <PLACE>   copy the data of a node while it runs
 trilog backup --check --to <PLACE>                  read every backup there and compare it with its checksums
 
-  --data-dir <DIRECTORY>     of one service, or one with a folder for each
-  --to <PLACE>               a directory, or s3://bucket/prefix; the first backup wants it empty
-  --replica-dir <DIRECTORY>  of the same log; may be given again and again
-  --keep <COUNT>             remove all snapshots but the newest so many; without it all stay
-  --max-bytes-per-second <N> copy no faster, where the node needs the disk
-  --endpoint-url <URL>       of the S3-compatible store; credentials and region are those of the AWS variables and profiles
-  --output <text|json>       text without it
+  --data-dir <DIRECTORY>     data directory of one service, or a directory with a folder for each service
+  --to <PLACE>               a directory, or s3://bucket/prefix; it must be empty before the first backup
+  --replica-dir <DIRECTORY>  replica directory of the same log; may be repeated
+  --keep <COUNT>             keep the newest COUNT snapshots and remove the others; default: keep all
+  --max-bytes-per-second <N> copy no faster than this, to leave the disk to the node
+  --endpoint-url <URL>       URL of the S3-compatible store; credentials and region are those of the AWS variables and profiles
+  --output <text|json>       default: text
 
 Exit code 1: the store is damaged (what can be read of it is copied), or the backup failed.`,
-  restore: `trilog restore --from <PLACE> --data-dir <DIRECTORY>  write a data directory from a backup
+  restore: `trilog restore --from <PLACE> --data-dir <DIRECTORY>  create a data directory from a backup
 trilog restore --check --from <PLACE>                 as trilog backup --check
 
   --from <PLACE>           a directory, or s3://bucket/prefix
-  --data-dir <DIRECTORY>   empty, or not there yet
-  --service <FOLDER>       only the service that had this folder of the data directory
-  --snapshot <NUMBER>      without it the newest
-  --to-position <NUMBER>   of one log: what it held at this position
-  --endpoint-url <URL>     of the S3-compatible store
-  --output <text|json>     text without it`,
+  --data-dir <DIRECTORY>   the new data directory: empty, or not existing yet
+  --service <FOLDER>       restore only the service that had this folder in the data directory
+  --snapshot <NUMBER>      snapshot to restore; default: the newest
+  --to-position <NUMBER>   restore one log as it was at this position
+  --endpoint-url <URL>     URL of the S3-compatible store
+  --output <text|json>     default: text`,
   inspect: `trilog inspect <DIRECTORY>  read a data directory, of one service or with a folder for each, and say what is damaged; changes nothing
 
-  --output <text|json>  text without it
+  --output <text|json>  default: text
 
 Exit code 1: something is damaged.`,
 }

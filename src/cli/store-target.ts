@@ -127,7 +127,7 @@ export class StoreTarget {
     try {
       return JSON.parse(text)
     } catch {
-      throw this.#noStore(`answered ${asked.path} with what is no JSON`)
+      throw this.#noStore(`answered ${asked.path} with a body that is not JSON`)
     }
   }
 
@@ -138,8 +138,7 @@ export class StoreTarget {
     if (statusCode === 200) return response
     const text = await this.#text(response)
     throw (
-      this.refusalIn(text) ??
-      this.#noStore(`answered ${asked.path} with the status ${statusCode}, which no log store does`)
+      this.refusalIn(text) ?? this.#noStore(`answered ${asked.path} with the status ${statusCode}, and is no log store`)
     )
   }
 
@@ -193,8 +192,8 @@ export class StoreTarget {
   #lost(error: unknown): CliFailure {
     return refusal('unreachable', this.#scrub(`${this.#origin} cannot be reached: ${causeOf(error)}`), {
       action: this.#origin.startsWith('https:')
-        ? 'Check that the log store runs, the address of --target, and that --tls-ca has the authority of its certificate.'
-        : 'Check that the log store runs, and the address of --target.',
+        ? 'Check that the log store runs, that --target has its address, and that --tls-ca has the authority of its certificate.'
+        : 'Check that the log store runs, and that --target has its address.',
       retryable: true,
     })
   }
@@ -211,7 +210,7 @@ export class StoreTarget {
   }
 }
 
-const ACTION = 'See what the message says.'
+const ACTION = 'Fix what the message names.'
 
 const Rejection = Type.Object({
   status: Type.Literal('rejected'),

@@ -54,7 +54,7 @@ export function backupText(report: BackupReport, problems: readonly string[], st
     `${style.good('snapshot')}  ${snapshot.sequence}, ${shownTime(snapshot.createdAtMs)}`,
     ...columns(logs),
     `copied    ${copiedFiles} files, ${shownSize(copiedBytes)}`,
-    `known     ${reusedFiles} files, ${shownSize(reusedBytes)}`,
+    `reused    ${reusedFiles} files, ${shownSize(reusedBytes)}`,
     ...removed,
     ...wrongLines(problems, style),
   ]

@@ -21,7 +21,7 @@ export interface TargetTlsFiles {
  */
 export function readTargetTls({ ca, cert, key }: TargetTlsFiles): TlsSettings | null {
   if (ca === null && cert === null && key === null) return null
-  if (ca === null) throw usageFailure('--tls-cert and --tls-key need --tls-ca beside them')
+  if (ca === null) throw usageFailure('--tls-cert and --tls-key need --tls-ca as well')
   if ((cert === null) !== (key === null)) throw usageFailure('--tls-cert and --tls-key go together')
   return {
     ca: readable('--tls-ca ', () => readAuthorities(ca)),

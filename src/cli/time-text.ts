@@ -15,7 +15,7 @@ export function timeOf(option: string, text: string, nowMs: number): string {
   const ms = isDate(text) ? Date.parse(text) : NaN
   if (ms >= 0) return nanoseconds(ms)
   throw usageFailure(
-    `${option} must be so long ago, such as 15m (s, m, h, d), a time such as 2026-01-31T12:00:00Z, or nanoseconds since 1970`,
+    `${option} must be a time ago such as 15m (s, m, h, d), a time such as 2026-01-31T12:00:00Z, or nanoseconds since 1970`,
   )
 }
 

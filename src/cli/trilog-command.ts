@@ -100,7 +100,7 @@ export function trilogCommand(
 function commandOf({ operands: [name, ...rest] }: CommandLine, problems: SettingProblems): Command | null {
   const command = COMMANDS.find((each) => each === name) ?? null
   if (name === LOGS || name === CLUSTER || isStoreCommand(name))
-    problems.add(`trilog ${name}`, 'stands before its flags')
+    problems.add(`trilog ${name}`, 'must stand before its flags')
   else if (name !== undefined && command === null) problems.add('trilog', `has no command ${name}: see trilog --help`)
   if (command !== null && command !== 'completion') {
     for (const operand of rest) problems.add(`trilog ${command}`, `takes no ${operand}: see trilog --help`)

@@ -10,8 +10,8 @@ const USAGE = `trilog runs the log store, the object store and the broker in one
   trilog config [flags]      show every setting and where it comes from
   trilog health [flags]      ask the services that these settings start whether they are ready; exit code 1 when one is not
   trilog logs …              search, follow and export what a log store has: trilog logs --help
-  trilog backup …            copy what a node has while it runs, to a directory or a bucket: trilog backup --help
-  trilog restore …           write a data directory from a backup: trilog restore --help
+  trilog backup …            copy the data of a node while it runs, to a directory or a bucket: trilog backup --help
+  trilog restore …           create a data directory from a backup: trilog restore --help
   trilog inspect <directory> read a data directory and say what is damaged
   trilog cluster …           show the nodes of a cluster, give the lead to another one: trilog cluster --help
   trilog completion <shell>  print the completion of bash, zsh or fish

@@ -95,7 +95,7 @@ function traceContextOf(context: TraceContext | null): TraceContext | null {
   if (context === null) return null
   const { traceparent, tracestate } = context
   if (!TRACEPARENT.test(traceparent))
-    throw invalidConfig('traceContext.traceparent must be as W3C Trace Context has it')
+    throw invalidConfig('traceContext.traceparent must have the form of W3C Trace Context')
   if (tracestate === undefined) return { traceparent }
   if (!isName(tracestate)) throw invalidConfig(`traceContext.tracestate ${NAME_RULE}`)
   return { traceparent, tracestate }

@@ -164,5 +164,4 @@ export class LeaseKeeper {
   }
 }
 
-const timePassed = (): SdkError =>
-  new SdkError('Transport', 'lease_expired', 'the lease was not renewed before its time had passed')
+const timePassed = (): SdkError => new SdkError('Transport', 'lease_expired', 'the lease expired before it was renewed')

@@ -75,7 +75,7 @@ export const transportFailed = (
   options?: ErrorOptions & { retryable?: boolean },
 ): SdkError => new SdkError('Transport', code, message, options)
 
-export const aborted = (): SdkError => new SdkError('Aborted', 'aborted', 'the signal of the call said stop')
+export const aborted = (): SdkError => new SdkError('Aborted', 'aborted', 'the call was aborted by its signal')
 
 /** True when the failed operation may have taken effect, so that a second try may do it twice. */
 export const mayHaveHappened = (error: unknown): boolean =>

@@ -95,7 +95,7 @@ export function framesOf(
     if (header.logId !== logId) return `the frame at position ${position} is of another log`
     if (header.epoch !== epoch) return `the frame at position ${position} is of epoch ${header.epoch}, not ${epoch}`
     if (opensSegment && position !== nextSegmentAt(place))
-      return `the log goes on at ${position}, but ends at ${place.position}`
+      return `the next frame begins at ${position}, but the log ends at ${place.position}`
     if (header.previousHeaderCrc !== place.chain)
       return `the frame at position ${position} does not follow the one before`
     const payloadAt = at + FRAME_HEADER_BYTES

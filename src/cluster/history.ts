@@ -154,7 +154,7 @@ export class StreamHistory<Body> {
   /** H5 */
   #mismatch({ begin, epoch, writer }: ClusterMessage<Body>): Verdict<Body> {
     const { position, chain } = this.#end
-    const reason = `epoch ${epoch} of ${writer} goes on at position ${begin.position} (${begin.chain}), but the log ends at ${position} (${chain})`
+    const reason = `epoch ${epoch} of ${writer} begins at position ${begin.position} (${begin.chain}), but the log ends at ${position} (${chain})`
     return { kind: 'mismatch', reason }
   }
 

@@ -179,7 +179,8 @@ export class ClusterNode<Body> {
     this.#nowMs = nowMs
     if (this.#role === 'following' && nowMs >= this.#standMs) return this.#stand(nowMs)
     if (this.#role === 'leading') {
-      if (nowMs >= this.#leadUntilMs) return this.#stepDown('the stream has confirmed nothing for the time of a lease')
+      if (nowMs >= this.#leadUntilMs)
+        return this.#stepDown('the lease expired: the stream has confirmed nothing in that time')
       if (nowMs >= this.#beatDueMs) this.#say('beat', nowMs)
     }
     this.#publisher?.tick(nowMs)

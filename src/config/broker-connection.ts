@@ -26,14 +26,14 @@ export const connectionSettings = {
     '--max-connections <N>',
     integer({
       ...BROKER_CONNECTIONS,
-      description: 'Streaming connections at once; more are refused with `quota_exceeded`',
+      description: 'Streaming connections at once; further ones are refused with `quota_exceeded`',
     }),
   ),
   MQ_MAX_TENANT_CONNECTIONS: flagged(
     '--max-tenant-connections <N>',
     integer({
       ...BROKER_TENANT_CONNECTIONS,
-      description: 'Likewise, of one tenant',
+      description: 'Streaming connections of one tenant at once',
     }),
   ),
   MQ_MAX_IN_FLIGHT: flagged(
@@ -41,14 +41,15 @@ export const connectionSettings = {
     integer({
       ...BROKER_IN_FLIGHT,
       description:
-        'Operations of a streaming connection that are not answered yet, a frame of many records counting as one; more are refused with `quota_exceeded`',
+        'Unanswered operations of a streaming connection; a frame of many records counts as one. Further ones are refused with `quota_exceeded`',
     }),
   ),
   MQ_MAX_CREDIT: flagged(
     '--max-credit <N>',
     integer({
       ...BROKER_CREDIT,
-      description: 'Deliveries that a subscription of a streaming connection may ask for ahead',
+      description:
+        'Largest credit of a subscription of a streaming connection: deliveries that it may request in advance',
     }),
   ),
   MQ_MAX_MESSAGE_BYTES: flagged(
@@ -57,7 +58,7 @@ export const connectionSettings = {
       integer({
         ...BROKER_MESSAGE_BYTES,
         description:
-          'Longest message of a streaming connection, which a longer one closes; unset: as `--max-body-bytes`, and 1 MiB at least',
+          'Longest message of a streaming connection; a longer one closes it. Unset: as `--max-body-bytes`, and 1 MiB at least',
       }),
     ),
   ),

@@ -67,7 +67,7 @@ export const brokerSettings = {
     oneOf(['group-sync', 'append-only'], {
       default: 'group-sync',
       description:
-        'When a publish of durability `local-disk` is answered. `group-sync`: after fdatasync; `append-only`: after the write, which a power loss may take',
+        'When a publish of durability `local-disk` is answered. `group-sync`: after fdatasync; `append-only`: after the write, so a power loss may remove it',
     }),
   ),
   MQ_AUTH_MODE: flagged(
@@ -75,7 +75,7 @@ export const brokerSettings = {
     oneOf(['insecure-local', 'api-key', 'mtls', 'external'], {
       default: 'insecure-local',
       description:
-        '`insecure-local`: no credentials, the tenant is `local`; `api-key`: a key of the credentials file; `mtls`: a client certificate; `external`: what a trusted proxy says',
+        '`insecure-local`: no credentials, the tenant is `local`; `api-key`: a key of the credentials file; `mtls`: a client certificate; `external`: headers of a trusted proxy',
     }),
   ),
   MQ_CREDENTIALS_FILE: flagged(
@@ -101,7 +101,7 @@ export const brokerSettings = {
     addressBlocks({
       default: '',
       description:
-        'Addresses and CIDR blocks of the proxies that are believed, for `external`: comma-separated, and the flag may be repeated',
+        'Addresses and CIDR blocks of the trusted proxies, for `external`: comma-separated, and the flag may be repeated',
     }),
     { repeatable: true },
   ),
@@ -144,7 +144,7 @@ export const brokerSettings = {
     integer({
       ...BROKER_SEGMENT_BYTES,
       description:
-        'A segment of the log is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer files',
+        'A log segment is closed before it exceeds this size. Smaller: a start reads less, and retention removes smaller parts; larger: fewer files',
     }),
   ),
   MQ_CLOCK: flagged(
@@ -152,7 +152,7 @@ export const brokerSettings = {
     oneOf(['slew', 'reset'], {
       default: 'slew',
       description:
-        'For broker time that is ahead of the wall clock. `slew`: it draws near by 43 s a day; `reset`: this start sets it',
+        'If broker time is ahead of the wall clock: `slew` lets it approach by 43 s a day; `reset` sets it at this start',
     }),
   ),
   MQ_AUDIT_RETENTION_DAYS: flagged(
@@ -327,7 +327,7 @@ function checkBind(settings: Settings, problems: SettingProblems): void {
   if (isLoopback(settings.MQ_HTTP_BIND.host) || settings.TRILOG_ALLOW_INSECURE_BIND) return
   problems.add(
     'MQ_HTTP_BIND',
-    'must be a loopback address, as insecure-local asks for no credentials: or set TRILOG_ALLOW_INSECURE_BIND=1',
+    'must be a loopback address, as insecure-local asks for no credentials: choose another auth mode, or set TRILOG_ALLOW_INSECURE_BIND=1',
   )
 }
 

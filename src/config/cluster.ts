@@ -41,7 +41,7 @@ import { tlsOf } from './tls.ts'
 const urlOf = (service: string) =>
   optional(
     serviceUrl({
-      description: `Where clients reach the ${service} of this node, as in \`http://10.0.0.1:9000\`: other nodes tell them while this one leads`,
+      description: `Where clients reach the ${service} of this node, as in \`http://10.0.0.1:9000\`: other nodes send clients there while this node leads`,
     }),
   )
 
@@ -57,7 +57,7 @@ export const clusterSettings = {
     ),
   ),
   TRILOG_CLUSTER_NAME: name('Name of the cluster, the same on all its nodes: letters, digits, hyphens and underscores'),
-  TRILOG_NODE_ID: name('Name of this node, another one on each node: letters, digits, hyphens and underscores'),
+  TRILOG_NODE_ID: name('Name of this node, different on each node: letters, digits, hyphens and underscores'),
   TRILOG_CLUSTER_CREDENTIALS_FILE: optional(
     path({ description: 'Credentials file for the NATS servers, as `nsc` writes it' }),
   ),
@@ -66,19 +66,20 @@ export const clusterSettings = {
   TRILOG_CLUSTER_TOKEN: secret(optional(text({ description: 'Token for the NATS servers, instead of a user' }))),
   TRILOG_CLUSTER_TLS: flag({
     default: '0',
-    description: '1: speak TLS with the NATS servers, as an address with tls:// does, too',
+    description: '1: speak TLS with the NATS servers; an address that begins with tls:// has the same effect',
   }),
   TRILOG_CLUSTER_CA_FILE: optional(
     path({
       description:
-        'Authorities in PEM that certificates of NATS servers and of other nodes are checked against; unset: those that Node knows. SIGHUP reads it again',
+        'Authorities in PEM that certificates of NATS servers and of other nodes are checked against; unset: the authorities built into Node. SIGHUP reads it again',
     }),
   ),
   TRILOG_CLUSTER_REPLICAS: integer({
     default: 3,
     min: 1,
     max: CLUSTER_REPLICAS_MAX,
-    description: 'NATS servers that keep each message: 3 or 5; 1 for a trial, which survives the loss of no server',
+    description:
+      'NATS servers that keep each message: 3 or 5; 1 for a trial, where the loss of a server may lose messages',
   }),
   TRILOG_CLUSTER_ACK: oneOf(['cluster', 'cluster-only'], {
     default: 'cluster',
@@ -87,19 +88,21 @@ export const clusterSettings = {
   }),
   TRILOG_CLUSTER_KEEP_BYTES: integer({
     ...CLUSTER_KEEP_BYTES,
-    description: 'What the stream of each service keeps; a node that was away for longer copies files from another one',
+    description:
+      'Bytes that the stream of each service keeps; a node that missed more than these copies files from another node',
   }),
   TRILOG_CLUSTER_KEEP_HOURS: optional(
     integer({
       min: 1,
       max: CLUSTER_KEEP_HOURS_MAX,
-      description: 'Messages that are older leave the stream, too; unset: they go by TRILOG_CLUSTER_KEEP_BYTES alone',
+      description:
+        'Messages that are older are removed from the stream, too; unset: TRILOG_CLUSTER_KEEP_BYTES alone limits it',
     }),
   ),
   TRILOG_CLUSTER_LEASE_MS: integer({
     ...CLUSTER_LEASE_MS,
     description:
-      'How long a leader may answer without the stream. The others wait half as long again before they lead. The same on all nodes',
+      'How long a leader may answer without the stream. Other nodes lead after 1.5 times as long at the earliest. The same on all nodes',
   }),
   TRILOG_CLUSTER_BIND: bindAddress({
     default: '127.0.0.1:7490',
@@ -109,7 +112,7 @@ export const clusterSettings = {
     optional(
       readAs(
         {
-          description: `What nodes show each other: at least ${CLUSTER_SECRET_CHARACTERS_MIN} characters, the same on all nodes`,
+          description: `Secret by which nodes recognise each other: at least ${CLUSTER_SECRET_CHARACTERS_MIN} characters, the same on all nodes`,
         },
         `must be at least ${CLUSTER_SECRET_CHARACTERS_MIN} printable ASCII characters without spaces`,
         (value) => (/^[\x21-\x7e]+$/.test(value) && value.length >= CLUSTER_SECRET_CHARACTERS_MIN ? value : null),
@@ -117,7 +120,9 @@ export const clusterSettings = {
     ),
   ),
   TRILOG_CLUSTER_TLS_CERT_FILE: optional(
-    path({ description: 'Certificate of the listener for other nodes in PEM: it speaks TLS. SIGHUP reads it again' }),
+    path({
+      description: 'Certificate in PEM of the listener for other nodes, which then speaks TLS. SIGHUP reads it again',
+    }),
   ),
   TRILOG_CLUSTER_TLS_KEY_FILE: optional(
     path({ description: 'Private key of that certificate in PEM, without a passphrase. SIGHUP reads it again' }),
@@ -127,7 +132,7 @@ export const clusterSettings = {
   ),
   TRILOG_CLUSTER_COPY_BYTES_PER_SECOND: integer({
     ...CLUSTER_COPY_RATE,
-    description: 'How fast this node gives its files to others that catch up, all of them together',
+    description: 'How fast this node sends its files to all nodes that catch up, together',
   }),
   TRILOG_CLUSTER_LOGSTORE_URL: urlOf('log store'),
   TRILOG_CLUSTER_OBJECTSTORE_URL: urlOf('object store'),
@@ -322,7 +327,10 @@ function checkBind(settings: Settings, problems: SettingProblems): void {
 function checkUrl(settings: Settings, problems: SettingProblems): void {
   const { TRILOG_CLUSTER_BIND: bind, TRILOG_CLUSTER_URL: url, TRILOG_CLUSTER_TLS_CERT_FILE: certificate } = settings
   if (url === null && (bind.host === '0.0.0.0' || bind.host === '::'))
-    problems.add('TRILOG_CLUSTER_URL', `must be set, as nobody can call ${bind.host}, the host of TRILOG_CLUSTER_BIND`)
+    problems.add(
+      'TRILOG_CLUSTER_URL',
+      `must be set, because other nodes cannot connect to ${bind.host}, the host of TRILOG_CLUSTER_BIND`,
+    )
   if (certificate !== null && url?.startsWith('http:') === true)
     problems.add('TRILOG_CLUSTER_URL', 'must begin with https:, as the listener speaks TLS')
 }

@@ -40,7 +40,7 @@ export function parseConfigFile(text: string, problems: SettingProblems, file = 
     const mistake = (what: string): void =>
       problems.add(SETTING, `names ${file} with a mistake in line ${index + 1}: ${what}`)
     if (name === undefined || value === undefined) mistake('a line is NAME=value, empty, or begins with #')
-    else if (name === SETTING) mistake('a file of settings names no other one')
+    else if (name === SETTING) mistake('a file of settings must not name another one')
     else if (!(name in allSettings)) mistake(`there is no setting ${LIKE_A_NAME.test(name) ? name : 'of this name'}`)
     else if (found.has(name)) mistake(`${name} is set twice`)
     else found.set(name, unquoted(value))

@@ -124,6 +124,6 @@ function checkBind(read: SettingsOf<typeof settings>, local: AskForCredentials, 
   if (open.length === 0) return
   problems.add(
     CONSOLE_BIND,
-    `must be a loopback address while services behind it may take requests without credentials (${open.join(', ')}): have them ask for some, or set TRILOG_CONSOLE_TLS_CLIENT_CA_FILE, or TRILOG_ALLOW_INSECURE_BIND=1`,
+    `must be a loopback address while services behind it may take requests without credentials (${open.join(', ')}): let them require credentials, or set TRILOG_CONSOLE_TLS_CLIENT_CA_FILE, or TRILOG_ALLOW_INSECURE_BIND=1`,
   )
 }

@@ -77,7 +77,7 @@ export const logStoreSettings = {
   LOGSTORE_SEGMENT_BYTES: integer({
     ...LOGSTORE_SEGMENT_BYTES,
     description:
-      'A bundle is closed before it grows beyond. Smaller: less to read again at a start, finer retention; larger: fewer bundles to search',
+      'A bundle is closed before it exceeds this size. Smaller: a start reads less, and retention removes smaller parts; larger: fewer bundles to search',
   }),
   LOGSTORE_DECODE_LANES: optional(
     integer({
@@ -95,11 +95,11 @@ export const logStoreSettings = {
   LOGSTORE_MERGING: oneOf(['on', 'off'], {
     default: 'on',
     description:
-      '`on`: neighbouring compacted bundles become one, so that their number grows slowly; `off`: no more do. Needs compaction',
+      '`on`: neighbouring compacted bundles are merged, so that their number grows slowly; `off`: no further ones are. Needs compaction',
   }),
   LOGSTORE_MAX_BODY_BYTES: integer({
     ...LOGSTORE_BODY_BYTES,
-    description: 'Largest request body, as sent and decompressed',
+    description: 'Largest request body, both as sent and decompressed',
   }),
   LOGSTORE_GATEWAY_MAX_REQUESTS: limit({
     default: LOGSTORE_GATEWAY_REQUESTS_DEFAULT,
@@ -130,7 +130,7 @@ export const logStoreSettings = {
     min: 1,
     max: COUNT_MAX * 10,
     description:
-      'Bundles whose newest record is older, by its own time or by that of its receipt, are dropped; the newest bundle stays. `none`: keep all',
+      'Bundles are dropped when their newest record, by its own time or its receipt, is older; the newest bundle stays. `none`: keep all',
   }),
   LOGSTORE_RETENTION_MAX_BYTES: limit({
     default: 'none',
@@ -163,7 +163,7 @@ export const logStoreSettings = {
     min: 16 * 1024 * 1024,
     max: BYTES_MAX,
     description:
-      'Memory for what was read of the bucket. Half of it is for what says where to look: 3 bytes for each record',
+      'Memory that caches what was read of the bucket. Half of it is for indexes, which take 3 bytes for each record',
   }),
 }
 
@@ -299,7 +299,7 @@ function checkQueryStore(settings: Settings, problems: SettingProblems): void {
     )
   }
   if (prefix.startsWith('/'))
-    problems.add('LOGSTORE_QUERY_S3_PREFIX', 'must not begin with a slash: no key that tools make does')
+    problems.add('LOGSTORE_QUERY_S3_PREFIX', 'must not begin with a slash: keys that tools write never do')
 }
 
 function checkReplicas(settings: Settings, problems: SettingProblems): void {

@@ -62,25 +62,25 @@ export const objectStoreSettings = {
   }),
   OBJSTORE_MULTIPART_TTL_HOURS: integer({
     ...MULTIPART_TTL_HOURS,
-    description: 'Multipart uploads that are neither completed nor aborted by then are aborted',
+    description: 'Age at which multipart uploads that were not completed are aborted',
   }),
   OBJSTORE_SEGMENT_BYTES: integer({
     ...OBJSTORE_SEGMENT_BYTES,
     description:
-      'A segment of the log is closed before it grows beyond. Smaller: less garbage; larger: fewer files. On small disks a 64th of the disk',
+      'A log segment is closed before it exceeds this size. Smaller: less garbage; larger: fewer files. On small disks about a 64th of the disk',
   }),
   OBJSTORE_READ_CACHE_BYTES: optional(
     integer({
       ...OBJSTORE_CACHE_BYTES,
       description:
-        'Memory for pieces of large objects that were read or written; unset: a 16th of the memory there is, at most 1 GiB',
+        'Memory that caches pieces of large objects that were read or written; unset: a 16th of all memory, at most 1 GiB',
     }),
   ),
   OBJSTORE_OBJECT_CACHE_BYTES: optional(
     integer({
       ...OBJSTORE_CACHE_BYTES,
       description:
-        'Memory for small objects that were read and checked; unset: a 32nd of the memory there is, at most 256 MiB',
+        'Memory that caches small objects that were read and checked; unset: a 32nd of all memory, at most 256 MiB',
     }),
   ),
 }

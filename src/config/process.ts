@@ -38,18 +38,19 @@ export const processSettings = {
   TRILOG_TRUSTED_PROXIES: addressBlocks({
     default: '',
     description:
-      'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are believed',
+      'Comma-separated addresses and CIDR blocks of proxies whose `x-forwarded-for` and `x-forwarded-proto` are trusted',
   }),
   TRILOG_DRAIN_SECONDS: integer({
     default: 0,
     min: 0,
     max: 3600,
-    description: 'How long everything is still served after SIGTERM while `/readyz` answers 503, for load balancers',
+    description:
+      'How long requests are still served after SIGTERM while `/readyz` answers 503, so that load balancers notice',
   }),
   TRILOG_ACCESS_LOG: share({
     default: 'off',
     description:
-      'Requests that get a line in the log, with who asked for what and how it ended: `off`, `all`, or a share as in `0.01`',
+      'Requests that get a line in the log, with caller, request and outcome: `off`, `all`, or a share as in `0.01`',
   }),
   TRILOG_AUDIT_LOG: flag({
     default: '1',
@@ -58,7 +59,7 @@ export const processSettings = {
   }),
   TRILOG_LOG_LEVEL: oneOf(LOG_LEVELS, {
     default: 'info',
-    description: `Least level that is logged: ${LOG_LEVELS.join(', ')}`,
+    description: `Lowest level that is logged: ${LOG_LEVELS.join(', ')}`,
   }),
   TRILOG_METRICS_SERIES_MAX: integer({
     default: 1000,

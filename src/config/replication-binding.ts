@@ -91,10 +91,10 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
     }
     if (names.has(name)) throw mistake('name', 'is there twice: give each policy a name of its own')
     names.add(name)
-    if (sourceSite === targetSite) throw mistake('target_site', 'must be another site than source_site')
+    if (sourceSite === targetSite) throw mistake('target_site', 'must differ from source_site')
     for (const [number, pattern] of streams.entries()) {
       if (!isPattern(pattern))
-        throw mistake(`streams.${number}`, 'must be the name of a stream, or how names begin with * at its end')
+        throw mistake(`streams.${number}`, 'must be the name of a stream, or the beginning of names followed by *')
     }
     return Object.freeze({
       name,
@@ -118,7 +118,7 @@ export function parseReplicationBinding(text: string, env: Environment): readonl
 function apiKeyOf(entry: PolicyEntry, env: Environment, mistake: Mistake): string | null {
   const variable = entry.api_key_env ?? null
   const file = entry.api_key_file ?? null
-  if (variable !== null && file !== null) throw mistake('api_key_file', 'excludes api_key_env: name one of them')
+  if (variable !== null && file !== null) throw mistake('api_key_file', 'excludes api_key_env: give only one of them')
   if (file !== null) {
     const key = within('api_key_file', mistake, () => readSettingFile(file)).trim()
     if (isKey(key)) return key

@@ -20,7 +20,7 @@ type TlsValues = Readonly<Record<keyof TlsFiles, string | null>>
 export const tlsCertSetting: Setting<string | null> = optional(
   path({
     description:
-      'Certificate of the listener in PEM, with those between it and its authority: the listener speaks TLS. SIGHUP reads it again',
+      'Certificate of the listener in PEM, with its intermediate certificates: the listener then speaks TLS. SIGHUP reads it again',
   }),
 )
 export const tlsKeySetting: Setting<string | null> = optional(
@@ -44,8 +44,7 @@ export function tlsOf(
 ): TlsFiles | null {
   const { certFile, keyFile, clientCaFile } = values
   if (certFile === null && keyFile === null) {
-    if (clientCaFile !== null)
-      problems.add(names.clientCaFile, `needs ${shown.certFile} and ${shown.keyFile} beside it`)
+    if (clientCaFile !== null) problems.add(names.clientCaFile, `needs ${shown.certFile} and ${shown.keyFile} as well`)
     return null
   }
   if (certFile === null) problems.add(names.certFile, `must name a file, as ${shown.keyFile} does`)

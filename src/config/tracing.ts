@@ -16,25 +16,25 @@ export const tracingSettings = {
     }),
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    httpUrl({ description: 'Collector of traces, which go to `/v1/traces` below it as OTLP/HTTP JSON' }),
+    httpUrl({ description: 'URL of the collector; traces go to `/v1/traces` below it as OTLP/HTTP JSON' }),
   ),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
-    httpUrl({ description: 'The whole URL that traces go to, instead of OTEL_EXPORTER_OTLP_ENDPOINT' }),
+    httpUrl({ description: 'Full URL that traces go to, instead of OTEL_EXPORTER_OTLP_ENDPOINT' }),
   ),
   OTEL_EXPORTER_OTLP_HEADERS: optional(
     text({ description: 'Headers for the collector: `name=value,name=value`, percent-encoded' }),
   ),
   OTEL_EXPORTER_OTLP_TRACES_HEADERS: optional(
-    text({ description: 'The same, for traces alone: it wins over OTEL_EXPORTER_OTLP_HEADERS' }),
+    text({ description: 'Likewise, for traces alone: it wins over OTEL_EXPORTER_OTLP_HEADERS' }),
   ),
   OTEL_SERVICE_NAME: text({ default: 'trilog', description: 'Name of this process in its traces' }),
   OTEL_RESOURCE_ATTRIBUTES: optional(
-    text({ description: 'What else is said of this process in its traces: `key=value,key=value`, percent-encoded' }),
+    text({ description: 'Further attributes of this process in its traces: `key=value,key=value`, percent-encoded' }),
   ),
   OTEL_TRACES_SAMPLER: text({
     default: 'parentbased_always_on',
     description:
-      'Requests that are traced: `always_on`, `always_off`, `traceidratio`, each also with `parentbased_` before it, which follows the caller first',
+      'Which requests are traced: `always_on`, `always_off` or `traceidratio`; with `parentbased_` before it, the decision of the caller comes first',
   }),
   OTEL_TRACES_SAMPLER_ARG: share({ default: '1', description: 'The share of `traceidratio`, from 0 to 1' }),
 }

@@ -99,7 +99,10 @@ export async function openConsole(config: ConsoleConfig, dependencies: ConsoleDe
   const { bind, isAsked } = config
   const message = `TRILOG_CONSOLE_BIND: cannot listen on ${hostPort(bind)}, ${problem}`
   if (isAsked) throw new StoreError('invalid', 'http_bind_failed', message)
-  dependencies.logger.warn({}, `${message}: this process has no console; set TRILOG_CONSOLE_BIND to give it one`)
+  dependencies.logger.warn(
+    {},
+    `${message}: this process has no console; set TRILOG_CONSOLE_BIND to another address to get one`,
+  )
   return { http: null, isSecure, reload: () => {}, close: async () => {} }
 }
 
@@ -192,7 +195,8 @@ class Console {
     const problem = isData ? dataProblem(asked) : null
     if (problem !== null) return answerProblem(answer, 403, problem)
     if (name !== undefined) return this.#forward(name, rest, visit, answer)
-    if (method !== 'GET' && method !== 'HEAD') return answerProblem(answer, 405, 'the console only has pages to read')
+    if (method !== 'GET' && method !== 'HEAD')
+      return answerProblem(answer, 405, 'the console has only pages, which take GET and HEAD')
     if (first === 'console.json') return answerJson(answer, 200, this.#about)
     void this.#servePage(visit, answer, url.split('?')[0]!)
   }

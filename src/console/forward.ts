@@ -78,7 +78,7 @@ export function forward(
     rejectUnauthorized: !isLocal,
   })
   asked.on('timeout', () => {
-    if (asked.socket?.connecting !== false) asked.destroy(new Error('it does not take the connection'))
+    if (asked.socket?.connecting !== false) asked.destroy(new Error('it does not accept the connection in time'))
   })
   asked.on('response', (given) => {
     answer.writeHead(given.statusCode ?? 502, headersOf(given, visit))

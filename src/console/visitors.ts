@@ -18,7 +18,7 @@ const FOREIGN_HOST =
   'the Host must be loopback or the address the console is bound to: add the name to TRILOG_ALLOWED_HOSTS'
 const FOREIGN_PAGE =
   'only the page of the console itself may do this: open it under the address that the request was sent to, and have proxies leave Host as it is'
-const NOT_DATA = 'what services answer is data: it is no script, style sheet or frame'
+const NOT_DATA = 'an answer of a service is data: a page must not load it as a script, style sheet or frame'
 
 export interface Visit {
   readonly method: string

@@ -189,7 +189,11 @@ function replayed(log: Log, { directory, environment, limits = RECENT_LIMITS }: 
 
 /** The code is the specification's one for a log that cannot take a write. */
 const unavailable = (why: string): StoreError =>
-  new StoreError('unavailable', 'wal_unavailable', `the object is not known to be stored: ${why}; send it again later`)
+  new StoreError(
+    'unavailable',
+    'wal_unavailable',
+    `it is not known whether the object is stored: ${why}; send it again later`,
+  )
 
 const busy = (): StoreError =>
   new StoreError('overloaded', 'concurrency_exceeded', 'too many objects are waiting to be stored: send it again later')

@@ -60,7 +60,7 @@ function storing({ helper, service }: EndpointHelperRoutesOptions): Endpoint {
     body: StoredObject,
     bodyLimitBytes: BODY_BYTES_MAX,
     reply: Type.Literal(STORED),
-    errors: ['a body that is not such an object', 'an object that could not be stored'],
+    errors: ['the body is not an object of this form', 'the object could not be stored'],
     admit: admitActivation,
     handle({ admitted, body, exchange }, answer) {
       const { url, latency, activation_id } = body
@@ -104,17 +104,18 @@ const textReply = (status: number, description: string, text: string): Operation
 
 const notSuchAnObject: OperationDocument['replies'][number] = {
   status: 400,
-  description: 'not an activation id, not the one of the body, or a body that is not such an object',
+  description:
+    'the path has no valid activation id, the body has another one, or the body is not an object of this form',
   mediaType: JSON_TYPE,
   schema: Type.String(),
 }
-const invalidId = textReply(400, 'not an activation id', INVALID_ID)
+const invalidId = textReply(400, 'the path has no valid activation id', INVALID_ID)
 const noData = textReply(404, 'nothing was stored for this activation id', NO_DATA)
 
 const newestDocument: OperationDocument = {
   summary: 'The object stored last for an activation id',
   replies: [
-    { status: 200, description: 'as it was stored', mediaType: JSON_TYPE, schema: StoredObject },
+    { status: 200, description: 'the object as it was stored', mediaType: JSON_TYPE, schema: StoredObject },
     invalidId,
     noData,
   ],

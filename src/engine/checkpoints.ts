@@ -136,6 +136,6 @@ export class Checkpoints {
   /** K2 */
   #warn(position: number, error: unknown): void {
     const reason = String(error)
-    this.#parts.logger.warn({ position, reason }, 'a checkpoint could not be written: the next start reads more')
+    this.#parts.logger.warn({ position, reason }, 'a checkpoint could not be written: the next start takes longer')
   }
 }

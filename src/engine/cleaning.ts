@@ -75,7 +75,7 @@ export class Cleaning {
    */
   demandRoomToMove(bytes: number): void {
     if (this.#log.roomFor('finish') < bytes + SEGMENT_SHARE_LEFT * this.#segmentBytes)
-      throw new Error('the disk is too full to move what lives: delete more, or make room')
+      throw new Error('the disk is too full to move live data out of old segments: delete more, or make room')
     if (this.#round !== null) this.#round.movedBytes += bytes
   }
 

@@ -64,7 +64,7 @@ export class NotLeading extends Error {
   readonly hasChanged: boolean
 
   constructor({ cluster }: Pick<Log, 'cluster'>, hasChanged = false) {
-    super('this node does not lead its cluster, or is not sure to')
+    super('this node does not lead its cluster, or its lease has expired')
     this.leader = cluster?.leader ?? null
     this.hasChanged = hasChanged
   }

@@ -43,7 +43,7 @@ export function* startingPoint(
     throw new StoreError(
       'corrupt',
       `${service}_checkpoint_missing`,
-      `the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of what they held can be read: restore one, or the whole directory`,
+      `the segments before ${segmentName(oldest.base)} are gone, and no checkpoint of their content can be read: restore one, or the whole directory`,
     )
   }
   return { checkpoint, position, positionBefore: checkpoint?.positionBefore ?? 0 }

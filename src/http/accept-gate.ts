@@ -22,7 +22,8 @@ const LOOK_EVERY_MS = 250
 const WARN_EVERY_MS = 60_000
 
 /** Help text of the metric. */
-export const ACCEPT_PAUSES_HELP = 'Times the process stopped accepting connections for want of file descriptors'
+export const ACCEPT_PAUSES_HELP =
+  'Times the process stopped accepting connections because it had too few file descriptors'
 
 interface GateParts {
   readonly clock: { nowMs(): number; every(intervalMs: number, task: () => void): () => void }

@@ -46,23 +46,26 @@ const RETRY_AFTER_SECONDS = '1'
 const Node = Type.Object({
   node: Type.String(),
   role: Type.String({ description: 'leader, follower, recovering, or away: not heard for 5 s' }),
-  epoch: Type.Integer({ description: 'of the leader that it follows, or is' }),
-  sequence: Type.Integer({ description: 'of the last message of the stream that it took' }),
-  position: Type.Integer({ description: 'where its log ends, as far as that is confirmed and on its disk' }),
+  epoch: Type.Integer({ description: 'epoch of the leader that the node follows; its own epoch on the leader' }),
+  sequence: Type.Integer({ description: 'sequence of the last message of the stream that the node has taken' }),
+  position: Type.Integer({ description: 'position up to which the log of the node is confirmed and on its disk' }),
   behind: Type.Object(
     { messages: Type.Integer(), bytes: Type.Integer() },
-    { description: 'what it lacks of what the leader has, or the node that has most' },
+    {
+      description:
+        'what the node lacks compared with the leader; without a leader, compared with the most advanced node',
+    },
   ),
   url: Type.Union([Type.String(), Type.Null()], { description: 'where clients reach this service on that node' }),
   heard_ms_ago: Type.Integer(),
 })
 export const ClusterReply = Type.Object({
   cluster: Type.String(),
-  node: Type.String({ description: 'that answers' }),
-  role: Type.String({ description: 'of the node that answers' }),
+  node: Type.String({ description: 'name of the node that answers' }),
+  role: Type.String({ description: 'role of the node that answers' }),
   epoch: Type.Integer(),
   sequence: Type.Integer(),
-  leader: Type.Union([Type.String(), Type.Null()], { description: 'as far as this node knows' }),
+  leader: Type.Union([Type.String(), Type.Null()], { description: 'name of the leader; null: this node knows none' }),
   nodes: Type.Array(Node),
 })
 export type ClusterReply = Static<typeof ClusterReply>
@@ -110,7 +113,9 @@ export const clusterEndpoint = (
   document: {
     security: [],
     summary: 'Nodes of the cluster, their roles, and how far each is behind',
-    replies: [{ status: 200, description: 'as far as this node knows', mediaType: JSON_TYPE, schema: ClusterReply }],
+    replies: [
+      { status: 200, description: 'the cluster as this node knows it', mediaType: JSON_TYPE, schema: ClusterReply },
+    ],
   },
   begin(head, exchange) {
     const reply = clusterReply(view())
@@ -123,7 +128,11 @@ export const clusterEndpoint = (
 export const ROLE_QUERY = [
   {
     name: 'role',
-    schema: { type: 'string', enum: ['leader'], description: 'leader: 503 on a node of a cluster that does not lead' },
+    schema: {
+      type: 'string',
+      enum: ['leader'],
+      description: 'leader: a node of a cluster that does not lead answers 503',
+    },
   },
 ]
 

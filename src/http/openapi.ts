@@ -72,7 +72,7 @@ export function openApiDocument(
   return {
     openapi: '3.1.0',
     info: { ...info, license: LICENSE },
-    servers: [{ url: '/' }, { url: defaultUrl, description: 'where it listens by default' }],
+    servers: [{ url: '/' }, { url: defaultUrl, description: 'default address' }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     components: { ...(securitySchemes && { securitySchemes }), schemas: components.all() },

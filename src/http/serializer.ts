@@ -35,7 +35,7 @@ export function demandCodeGeneration(): void {
     throw new StoreError(
       'invalid',
       'code_generation_disallowed',
-      'this Node may not make code from strings, which answers are written with: start it without --disallow-code-generation-from-strings',
+      'answers are serialised by generated code, which this Node forbids: start it without --disallow-code-generation-from-strings',
       { cause: error },
     )
   }

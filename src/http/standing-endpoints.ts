@@ -31,7 +31,12 @@ export const healthEndpoint = (health: ServiceHealth, cluster: (() => ClusterVie
     summary: 'Whether the service takes and answers requests',
     query: ROLE_QUERY,
     replies: [
-      { status: 200, description: 'it does', mediaType: JSON_TYPE, schema: Type.Literal('Healthy') },
+      {
+        status: 200,
+        description: 'the service takes and answers requests',
+        mediaType: JSON_TYPE,
+        schema: Type.Literal('Healthy'),
+      },
       { status: 503, description: 'what is wrong', mediaType: JSON_TYPE, schema: Type.String() },
     ],
   },
@@ -62,7 +67,7 @@ const liveEndpoint: Endpoint = {
   document: {
     security: [],
     summary: 'Whether the process lives',
-    replies: [{ status: 200, description: 'it does', mediaType: JSON_TYPE, schema: LiveReply }],
+    replies: [{ status: 200, description: 'the process lives', mediaType: JSON_TYPE, schema: LiveReply }],
   },
   begin: (_head, exchange) => answerLine(exchange, 200, '{"status":"alive"}'),
 }
@@ -82,19 +87,19 @@ export interface ReadinessParts {
 const ReadyReply = Type.Object({
   status: Type.String({
     description:
-      'ok; degraded: it answers, and an operator has to act; unavailable: it does not; recovering: it reads what is stored; draining: it stops soon',
+      'ok; degraded: the service answers, and an operator has to act; unavailable: it does not answer; recovering: it reads stored data; draining: it stops soon',
   }),
   reasons: Type.Array(
     Type.Object({
       kind: Type.String({
         description:
-          'replica_lost, damage, read_errors, query_store or, of what is not ready, problem, recovering or draining',
+          'of a degraded service replica_lost, damage, read_errors, query_store or node_id_twice; of one that is not ready problem, recovering or draining',
       }),
       reason: Type.String(),
       action: Type.Optional(Type.String({ description: 'what to do about it' })),
       since: Type.Optional(Type.String({ description: 'when it was first seen, RFC 3339' })),
     }),
-    { description: 'empty for strangers, where the service asks for credentials' },
+    { description: 'empty for callers without credentials, if the service asks for credentials' },
   ),
   progress: Type.Optional(
     Type.Object(
@@ -104,7 +109,7 @@ const ReadyReply = Type.Object({
         total: Type.Integer({ description: '0: not known' }),
         unit: Type.String({ description: 'bytes or segments' }),
       },
-      { description: 'while it is recovering' },
+      { description: 'present while the service is recovering' },
     ),
   ),
 })
@@ -114,10 +119,15 @@ const readyEndpoint = (parts: ReadinessParts): Endpoint => ({
   isPublic: true,
   document: {
     security: [],
-    summary: 'Whether the service is ready, and everything that a person should look after',
+    summary: 'Whether the service is ready, and every problem that an operator has to look at',
     replies: [
-      { status: 200, description: 'it is, though it may be degraded', mediaType: JSON_TYPE, schema: ReadyReply },
-      { status: 503, description: 'it is not', mediaType: JSON_TYPE, schema: ReadyReply },
+      {
+        status: 200,
+        description: 'the service is ready; it may be degraded',
+        mediaType: JSON_TYPE,
+        schema: ReadyReply,
+      },
+      { status: 503, description: 'the service is not ready', mediaType: JSON_TYPE, schema: ReadyReply },
     ],
   },
   begin(head, exchange) {
@@ -146,17 +156,18 @@ function readinessOf({ health, startup: { phase } }: ReadinessParts): ReadyReply
   return { status, reasons }
 }
 
-const DRAINING = { kind: 'draining', reason: 'the process was asked to stop: it serves what still comes for a while' }
+const DRAINING = { kind: 'draining', reason: 'the process was asked to stop: it still serves requests for a while' }
 
 /** For people: 'checking the end of the log, 10 of 40 bytes'. */
 const recoveryText = ({ phase, done, total, unit }: Step): string =>
   total === 0 ? phase : `${phase}, ${done} of ${total} ${unit}`
 
 /** Logged with the address, before what is stored is read. */
-export const LISTENING = 'listening; requests are refused until what is stored is read'
+export const LISTENING = 'listening; requests are refused until stored data is read'
 
 /** Message of the refusals until then. */
-export const NOT_OPEN = 'the service reads what is stored, and takes requests when it has: /readyz says how far it is'
+export const NOT_OPEN =
+  'the service still reads stored data and takes no requests yet: try again; /readyz shows the progress'
 
 /** Routes that answer before the service is open. */
 export const standingRoutes = (parts: ReadinessParts): readonly Route[] => [

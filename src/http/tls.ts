@@ -25,7 +25,7 @@ export function renewTls(
     return true
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    logger.error({ reason: error.message }, 'the certificates stay as they are')
+    logger.error({ reason: error.message }, 'the certificates were not replaced: those before stay in force')
     return false
   }
 }

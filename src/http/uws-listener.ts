@@ -58,7 +58,11 @@ export class UwsListener {
     const next = UwsListener.listen(this.#uws, app, host, 0)
     if (next === null || next.#descriptor === null || this.#descriptor === null) {
       next?.close()
-      throw new StoreError('unavailable', 'no_second_listener', 'this system shows no open files: start it again')
+      throw new StoreError(
+        'unavailable',
+        'no_second_listener',
+        'the open files of this process cannot be listed: restart it to read the certificates',
+      )
     }
     // Still in the turn in which `next` began to listen: the event loop watches it only afterwards (listening-socket.ts).
     replaceDescriptor(next.#descriptor, this.#descriptor)

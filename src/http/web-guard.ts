@@ -29,10 +29,10 @@ const READING_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 const KNOWN_HOSTS_MAX = 1000
 
 const FOREIGN_HOST =
-  'without credentials the Host must be loopback or the address the service is bound to: add the name to TRILOG_ALLOWED_HOSTS'
-const CROSS_SITE = 'without credentials pages of other web sites may not use this service'
+  'a request without credentials must have a loopback name or the bind address as its Host: add other names to TRILOG_ALLOWED_HOSTS'
+const CROSS_SITE = 'pages of other web sites may not use this service without credentials'
 const FOREIGN_ORIGIN =
-  'without credentials pages of other hosts may not change anything: add the host of the page to TRILOG_ALLOWED_HOSTS'
+  'pages of other hosts may not change anything without credentials: add the host of the page to TRILOG_ALLOWED_HOSTS'
 
 export class WebGuard {
   readonly #hosts: ReadonlySet<string>

@@ -38,7 +38,7 @@ const PIECE_BYTES = 1 << 20
 export function catchUp(files: Files, task: CatchUpTask, rest: () => void): number {
   const { replica, segmentsName, logId, segments, syncedUpTo, begin } = task
   if (readFormat(files, replica, segmentsName) !== logId) {
-    const message = `${replica} does not hold this log. With its files it is taken in again, empty it is filled by a restart`
+    const message = `${replica} does not hold this log. Bring its files back, and it is used again; if it is empty, a restart fills it`
     throw new StoreError('unavailable', 'log_replica_empty', message)
   }
   let copied = 0

@@ -292,7 +292,7 @@ export class Log extends LogEvents {
   /** A restart in place that sets aside what ends behind a position: no client was told of it. Resolves when that is done, or the log is read-only or closed. */
   async cutTo(position: Position): Promise<void> {
     while (this.#restarting !== null) await this.#restarting
-    await this.#restart('its end is cut to what the cluster has confirmed', 'cut', position)
+    await this.#restart('the log is cut to the position that the cluster has confirmed', 'cut', position)
   }
 
   /** The cluster's lane has moved positions. */

@@ -86,7 +86,7 @@ export class LostDirectories {
   withoutQuorum(code: string): LogState {
     const left = this.#directories.length - this.#lost.size
     const message =
-      `${left} of ${this.#directories.length} log directories are left, the write quorum is ${this.#writeQuorum} ` +
+      `${left} of ${this.#directories.length} log directories are left, but the write quorum is ${this.#writeQuorum} ` +
       `(${this.#text}). Nothing more is accepted: repair the directories, then restart`
     return { kind: 'read-only', code, message }
   }

@@ -93,7 +93,7 @@ export class Readmission {
       await environment.catchUp(this.#taskOf(replica), signal)
       if (log.state.kind !== 'degraded') return
       lost.readmit(replica)
-      await this.#parts.restart(`${directories[replica]!} is there again, and is taken in`)
+      await this.#parts.restart(`${directories[replica]!} is back and is used again`)
     } catch (error) {
       if (signal.aborted) return
       lost.add(replica, messageOf(error))

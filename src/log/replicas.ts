@@ -383,7 +383,7 @@ class Replicas {
     throw new StoreError(
       'unavailable',
       'log_quorum_unavailable',
-      `${have} of ${count} log directories can be used, ${needed} are needed: ${reasons.join('; ')}`,
+      `only ${have} of ${count} log directories can be used, but ${needed} are needed: ${reasons.join('; ')}`,
     )
   }
 

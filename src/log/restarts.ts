@@ -32,7 +32,7 @@ export class Restarts {
 
   /** Repeats the restart until it does not fail for want of room on the disk. @throws any other failure */
   async untilRoom(first: Restart, restart: (why: Restart) => Promise<void>): Promise<void> {
-    const again: Restart = { reason: `${first.reason}, which waits for room on the disk`, cause: 'full' }
+    const again: Restart = { reason: `${first.reason}; the restart waits for room on the disk`, cause: 'full' }
     for (let why = first; ; why = again) {
       try {
         return await restart(why)

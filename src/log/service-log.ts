@@ -29,7 +29,7 @@ export async function openServiceLog(
       onRemade: (directory) =>
         logger.warn(
           { directory },
-          'a directory held no log that could be read: it was made again from the other directories',
+          'a directory held no log that could be read: it was filled again from the other directories',
         ),
     })
   } catch (error) {

@@ -38,7 +38,7 @@ export function compactedBundles(
   const onMadeAgain = ({ base }: { readonly base: number }): void =>
     logger.warn(
       { segment: segmentName(base) },
-      'the stand-in of a merged segment was damaged: it was made again, and nothing is missing',
+      'the stand-in of a merged segment was damaged: it was written again, and no record is missing',
     )
   return {
     compactedBundle: (segment) => adoptCompacted(nodeFiles, log, segment, mend),

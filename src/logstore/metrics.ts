@@ -63,7 +63,7 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   )
   counter(
     'ingest_rejected_records',
-    'Malformed records dropped from acknowledged batches, and told as partial success',
+    'Malformed records dropped from acknowledged batches, and reported as partial success',
     () => counters.rejectedRecords,
   )
   metrics.counterBy(
@@ -84,12 +84,14 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   counter('wal_bytes', 'Bytes written by the journal', () => log.counters().bytes)
   counter('wal_sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
   gauge('wal_size_bytes', 'Bytes of the log', () => bytesIn(log.segments))
-  gauge('wal_committed_position', 'Everything below is durable', () => log.committed)
-  gauge('wal_read_only', '1 when nothing is accepted after a failed write', () =>
+  gauge('wal_committed_position', 'Position in the log below which everything is durable', () => log.committed)
+  gauge('wal_read_only', '1 when the log failed and accepts nothing until a restart', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
-  gauge('wal_room_bytes', 'Bytes that new work may still take; 0: the disk is full, or the log is read-only', () =>
-    log.roomFor('admit'),
+  gauge(
+    'wal_room_bytes',
+    'Bytes that new changes may still take on the disk; 0: the disk is full, or the log is read-only',
+    () => log.roomFor('admit'),
   )
   gauge('bundles', 'Sealed bundles', () => registry.bundles.length)
   gauge('sidecars_pending', 'Sealed segments whose sidecar is being built', () => sidecars.pending)
@@ -97,31 +99,47 @@ export function logStoreMetrics(sources: MetricSources): Metrics {
   if (compactor !== null) {
     gauge('compaction_debt_bytes', 'Bytes of bundles that are still to be compacted', () => compactor.debtBytes)
     counter('compacted_bundles', 'Bundles compacted since the start', () => compactor.bundles)
-    counter('compaction_bytes_before', 'Bytes of the files of those bundles before', () => compactor.bytesBefore)
-    counter('compaction_bytes_after', 'Bytes of the files of those bundles after', () => compactor.bytesAfter)
-    counter('compaction_failures', 'Attempts to compact a bundle that failed', () => compactor.failures)
+    counter(
+      'compaction_bytes_before',
+      'Bytes of the files of compacted bundles before compaction',
+      () => compactor.bytesBefore,
+    )
+    counter(
+      'compaction_bytes_after',
+      'Bytes of the files of compacted bundles after compaction',
+      () => compactor.bytesAfter,
+    )
+    counter('compaction_failures', 'Failed attempts to compact a bundle', () => compactor.failures)
     const { merging, trimmer } = compactor
     counter('trimmed_bundles', 'Bundles written again without expired records', () => trimmer.bundles)
-    counter('trim_bytes_before', 'Bytes of the files of those bundles before', () => trimmer.bytesBefore)
-    counter('trim_bytes_after', 'Bytes of their files after', () => trimmer.bytesAfter)
-    counter('trim_failures', 'Attempts to write a bundle again that failed', () => trimmer.failures)
+    counter(
+      'trim_bytes_before',
+      'Bytes of the files of trimmed bundles before expired records were removed',
+      () => trimmer.bytesBefore,
+    )
+    counter(
+      'trim_bytes_after',
+      'Bytes of the files of trimmed bundles after expired records were removed',
+      () => trimmer.bytesAfter,
+    )
+    counter('trim_failures', 'Failed attempts to write a bundle again without expired records', () => trimmer.failures)
     if (merging !== null) {
       gauge('merge_debt_bytes', 'Bytes of the log in bundles that are still to be merged', () => merging.debtBytes)
-      counter('merges', 'Times that neighbouring bundles became one since the start', () => merging.merges)
-      counter('merged_bundles', 'Bundles that there are fewer by that', () => merging.bundles)
-      counter('merge_bytes_before', 'Bytes of the files of the merged bundles before', () => merging.bytesBefore)
-      counter('merge_bytes_after', 'Bytes of their files after', () => merging.bytesAfter)
-      counter('merge_failures', 'Attempts to merge bundles that failed', () => merging.failures)
+      counter('merges', 'Merges of neighbouring bundles into one since the start', () => merging.merges)
+      counter('merged_bundles', 'How many fewer bundles there are because of merges', () => merging.bundles)
+      counter('merge_bytes_before', 'Bytes of the files of merged bundles before the merge', () => merging.bytesBefore)
+      counter('merge_bytes_after', 'Bytes of the files of merged bundles after the merge', () => merging.bytesAfter)
+      counter('merge_failures', 'Failed attempts to merge bundles', () => merging.failures)
     }
   }
   gauge('quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
   gauge('wal_replicas_lost', 'Replica directories that are not written to any more', () => log.lostReplicas.length)
   gauge(
     'degraded',
-    'Kinds of trouble that the store works in spite of: /readyz names them',
+    'Problems at present that do not stop the store: /readyz names them',
     () => health.degradations().length,
   )
-  counter('read_errors', 'Reads of stored data that the disk failed', () => readErrors.count)
+  counter('read_errors', 'Reads of stored data that failed on the disk', () => readErrors.count)
   const ofDatasets = (name: string, help: string, read: (count: DatasetCount) => number): void =>
     metrics.counters({ name: `logstore_dataset_${name}`, help }, () =>
       datasets.all().map((count) => [labelsOf(count), read(count)]),

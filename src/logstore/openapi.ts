@@ -22,12 +22,12 @@ export const logStoreDocument = (version: string, routes: readonly DocumentedRou
   })
 
 const DESCRIPTION =
-  'OTLP logs and traces, answered when they are durable, and found by record id, trace id, time and what they say.'
+  'OTLP logs and traces, acknowledged when they are durable, and found by record id, trace id, time and content.'
 
 const TAGS = {
-  ingest: 'Logs and traces come in',
-  query: 'Records are found',
-  traces: 'Traces are read, also by the clients of Jaeger',
+  ingest: 'Ingest of logs and traces',
+  query: 'Search for records',
+  traces: 'Reading of traces, also by clients of Jaeger',
   endpoints: 'A small store of objects by activation id',
   node: 'The node itself',
 }

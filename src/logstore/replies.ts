@@ -20,9 +20,11 @@ const ingestReplyOf = (recordId: TString) =>
     duplicate_records: Type.Integer({ description: 'of these, records that were stored before and are kept once' }),
     record_ids: Type.Array(recordId, { description: 'one id per record, in batch order' }),
     rejected_records: Type.Optional(
-      Type.Integer({ description: 'malformed records that were dropped, where the policy of the tenant has it so' }),
+      Type.Integer({
+        description: 'malformed records that were dropped, if partial_success is on in the policy of the tenant',
+      }),
     ),
-    error_message: Type.Optional(Type.String({ description: 'what was wrong with the first of them' })),
+    error_message: Type.Optional(Type.String({ description: 'what was wrong with the first rejected record' })),
   })
 
 export const IngestReply = ingestReplyOf(Type.String({ pattern: '^logstore_[0-9a-f]{32}$' }))

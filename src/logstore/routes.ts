@@ -168,5 +168,5 @@ const queryDocument: OperationDocument = {
 
 const metricsDocument: OperationDocument = {
   summary: 'Metrics, in the text format of Prometheus',
-  replies: [{ status: 200, description: 'as they are now', mediaType: 'text/plain' }],
+  replies: [{ status: 200, description: 'the metrics at present', mediaType: 'text/plain' }],
 }

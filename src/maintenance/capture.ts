@@ -75,7 +75,7 @@ export async function captureLog(parts: CaptureParts): Promise<StoredLog> {
       if (!(error instanceof Vanished)) throw error
       if (attempt < ATTEMPTS_MAX) continue
       const { directory } = parts.sources[0]!
-      const message = `${directory}: it is written and cleaned faster than it can be copied: try again, or choose a faster place`
+      const message = `${directory}: the log is written and cleaned faster than it can be copied: try again, or choose a faster place`
       throw new StoreError('unavailable', 'backup_overtaken', message, { cause: error })
     }
   }
@@ -441,7 +441,7 @@ class Capture {
   }
 
   #withoutCheckpoint(): StoreError {
-    const message = `${this.#source.directory}: no checkpoint reads that stands for the segments that are gone: a start would be refused as well`
+    const message = `${this.#source.directory}: no checkpoint that replaces the removed segments can be read, and a start would be refused as well: restore the directory`
     return new StoreError('corrupt', 'backup_checkpoint_missing', message)
   }
 

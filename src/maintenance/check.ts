@@ -70,7 +70,7 @@ export function gapsOf({ place, segmentsName, segments, position, durable }: Sto
   const where = place === '' ? segmentsName : `${place}/${segmentsName}`
   const lostEnd =
     durable > position
-      ? [`${where}: the store lacks its end: it was durable up to ${durable}, and reads up to ${position}`]
+      ? [`${where}: the store lacks its end: it was durable up to ${durable}, but can be read only up to ${position}`]
       : []
   const inside = segments.flatMap(({ base, end, damage }, index) => {
     const next = segments[index + 1]

@@ -41,7 +41,7 @@ async function locked(directory: string, access: TargetAccess): Promise<Director
     if (!(error instanceof StoreError)) throw error
     if (error.code === 'data_directory_unusable') return null // D2
     if (error.code !== 'data_directory_locked') throw error
-    const message = `${directory}: a backup, a check or a restore is under way there: wait for it`
+    const message = `${directory}: another backup, check or restore uses it: wait until that has ended`
     throw new StoreError('unavailable', 'backup_place_busy', message, { cause: error })
   }
 }

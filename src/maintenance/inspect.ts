@@ -150,8 +150,8 @@ class Inspection {
     const checkpoints = this.#checkpoints()
     const known = Math.max(mark.position, checkpoints[0]?.position ?? 0)
     if (known > end && !this.#hasGrown(bases.at(-1) ?? -1, known))
-      this.#problem(segmentsName, `the log ends at ${end}: what was durable up to ${known} is missing`)
-    if (segments.length > 0 && mark.epoch === 0) this.#problem(MARK_NAME, 'neither of its two marks reads')
+      this.#problem(segmentsName, `the log ends at ${end}, but was durable up to ${known}: its end is missing`)
+    if (segments.length > 0 && mark.epoch === 0) this.#problem(MARK_NAME, 'neither of its two marks can be read')
     const bundles = this.#bundles()
     return {
       place: this.#place,
@@ -183,7 +183,7 @@ class Inspection {
       const scan = this.#source.scan(base, nextBase)
       const bytes = this.#source.withRecords(base, (file) => file.size())
       const ranges = readQuarantine(files, path)
-      if (ranges === 'unreadable') this.#problem(`${place}/quarantine.json`, 'its checksum does not hold')
+      if (ranges === 'unreadable') this.#problem(`${place}/quarantine.json`, 'its checksum does not match')
       for (const { from, to, reason } of scan.damage) {
         this.#problem(`${place}/${RECORDS_NAME}`, `positions ${from} to ${to}: ${reason}`)
       }
@@ -216,12 +216,12 @@ class Inspection {
     }
     if (merged === null) {
       const hasStandIn = this.#source.files.exists(`${this.#source.pathOf(base)}/${STAND_IN_NAME}`)
-      if (hasStandIn) this.#problem(`${place}/${STAND_IN_NAME}`, `it does not open, and ${RECORDS_NAME} is not there`)
+      if (hasStandIn) this.#problem(`${place}/${STAND_IN_NAME}`, `it cannot be opened, and ${RECORDS_NAME} is missing`)
       else this.#problem(place, `${RECORDS_NAME} is missing`)
       return null
     }
     const end = Math.min(merged.end, nextBase - SEGMENT_FOOTER_BYTES)
-    const reason = `positions ${base} to ${end}: it does not open. Nothing is missing: the service makes it again from ${mergedName(merged.end)}`
+    const reason = `positions ${base} to ${end}: it cannot be opened. Nothing is lost: the service writes it again from ${mergedName(merged.end)}`
     this.#problem(`${place}/${STAND_IN_NAME}`, reason)
     const form = 'merged' as const
     const segment = { name: segmentName(base), base, end, form, bytes: 0, frames: 0, sidecars: null, quarantined: 0 }
@@ -231,7 +231,7 @@ class Inspection {
   #lookAtStandIn(base: number, standIn: StandIn): Looked {
     const { end, epoch, frameCount: frames, fileBytes: bytes } = standIn
     if (!this.#source.judgeStandIn(base, standIn).isWhole) {
-      const reason = `positions ${base} to ${end}: the checksum of its content does not hold`
+      const reason = `positions ${base} to ${end}: the checksum of its content does not match`
       this.#problem(`${this.#source.placeOf(base)}/${STAND_IN_NAME}`, reason)
     }
     const hasMoved = isMoved(standIn)
@@ -276,7 +276,7 @@ class Inspection {
       const after = this.#manifestBytes(path)
       if (after === null || !files.exists(path)) return null
       if (after.equals(before)) {
-        this.#problem(`${place}/${MANIFEST_NAME}`, `${problem}: the service makes it again`)
+        this.#problem(`${place}/${MANIFEST_NAME}`, `${problem}: the service writes it again`)
         return names
       }
     }
@@ -286,12 +286,12 @@ class Inspection {
     const { files } = this.#source
     try {
       const read = readManifest(files, path)
-      if (read.kind === 'absent') return [[], 'it is gone']
+      if (read.kind === 'absent') return [[], 'it is missing']
       if (read.kind === 'bad') return [[], read.reason]
       const bad = read.manifest.files.find((entry) => !verifySidecar(files, path, entry))
       return [read.manifest.files.map(({ name }) => name), bad === undefined ? null : `${bad.name} is damaged`]
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return [[], 'a file of it is gone']
+      if (errorCode(error) === 'ENOENT') return [[], 'one of its files is missing']
       throw error
     }
   }
@@ -333,7 +333,7 @@ class Inspection {
       try {
         const whole = isWholeCheckpoint(files, `${directory}/${name}`, position)
         const bytes = withFile(files, `${directory}/${name}`, (file) => file.size())
-        if (!whole) this.#problem(name, 'it is damaged: a start falls back on the one before it')
+        if (!whole) this.#problem(name, 'it is damaged: a start uses the one before it')
         return [{ name, position, bytes, whole }]
       } catch (error) {
         if (error instanceof Vanished || errorCode(error) === 'ENOENT') return [] // I1

@@ -50,7 +50,7 @@ export function planTo(snapshots: readonly Snapshot[], place: string, position: 
   throw new StoreError(
     'notFound',
     'backup_position_unknown',
-    `no snapshot has position ${position}: there are ${ranges || 'none'}`,
+    `no snapshot has position ${position}: the snapshots have ${ranges || 'none'}`,
   )
 }
 

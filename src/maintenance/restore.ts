@@ -83,7 +83,7 @@ function plansOf(
     throw new StoreError('notFound', 'backup_missing', `${target.name} has no ${place} in it: there are ${places}`)
   }
   if (position !== null && roots.length > 1) {
-    const message = `a position is of one log: choose one of ${places} by --service`
+    const message = `--to-position applies to one log: choose one of ${places} with --service`
     throw new StoreError('invalid', 'backup_position_ambiguous', message)
   }
   const upTo = snapshots.filter((snapshot) => snapshot.sequence <= chosen.sequence)
@@ -173,7 +173,7 @@ function demandPassed(files: Files, directory: string, { log, segments, passes }
     })
   }
   if (chain === passes.chain) return
-  const message = `the snapshots after position ${passes.position} are of a log that went another way from there`
+  const message = `the later snapshots are of a log that differs from this one after position ${passes.position}: choose a position that a snapshot covers`
   throw new StoreError('notFound', 'backup_position_unknown', message)
 }
 

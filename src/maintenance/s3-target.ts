@@ -163,7 +163,7 @@ class S3Target implements BackupTarget {
 
   /** B3 */
   #beaten(cause: unknown): StoreError {
-    const message = `${this.name}: another backup ended there meanwhile: run this one again`
+    const message = `${this.name}: another backup to it has ended meanwhile: run this one again`
     return new StoreError('conflict', 'backup_beaten', message, { cause })
   }
 

@@ -44,10 +44,7 @@ export class Authentication implements Authenticator {
 
   reload(): void {
     if (this.#config.auth.mode === 'local') {
-      this.#logger.warn(
-        { setting: CREDENTIALS_SETTING },
-        'no credentials file is set: callers name themselves, as before',
-      )
+      this.#logger.warn({ setting: CREDENTIALS_SETTING }, 'no credentials file is set: callers still name themselves')
       return
     }
     const before = this.#keys

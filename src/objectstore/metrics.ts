@@ -74,7 +74,7 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   counter('objects_deleted', 'Objects hidden by a delete', () => counters.objectsDeleted)
   counter('parts_written', 'Parts of uploads stored', () => counters.partsWritten)
   counter('body_bytes_written', 'Bytes of bodies stored', () => counters.bodyBytesWritten)
-  counter('body_bytes_read', 'Bytes of bodies asked for', () => counters.bodyBytesRead)
+  counter('body_bytes_read', 'Bytes of bodies requested by reads', () => counters.bodyBytesRead)
   counter('damaged_reads', 'Reads that found damage', () => counters.damagedReads)
   counter('uploads_expired', 'Uploads aborted because they were abandoned', () => counters.uploadsExpired)
   counter('segments_cleaned', 'Segments whose live content was moved', () => counters.segmentsCleaned)
@@ -83,25 +83,27 @@ export function storeMetrics(sources: StoreMetricSources): Metrics {
   gauge('uploads', 'Multipart uploads under way', gauges.uploads)
   gauge('live_bytes', 'Bytes of the log that are needed', gauges.liveBytes)
   gauge('index_bytes', 'Memory of the key index', gauges.indexBytes)
-  gauge('arena_bytes', 'Memory of bodies on their way to the disk', gauges.arenaBytes)
-  gauge('read_cache_bytes', 'Memory of pieces of large objects that were read or written', gauges.readCacheBytes)
-  gauge('object_cache_bytes', 'Memory of small objects that were read', gauges.objectCacheBytes)
+  gauge('arena_bytes', 'Memory of bodies that are not yet written to the disk', gauges.arenaBytes)
+  gauge('read_cache_bytes', 'Memory that caches pieces of large objects', gauges.readCacheBytes)
+  gauge('object_cache_bytes', 'Memory that caches small objects', gauges.objectCacheBytes)
   counter('accept_pauses', ACCEPT_PAUSES_HELP, gauges.acceptPauses)
   gauge('log_bytes', 'Bytes of the log', () => bytesIn(log.segments))
-  gauge('log_committed_position', 'Everything below is durable', () => log.committed)
+  gauge('log_committed_position', 'Position in the log below which everything is durable', () => log.committed)
   counter('log_written_bytes', 'Bytes written by the journal', () => log.counters().bytes)
   counter('log_groups', 'Group commits', () => log.counters().groups)
   counter('log_syncs', 'fdatasync calls of the journal', () => log.counters().syncs)
   counter('log_sync_seconds', 'Time spent in fdatasync', () => log.counters().syncNanoseconds / 1e9)
-  gauge('log_read_only', '1 when nothing is accepted after a failed write', () =>
+  gauge('log_read_only', '1 when the log failed and accepts nothing until a restart', () =>
     log.state.kind === 'read-only' ? 1 : 0,
   )
-  gauge('log_room_bytes', 'Bytes that new work may still take; 0: the disk is full, or the log is read-only', () =>
-    log.roomFor('admit'),
+  gauge(
+    'log_room_bytes',
+    'Bytes that new changes may still take on the disk; 0: the disk is full, or the log is read-only',
+    () => log.roomFor('admit'),
   )
   gauge('log_quarantine_incidents', 'Damaged ranges found in the log', () => log.incidents.length)
-  gauge('degraded', 'Kinds of trouble that the store works in spite of: /readyz names them', gauges.degraded)
-  counter('read_errors', 'Reads of stored data that the disk failed', gauges.readErrors)
+  gauge('degraded', 'Problems at present that do not stop the store: /readyz names them', gauges.degraded)
+  counter('read_errors', 'Reads of stored data that failed on the disk', gauges.readErrors)
   const ofBuckets = (name: string, help: string, read: (usage: BucketUsage) => number): void =>
     metrics.gauges({ name: `objstore_bucket_${name}`, help }, () =>
       buckets().map((usage) => [labelsOf(usage), read(usage)]),

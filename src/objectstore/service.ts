@@ -304,7 +304,7 @@ const startDigests = (arena: Arena, logger: Logger): DigestLanes =>
     {
       count: DIGEST_LANES,
       arena: arena.shared,
-      onDeath: (error) => logger.error({ err: error }, 'a digest lane died: bodies on their way were refused'),
+      onDeath: (error) => logger.error({ err: error }, 'a digest lane died: the bodies it was receiving were refused'),
     },
     (data, heard) =>
       Lane.start({

@@ -53,7 +53,7 @@ export function rereadAcknowledged(
     const reason = messageOf(error)
     logger.error(
       { reason },
-      `${log.directory}/${ACKNOWLEDGED_NAME} cannot be read: what was acknowledged before stays so`,
+      `${log.directory}/${ACKNOWLEDGED_NAME} cannot be read: incidents that were acknowledged before stay acknowledged`,
     )
     return
   }
@@ -75,7 +75,7 @@ export function lostReplicas({ lostReplicas }: Pick<Log, 'lostReplicas'>): reado
   if (lostReplicas.length === 0) return []
   const reasons = lostReplicas.map(({ directory, reason }) => `replica directory ${directory} is lost: ${reason}`)
   const action =
-    'bring the directory back with its files: it is brought up to date while the service runs; an empty one is filled by a restart'
+    'bring the directory back with its files, and it is updated while the service runs; if it is empty, a restart fills it'
   return [{ kind: 'replica_lost', reason: reasons.join('; '), action }]
 }
 

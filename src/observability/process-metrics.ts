@@ -38,7 +38,7 @@ export class ProcessMetrics {
       [{ version: this.#version, node: process.versions.node }, 1],
     ])
     metrics.histogram(
-      { name: 'trilog.event_loop_delay_seconds', help: 'By how much a timer of 20 ms on the main thread comes late' },
+      { name: 'trilog.event_loop_delay_seconds', help: 'Delay of a 20 ms timer on the main thread' },
       this.#delays,
     )
     metrics.counter({ name: 'process.cpu_seconds', help: 'Processor time of all threads' }, () => {
@@ -47,7 +47,7 @@ export class ProcessMetrics {
     })
     metrics.gauge({ name: 'process.resident_memory_bytes', help: 'Resident memory' }, () => process.memoryUsage.rss())
     metrics.gauge({ name: 'process.open_fds', help: 'Open files and sockets' }, openFiles)
-    metrics.gauge({ name: 'process.max_fds', help: 'Open files and sockets there may be' }, () => this.#openFilesMax)
+    metrics.gauge({ name: 'process.max_fds', help: 'Limit of open files and sockets' }, () => this.#openFilesMax)
     metrics.gauge(
       { name: 'process.start_time_seconds', help: 'When the process started, since the Unix epoch' },
       () => this.#startedSeconds,

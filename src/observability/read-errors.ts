@@ -49,7 +49,7 @@ export class ReadErrors {
       {
         kind: 'read_errors',
         reason: `${this.count} reads of stored data failed, the last one: ${reason}`,
-        action: 'look into the log of the system, and replace the disk if it fails',
+        action: 'check the log of the system, and replace the disk if it fails',
       },
     ]
   }

@@ -37,11 +37,14 @@ export class RequestMetrics {
       () => this.#durations(),
     )
     metrics.histograms(
-      { name: `${service}.http.request_body_bytes`, help: 'Bytes received of request bodies, where there is one' },
+      {
+        name: `${service}.http.request_body_bytes`,
+        help: 'Bytes received of request bodies, for requests that have one',
+      },
       () => this.#bodies((route) => route.received),
     )
     metrics.histograms(
-      { name: `${service}.http.response_body_bytes`, help: 'Bytes sent of answers that have a body' },
+      { name: `${service}.http.response_body_bytes`, help: 'Bytes sent of answer bodies, for answers that have one' },
       () => this.#bodies((route) => route.sent),
     )
   }

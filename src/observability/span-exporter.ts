@@ -82,7 +82,7 @@ export class SpanExporter {
     if (nowMs - this.#warnedMs < WARN_EVERY_MS) return
     this.#warnedMs = nowMs
     const details = { reason: messageOf(error), dropped: this.dropped }
-    this.#parts.logger.warn(details, 'spans were dropped: the collector of traces does not take them')
+    this.#parts.logger.warn(details, 'spans were dropped: the collector of traces does not accept them')
   }
 
   /** An ExportTraceServiceRequest. */

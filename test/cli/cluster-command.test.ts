@@ -61,7 +61,7 @@ describe('trilog cluster', () => {
 
   it('needs the settings of a cluster', () => {
     assert.throws(() => answer(['status'], {}), {
-      message: 'TRILOG_CLUSTER_SERVERS must be set: these settings are of no cluster',
+      message: 'TRILOG_CLUSTER_SERVERS must be set: these settings name no cluster',
     })
   })
 })

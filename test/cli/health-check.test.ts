@@ -34,7 +34,7 @@ describe('trilog health', () => {
       text: [
         'logstore     degraded',
         'objectstore  recovering',
-        'broker       unknown: port 0 means that any port was taken',
+        'broker       unknown: with port 0 the settings do not say which port the service listens on',
       ].join('\n'),
       exitCode: 1,
     })
@@ -62,7 +62,7 @@ describe('trilog health', () => {
     const other = await listening(200, 'hello')
     const config = loadConfig({ MQ_HTTP_BIND: other.address, TRILOG_SERVICES: 'broker' })
     assert.deepEqual(await healthOf(config), [
-      { service: 'broker', isReady: false, status: 'answered 200, as no trilog does' },
+      { service: 'broker', isReady: false, status: 'answered 200, and is no service of trilog' },
     ])
     other.server.close()
     await once(other.server, 'close')

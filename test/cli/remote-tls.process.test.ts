@@ -139,7 +139,7 @@ describe('mq cli --target https://', { concurrency: 2 }, () => {
   const ROWS: readonly (readonly [args: readonly string[], says: RegExp])[] = [
     [['--target', SECURE], /https is not supported without --tls-ca/],
     [['--target', PLAIN, '--tls-ca', ca], /--tls-ca goes with a --target that begins with https:/],
-    [['--target', SECURE, ...anna], /--tls-cert and --tls-key need --tls-ca beside them/],
+    [['--target', SECURE, ...anna], /--tls-cert and --tls-key need --tls-ca as well/],
     [['--target', SECURE, '--tls-ca', ca, ...anna.slice(0, 2)], /--tls-cert and --tls-key go together/],
     [['--target', SECURE, '--tls-ca', `${directory}/none`], /--tls-ca names a file that does not exist/],
     [['--target', SECURE, '--tls-ca', credentials], /^(?!.*acme).*--tls-ca names a file without a certificate in PEM/s],

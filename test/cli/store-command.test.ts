@@ -78,7 +78,7 @@ describe('trilog backup', () => {
 })
 
 it('a command stands before its flags', () => {
-  assert.deepEqual(mistakesOf('--services', 'broker', 'backup'), ['trilog backup stands before its flags'])
+  assert.deepEqual(mistakesOf('--services', 'broker', 'backup'), ['trilog backup must stand before its flags'])
 })
 
 describe('trilog restore', () => {

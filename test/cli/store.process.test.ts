@@ -82,7 +82,10 @@ describe('trilog restore --to-position', () => {
     const behind = ['restore', '--from', place, '--data-dir', `${dataDirectory}-2`, '--to-position', '999999999']
     const { code, stderr } = await trilog(behind)
     assert.equal(code, 1)
-    assert.match(stderr, /no snapshot has position 999999999: there are 0 to \d+, 0 to \d+ \(backup_position_unknown\)/)
+    assert.match(
+      stderr,
+      /no snapshot has position 999999999: the snapshots have 0 to \d+, 0 to \d+ \(backup_position_unknown\)/,
+    )
   })
 })
 

@@ -324,8 +324,8 @@ describe('trilog check', () => {
       MQ_DATA_DIR: data,
     }
     assert.deepEqual(said(['check'], env).text.split('\n'), [
-      'problem: LOGSTORE_OTLP_GRPC_BIND_ADDRESS must not be 127.0.0.1:4318, which LOGSTORE_BIND_ADDRESS is',
-      `problem: MQ_DATA_DIR must not be ${data}, which LOGSTORE_DATA_DIR is`,
+      'problem: LOGSTORE_OTLP_GRPC_BIND_ADDRESS must not be 127.0.0.1:4318, because LOGSTORE_BIND_ADDRESS names it already',
+      `problem: MQ_DATA_DIR must not be ${data}, because LOGSTORE_DATA_DIR names it already`,
       'invalid',
     ])
     assert.equal(said(['check', '--services', 'broker'], env).text, 'valid')

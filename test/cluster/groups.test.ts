@@ -105,6 +105,9 @@ test('frames that are not what they should be are refused', () => {
   assert.match(refusal(bytes.subarray(0, frames[0]!.bytes.byteLength)), /the frames end at/)
   assert.match(refusal(bytes, all, { logId: 78, epoch: 3 }), /another log/)
   assert.match(refusal(bytes, all, { logId: 77, epoch: 4 }), /epoch 3, not 4/)
-  assert.match(refusal(bytes, { ...all, begin: { position: 8, chain: 0 } }), /goes on at 64, but ends at 8/)
+  assert.match(
+    refusal(bytes, { ...all, begin: { position: 8, chain: 0 } }),
+    /next frame begins at 64, but the log ends at 8/,
+  )
   assert.match(refusal(bytes, { ...all, begin: { position: 64, chain: 5 } }), /does not follow/)
 })

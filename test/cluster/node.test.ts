@@ -78,7 +78,7 @@ test('a leader without acknowledgements steps down to what is confirmed, and fol
   node.tick(5010)
   assert.equal(node.role, 'following')
   assert.deepEqual(acts.slice(-2), [
-    { kind: 'step down', end: LOG_BEGIN, reason: 'the stream has confirmed nothing for the time of a lease' },
+    { kind: 'step down', end: LOG_BEGIN, reason: 'the lease expired: the stream has confirmed nothing in that time' },
     { kind: 'follow', from: 2 },
   ])
   node.delivered(2, frames(1, 'a/1', 1), 5020) // the message was stored after all

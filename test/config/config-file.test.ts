@@ -37,7 +37,7 @@ describe('a file of settings', () => {
       'TRILOG_CONFIG names a file with a mistake in line 2: a line is NAME=value, empty, or begins with #',
       'TRILOG_CONFIG names a file with a mistake in line 3: there is no setting MQ_NODEID',
       'TRILOG_CONFIG names a file with a mistake in line 4: MQ_NODE_ID is set twice',
-      'TRILOG_CONFIG names a file with a mistake in line 5: a file of settings names no other one',
+      'TRILOG_CONFIG names a file with a mistake in line 5: a file of settings must not name another one',
       'TRILOG_CONFIG names a file with a mistake in line 6: there is no setting of this name',
     ])
   })

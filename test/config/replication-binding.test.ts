@@ -125,7 +125,7 @@ describe('a replication binding', () => {
     refused(/policies\.0\.name/, { ...policy, name: 'a\\b' })
     refused(/policies\.0\.name/, { ...policy, name: ' ' })
     refused(/policies\.1\.name is there twice: give each/, policy, policy)
-    refused(/policies\.0\.target_site must be another site than source_site$/, { ...policy, target_site: 'a' })
+    refused(/policies\.0\.target_site must differ from source_site$/, { ...policy, target_site: 'a' })
     refused(/policies\.0\.streams/, { ...policy, streams: [] })
     for (const streams of [['a*b'], [' a'], ['a/b'], ['a\n']]) {
       refused(/policies\.0\.streams\.0 must be the name of a stream/, { ...policy, streams })

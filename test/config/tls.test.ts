@@ -57,7 +57,7 @@ for (const [prefix, load] of Object.entries(LOADERS)) {
       const { cert, key, clientCa } = good
       assert.deepEqual(problemsOf({ [CERT]: cert }), [`${KEY} must name a file, as ${CERT} does`])
       assert.deepEqual(problemsOf({ [KEY]: key }), [`${CERT} must name a file, as ${KEY} does`])
-      assert.deepEqual(problemsOf({ [CA]: clientCa }), [`${CA} needs ${CERT} and ${KEY} beside it`])
+      assert.deepEqual(problemsOf({ [CA]: clientCa }), [`${CA} needs ${CERT} and ${KEY} as well`])
       assert.deepEqual(problemsOf({ [CERT]: '/nowhere/cert', [KEY]: key }), [
         `${CERT} names a file that does not exist: /nowhere/cert`,
       ])

@@ -134,7 +134,7 @@ describe('streams in the console', () => {
     await page.getByRole('row', { name: /report 1 1/ }).waitFor()
     await page.getByRole('button', { name: 'Delete the cursor report' }).click()
     await dialog.getByRole('button', { name: 'Delete cursor' }).click()
-    await page.getByText('The group keeps no offset under a name.').waitFor()
+    await page.getByText('The group has no cursors.').waitFor()
 
     const progress = async (): Promise<unknown> =>
       (await broker.request('GET', '/v1/streams/orders/consumer-groups/workers')).json()
@@ -243,7 +243,7 @@ describe('streams in the console', () => {
     await configuration.getByLabel('An answer to a publish means').selectOption('memory')
     await configuration.getByLabel('Then copy it to the stream').fill('orders.dead')
     await configuration.getByRole('button', { name: 'Save' }).click()
-    await configuration.getByRole('alert').getByText('after how many attempts').waitFor()
+    await configuration.getByRole('alert').getByText('Give the number of attempts').waitFor()
     await configuration.getByLabel('Attempts', { exact: true }).fill('5')
     await configuration.getByLabel('A lease that runs out counts as a failure').check()
     await configuration.getByRole('button', { name: 'Save' }).click()
@@ -306,7 +306,7 @@ describe('streams in the console', () => {
     await page.getByRole('link', { name: 'orders', exact: true }).waitFor() // what the page knew is still shown
     await page.goto('/')
     await page.getByRole('region', { name: 'Broker' }).getByText('Away').waitFor()
-    await page.getByText(/Broker does not tell how it is/).waitFor()
+    await page.getByText(/Broker does not report its health/).waitFor()
     proxy.target = target
     await page.getByRole('region', { name: 'Broker' }).getByText('Healthy').waitFor()
   })

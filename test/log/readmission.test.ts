@@ -190,7 +190,7 @@ describe('a replica directory that was lost and is there again', () => {
     assert.equal(log.state.kind, 'degraded')
     assert.match(
       log.lostReplicas[0]!.reason,
-      /does not hold this log. With its files it is taken in again, empty it is filled by a restart/,
+      /does not hold this log. Bring its files back, and it is used again; if it is empty, a restart fills it/,
     )
     assert.deepEqual(world.files.list('/replica-2'), [])
   })

@@ -142,15 +142,15 @@ describe('segments that have moved into a merged file', () => {
       before.segments.map(({ base, end, form }) => [base, end, form]),
     )
     assert.equal(problems.length, 1)
-    assert.match(JSON.stringify(problems[0]), new RegExp(`${path}.+Nothing is missing: the service makes it again`))
+    assert.match(JSON.stringify(problems[0]), new RegExp(`${path}.+Nothing is lost: the service writes it again`))
     const target = new MemoryTarget()
     assert.deepEqual(gapsOf((await backedUp(files, target)).snapshot.logs[0]!), [])
     const copy = await restored(target)
     assert.deepEqual(formsIn(copy, '/restored').slice(0, 3), ['merged', 'merged', 'merged'])
-    assert.match(JSON.stringify(problemsIn(copy)), /^\[[^[]+Nothing is missing/)
+    assert.match(JSON.stringify(problemsIn(copy)), /^\[[^[]+Nothing is lost/)
     files.removeFile(pathOf(first!, third!))
     const lost = problemsIn(files, '/data').map((problem) => JSON.stringify(problem))
-    assert(lost.some((problem) => problem.includes('does not open, and records.log is not there')))
+    assert(lost.some((problem) => problem.includes('cannot be opened, and records.log is missing')))
   })
 
   it('are copied from a replica directory when a stand-in opens there alone, or with the gap when it opens nowhere', async () => {

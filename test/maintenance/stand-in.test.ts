@@ -117,7 +117,7 @@ describe('a segment with a stand-in', () => {
     file.close()
     const [problem] = inspect(files, '/data')[0]!.problems
     assert.match(problem!.where, /\/compact\.bin$/)
-    assert.match(problem!.reason, /does not open, and records\.log is not there/)
+    assert.match(problem!.reason, /cannot be opened, and records\.log is missing/)
   })
 
   it('is restored whole: a position inside needs a snapshot that has its frames', async () => {

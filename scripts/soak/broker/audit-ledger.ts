@@ -103,7 +103,7 @@ export class AuditLedger {
     this.#remember(event)
     if (this.#isLife(String(stream))) {
       const known = LIFE_KINDS.find((each) => each === kind)
-      assert(known, `${where} is ${kind}, and nobody did that`)
+      assert(known, `${where} is ${kind}, but no actor did that`)
       this.#happened(known, String(stream), where)
       return null
     }
@@ -128,14 +128,14 @@ export class AuditLedger {
         return { group, offset: letter.offset }
       }
       default:
-        return assert.fail(`${where} is ${kind}, and nobody did that`)
+        return assert.fail(`${where} is ${kind}, but no actor did that`)
     }
   }
 
   /** E2, when all events were read and no actor works. @param isFinal what was not answered until now did not happen */
   assertComplete(isFinal: boolean): void {
     const missing = [...this.#acts].filter(([, { answered }]) => answered > 0).map(([act]) => act)
-    assert.deepEqual(missing, [], 'these were answered and have no audit event')
+    assert.deepEqual(missing, [], 'these requests were answered, but have no audit event')
     if (isFinal) this.#acts.clear()
   }
 
@@ -153,7 +153,7 @@ export class AuditLedger {
   #happened(kind: string, key: string, where: string): void {
     const awaited = this.#awaited(kind, key)
     const { asked, answered } = awaited
-    assert(asked + answered > 0, `${where} is ${kind} ${key}: nobody asked for it, or it is there twice`)
+    assert(asked + answered > 0, `${where} is ${kind} ${key}: no actor requested it, or it has a second event`)
     if (answered > 0) awaited.answered--
     else awaited.asked--
   }

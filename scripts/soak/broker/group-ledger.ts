@@ -89,7 +89,7 @@ export class GroupLedger {
     const { offset, attempt, leased_at_ms: leasedAt, lease_expires_at_ms: expiresAt } = lease
     this.deliveries++
     const where = this.#where(offset)
-    assert(offset >= this.stream.base, `${where} was given out, and everything there is finished`)
+    assert(offset >= this.stream.base, `${where} was given out, but every record there is finished`)
     const known = this.#attempts.get(offset)
     if (attempt === known) {
       assert.equal(this.#unanswered.get(offset), 1, `attempt ${attempt} at ${where} was given out twice`)
@@ -196,7 +196,11 @@ export class GroupLedger {
   /** The request did nothing, as the delivery had been resolved: by one that had no answer, or its worker would not have sent another. */
   notActive(offset: number, attempt: number, before: Before): void {
     if (offset < this.stream.base || this.#attempts.get(offset) !== attempt || this.outcome(offset) !== null) return
-    assert.notEqual(before.possible, 0, `${this.#where(offset)}: attempt ${attempt} is over, and nobody resolved it`)
+    assert.notEqual(
+      before.possible,
+      0,
+      `${this.#where(offset)}: attempt ${attempt} has ended, but no actor resolved it`,
+    )
     this.undone(offset, attempt, before)
     const certain = OUTCOMES.find((outcome) => before.possible === bitOf(outcome))
     if (certain) this.finished(offset, attempt, certain)
@@ -207,7 +211,7 @@ export class GroupLedger {
   /** An event says that it was dead-lettered or stopped: once, and as the answer to the request said. */
   auditedEnd(offset: number, attempt: number, outcome: Outcome, byExpiry: boolean): void {
     const where = this.#where(offset)
-    assert(offset >= this.stream.base, `${where}: an audit event about what was finished long ago`)
+    assert(offset >= this.stream.base, `${where}: an audit event about a record that was finished long ago`)
     assert.equal(this.#audited.get(offset), 0, `${where} has two audit events about its end`)
     this.#audited.set(offset, 1)
     const wasKnown = this.outcome(offset) !== null
@@ -217,7 +221,7 @@ export class GroupLedger {
       const { apply_on_expiry: applies, max_attempts: max } = this.stream.plan.body.failure_policy ?? {}
       const isDue =
         applies === true && attempt >= max! && (!isLast || this.#expiresAt.get(offset) <= Date.now() + CLOCK_SLACK_MS)
-      assert(byExpiry ? isDue : isAsked, `${where} was ${outcome} at attempt ${attempt}, and nobody asked for it`)
+      assert(byExpiry ? isDue : isAsked, `${where} was ${outcome} at attempt ${attempt}, but no actor requested it`)
     }
     this.finished(offset, attempt, outcome)
   }
@@ -272,7 +276,7 @@ export class GroupLedger {
       if (outcome !== null) return assert.deepEqual([state, attempt], [outcome, known], where)
       if (mayHaveMoved.has(offset)) return
       const isAsked = attempt === known && (this.#possible.get(offset) & bitOf(state as Outcome)) !== 0
-      assert(isAsked, `${where} is ${state} at attempt ${attempt}, and nobody asked for it`)
+      assert(isAsked, `${where} is ${state} at attempt ${attempt}, but no actor requested it`)
       return this.finished(offset, attempt, state as Outcome)
     }
     if (mayHaveMoved.has(offset)) return

@@ -90,7 +90,7 @@ export class Line {
         continue
       }
       const answered = this.#waiting.get(id)
-      assert(answered, `an answer to nothing: ${JSON.stringify(message)}`)
+      assert(answered, `an answer to no request: ${JSON.stringify(message)}`)
       this.#waiting.delete(id)
       if (ok !== undefined) answered({ kind: 'ok', body: ok })
       else answered({ kind: 'refused', code: error!.code, message: error!.message })

@@ -66,13 +66,13 @@ export class Scene {
 
   stream(name: string): StreamLedger {
     const stream = this.streams.find((each) => each.name === name)
-    assert(stream, `nobody knows stream ${name}`)
+    assert(stream, `the soak has no stream ${name}`)
     return stream
   }
 
   group(stream: string, name: string): GroupLedger {
     const group = this.groups.find((each) => each.stream.name === stream && each.name === name)
-    assert(group, `nobody knows group ${name} of ${stream}`)
+    assert(group, `the soak has no group ${name} of ${stream}`)
     return group
   }
 

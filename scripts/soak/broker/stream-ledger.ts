@@ -72,9 +72,9 @@ export class StreamLedger {
     if (known === number) return
     const where = `offset ${offset} of ${this.name}`
     assert.equal(known, -1, `${where} has record ${number}, and had record ${known} before`)
-    assert(number < this.sent, `${where} has record ${number}, which nobody published`)
+    assert(number < this.sent, `${where} has record ${number}, which no actor published`)
     assert(!this.#undone.has(number), `${where} has record ${number}, which was refused`)
-    assert(!this.#hasSeen(number), `${where} has record ${number}, which stands at another offset too`)
+    assert(!this.#hasSeen(number), `${where} has record ${number}, which also has another offset`)
     this.#see(number)
     this.#numbers.set(offset, number + 1)
   }

@@ -98,9 +98,9 @@ export class Worker extends Actor {
       if (living.delete(named(delivery)) || this.#group.stream.plan.body.retention !== undefined) continue
       const where = `attempt ${delivery.attempt} at offset ${delivery.offset} of ${this.#group.path}`
       const isOver = delivery.lease_expires_at_ms <= Date.now() + CLOCK_SLACK_MS
-      assert(isOver, `${where} lives, and its claim that is repeated does not give it`)
+      assert(isOver, `${where} still has its lease, but the repeated claim did not return it`)
     }
-    assert.deepEqual([...living], [], 'a claim that is repeated gives what it gave before')
+    assert.deepEqual([...living], [], 'a repeated claim returns the deliveries that it returned before')
     return isRepeat
   }
 
@@ -114,7 +114,7 @@ export class Worker extends Actor {
     let before = startOffset - 1
     for (const delivery of deliveries) {
       const { offset, record, leased_at_ms, lease_expires_at_ms } = delivery
-      assert(offset > before, `a claim from ${startOffset} on gave out ${offset} behind ${before}`)
+      assert(offset > before, `a claim from ${startOffset} on gave out ${offset} after ${before}`)
       assert.deepEqual([record.offset, delivery.subscription_id], [offset, subscription_id])
       assert.equal(lease_expires_at_ms - leased_at_ms, body.lease_timeout_millis)
       stream.stored(offset, stream.maker.check(record))

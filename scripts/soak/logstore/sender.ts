@@ -97,7 +97,7 @@ export class Sender {
   /** Everything but a typed, retryable refusal is a failure. Returns how long to wait, in ms. */
   #refused({ status, retryAfterSeconds, contentType, body }: TimedResponse): number {
     const what = `${status} ${contentType} ${body.toString()}`
-    assert(status === 429 || status === 503, `neither stored nor asked to come back: ${what}`)
+    assert(status === 429 || status === 503, `neither stored nor refused with 429 or 503: ${what}`)
     assert(retryAfterSeconds !== null && retryAfterSeconds >= 1, `without Retry-After: ${what}`)
     assert(/(quota|concurrency)_exceeded|wal_unavailable/.test(body.toString('latin1')), `without a kind: ${what}`)
     const name = `${status} retry-after ${retryAfterSeconds}`

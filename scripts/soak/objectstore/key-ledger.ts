@@ -70,7 +70,7 @@ export class KeyLedger {
     const version = new Version(object, this.#newest.number + 1)
     this.#newest.next = version
     this.#newest = version
-    this.#note(`asked for ${describe(version)}`)
+    this.#note(`requested ${describe(version)}`)
     return version
   }
 
@@ -87,7 +87,7 @@ export class KeyLedger {
 
   /** One of several changes, of which at most one could happen, did happen or may have: there is an object. */
   isThere(): void {
-    this.#note('there is something')
+    this.#note('an object exists')
     while (this.#oldest.object === null && this.#oldest.next !== null) this.#oldest = this.#oldest.next
   }
 
@@ -127,10 +127,12 @@ export class KeyLedger {
       const expected = candidates.map((version) => describe(version)).join('\n  ')
       const heard = this.#heard.join('\n  ')
       assert.fail(
-        `${this.name} shows\n  ${what}\nand should be one of\n  ${expected}\nWho looked began at ${from.number}. What was heard of it before:\n  ${heard}`,
+        `${this.name} shows\n  ${what}\nand should be one of\n  ${expected}\nThe read began when version ${from.number} was the oldest possible. Events before it:\n  ${heard}`,
       )
     }
-    this.#note(`${seen.map(({ number }) => number).join(' or ')} was seen by one who began at ${from.number}: ${what}`)
+    this.#note(
+      `${seen.map(({ number }) => number).join(' or ')} was seen by a read that began at version ${from.number}: ${what}`,
+    )
     this.#notBefore(seen[0]!)
     return seen
   }
@@ -144,8 +146,8 @@ export class KeyLedger {
     const left = this.candidates()
     const version = left.find((candidate) => seen.includes(candidate))
     const numbers = seen.map(({ number }) => number).join(' or ')
-    assert(version, `${this.name} was seen as ${numbers}, which others have ruled out:\n  ${this.#heard.join('\n  ')}`)
-    this.#note(`it is ${version.number}, seen as ${numbers}, and what else was asked for never will be`)
+    assert(version, `${this.name} was seen as ${numbers}, which earlier reads rule out:\n  ${this.#heard.join('\n  ')}`)
+    this.#note(`it is version ${version.number}, seen as ${numbers}; the other requested versions never happened`)
     for (const other of left) if (other !== version) other.isVoid = true
     this.#notBefore(version)
   }

@@ -131,7 +131,7 @@ export class CertificateAccess implements FileAccess {
   }
 }
 
-const CERTIFICATE_REFUSED = 'the connection shows no certificate of a subject that this node knows'
+const CERTIFICATE_REFUSED = 'the connection shows no client certificate whose subject this node knows'
 
 /** For the other modes, if the listener has authorities for clients: callers must also show a certificate of one of them. */
 export class CertifiedAccess implements Access {
@@ -143,7 +143,10 @@ export class CertifiedAccess implements Access {
 
   identify(head: RequestHead, peer: Peer): Identity {
     if (peer.clientCertificate === '') {
-      throw refuse('authentication_required', 'the connection shows no certificate of an authority of this node')
+      throw refuse(
+        'authentication_required',
+        'the connection shows no client certificate from an authority that this node trusts',
+      )
     }
     return this.#access.identify(head, peer)
   }
@@ -178,8 +181,14 @@ export class ProxyAccess implements Access {
     const principal = head.header(this.#headers.principal)
     if (!this.#proxies.isTrusted(peer)) {
       if (tenant === '' && principal === '')
-        throw refuse('authentication_required', 'ask by way of the proxy of this node')
-      throw refuse('authentication_failed', 'the address is not that of a trusted proxy of this node')
+        throw refuse(
+          'authentication_required',
+          'this node takes requests through its proxy only: send the request there',
+        )
+      throw refuse(
+        'authentication_failed',
+        'the request names a caller, and does not come from a trusted proxy of this node',
+      )
     }
     if (tenant === '' || principal === '') {
       throw refuse('authentication_required', 'the proxy did not name the caller')

@@ -21,7 +21,7 @@ const rules: QueryRules<boolean> = {
     leases: Type.Union([Type.Literal('release'), Type.Literal('keep')], {
       default: 'release',
       description:
-        'what becomes of unsettled deliveries when the connection ends: given back at once, or when they expire',
+        'release: unsettled deliveries are given back as soon as the connection ends; keep: when their leases expire',
     }),
   },
   take(query: Query) {
@@ -46,7 +46,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
           required: false,
           schema: {
             type: 'string',
-            description: `${PROTOCOL}, and ${BEARER}<key in base64url> where no Authorization can be sent`,
+            description: `${PROTOCOL}; a client that cannot send Authorization adds ${BEARER}<key in base64url>`,
           },
         },
       ],
@@ -63,7 +63,7 @@ export function connection(parts: BrokerHttpParts, identify: Identify): Endpoint
     begin(head, exchange) {
       try {
         identify(head, exchange)
-        throw refuse('invalid_request', 'this route takes WebSockets: the request has no upgrade to one')
+        throw refuse('invalid_request', 'this route is a WebSocket: send the request with Upgrade: websocket')
       } catch (error) {
         answerFailure(parts, exchange, error)
       }

@@ -59,7 +59,7 @@ const leaseRules: QueryRules<{ readonly includeCompleted: boolean }> = {
 
 export const delayed = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
-    summary: 'Records that wait for their time to be given out again',
+    summary: 'Records of a consumer group that are given out again after a delay',
     path: groupOf,
     reply: DelayedListReply,
     errors: INSPECTION_ERRORS,
@@ -69,7 +69,7 @@ export const delayed = (parts: RouteParts): Endpoint =>
 
 export const replayConsumers = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
-    summary: 'Who replayed under the name of the group',
+    summary: 'Consumers that replayed the stream in the name of the group',
     path: groupOf,
     reply: ReplayConsumerListReply,
     errors: INSPECTION_ERRORS,
@@ -134,7 +134,8 @@ export const listGroups = (parts: RouteParts): Endpoint =>
 
 export const deleteGroup = (parts: RouteParts): Endpoint =>
   brokerEndpoint(parts, {
-    summary: 'Extension: delete a consumer group with its cursors; its ids name nothing from then on; audited',
+    summary:
+      'Extension: delete a consumer group with its cursors; its subscription and delivery ids become invalid; audited',
     path: groupOf,
     query: forceRules,
     reply: GroupDeleteReply,

@@ -29,9 +29,9 @@ const TAGS = {
   records: 'Publishing and replay',
   queue: 'Claims, and what becomes of deliveries',
   groups: 'Consumer groups, their cursors and their state',
-  replication: 'Streams that other sites get',
+  replication: 'Replication of streams to and from other sites',
   storage: 'Retention, archives and damage',
-  audit: 'Who did what',
+  audit: 'The audit trail: which principal changed what',
   node: 'The node itself',
 }
 

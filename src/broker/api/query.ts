@@ -63,7 +63,12 @@ function decoded(raw: string): string | null {
 
 /** `force`: the caller wants the change although it breaks promises. */
 export const forceRules: QueryRules<boolean> = {
-  parameters: { force: Type.Boolean({ default: false, description: 'even if it breaks what something holds on to' }) },
+  parameters: {
+    force: Type.Boolean({
+      default: false,
+      description: 'make the change even if something depends on what it removes',
+    }),
+  },
   take: (query) => booleanOf(query, 'force'),
 }
 

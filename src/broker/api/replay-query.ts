@@ -16,11 +16,14 @@ export const replayRules: QueryRules<Omit<ReplayRequest, 'legacy'>> = {
     ingest_time_ms: integerSchema(UNSIGNED),
     max_records: integerSchema(PAGE_RECORDS, { default: PAGE_RECORDS_DEFAULT }),
     max_payload_bytes: integerSchema(POSITIVE),
-    wait_millis: integerSchema(WAIT_MS, { default: 0, description: 'extension: a page of nothing waits for a record' }),
+    wait_millis: integerSchema(WAIT_MS, {
+      default: 0,
+      description: 'extension: how long the answer waits for a record when there is none yet',
+    }),
     consumer_group: Type.String(),
     consumer_id: Type.String(),
     stream_created_at_ms: integerSchema(UNSIGNED, {
-      description: 'extension: of the stream that is meant, a later one of its name is not found',
+      description: 'extension: when the expected stream was created; a later stream of the same name is not found',
     }),
   },
   take: (query) => ({

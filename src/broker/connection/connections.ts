@@ -105,4 +105,4 @@ function whoOrNull(identify: () => SessionCaller, { tenant, principal }: Caller)
 }
 
 const tooMany = (owner: string, max: number): Error =>
-  refuse('quota_exceeded', `${owner} has ${max} streaming connections, as many as it may`)
+  refuse('quota_exceeded', `${owner} has ${max} streaming connections, which is the limit`)

@@ -97,4 +97,5 @@ function headersProblem(bytes: Buffer, at: number, end: number): BrokerError | n
   }
 }
 
-const malformed = (): BrokerError => refuse('invalid_request', 'the headers of the record are not as long as they say')
+const malformed = (): BrokerError =>
+  refuse('invalid_request', 'the headers of the record do not have the length that the record declares')

@@ -119,13 +119,13 @@ export class Session implements SocketListener {
       settled: (subscriptionId) => this.#held.settled(subscriptionId, 1),
       request: (id, json) => this.#take(id, json),
       mayBegin: () => this.#mayBegin(),
-      malformed: () => this.#end(CLOSE.protocol, 'the message is not made of frames'),
+      malformed: () => this.#end(CLOSE.protocol, 'the message does not consist of whole frames'),
     })
     this.#items = { mayBegin: () => this.#mayBegin(), begin: (item) => this.#takeJson(item) }
     this.#inbox = new Inbox({
       read: (bytes, isBinary, isOwn) => (isBinary ? this.#binary.framesOf(bytes, isOwn) : this.#text(bytes, isOwn)),
       waitingBytesMax: 2 * parts.limits.messageBytesMax,
-      tooMuch: () => this.#end(CLOSE.policy, 'too much was sent behind a long message'),
+      tooMuch: () => this.#end(CLOSE.policy, 'the client sent too much before its earlier messages were handled'),
       sliceDone: () => this.#outbox.flush(),
       turn: parts.turn,
       defer: parts.defer,
@@ -192,7 +192,7 @@ export class Session implements SocketListener {
   #mayBegin(): boolean {
     if (this.#isOver) return false
     if (this.#outbox.unreadBytes <= ANSWERS_UNREAD_BYTES_MAX + 2 * this.#parts.bodyBytesMax) return true
-    this.#end(CLOSE.policy, 'the client does not take its answers')
+    this.#end(CLOSE.policy, 'the client does not read its answers')
     return false
   }
 
@@ -302,7 +302,7 @@ export class Session implements SocketListener {
       streamCreatedAtMs: createdAtIn(message),
     }
     if (this.#isStopping) throw stopping()
-    if (this.#pushes.has(id)) throw refuse('invalid_request', 'a subscription of this id is open')
+    if (this.#pushes.has(id)) throw refuse('invalid_request', 'a subscription with this id is already open')
     if (this.#pushes.count >= SUBSCRIPTIONS_MAX) {
       throw refuse('quota_exceeded', `a connection has at most ${SUBSCRIPTIONS_MAX} subscriptions`)
     }
@@ -422,4 +422,4 @@ const OPERATION_NAMES = [...Object.keys(REQUESTS), 'subscribe', 'credit', 'unsub
 const CLOSE_BRACE = Buffer.from('}')
 
 const stopping = (): BrokerError => refuse('internal_error', STOPPING, { retryable: true })
-const noSubscription = (): BrokerError => refuse('invalid_request', 'no subscription of this id is open')
+const noSubscription = (): BrokerError => refuse('invalid_request', 'no subscription with this id is open')

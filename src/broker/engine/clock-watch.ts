@@ -11,7 +11,7 @@ const WATCH_EVERY_MS = 1000
 export function clockProblem(offsetMs: number): string | null {
   if (Math.abs(offsetMs) <= CLOCK_OFFSET_MS_MAX) return null
   const side = offsetMs > 0 ? 'ahead of' : 'behind'
-  return `broker time, which leases are told in, is ${Math.abs(offsetMs)} ms ${side} the wall clock and draws near by 43 s a day: a start with --clock reset or MQ_CLOCK=reset sets it`
+  return `broker time, by which leases expire, is ${Math.abs(offsetMs)} ms ${side} the wall clock and approaches it by 43 s a day: start with --clock reset or MQ_CLOCK=reset to set it at once`
 }
 
 /** Logs each new finding. A difference is logged again when it has changed by half. @returns a function that stops this */
@@ -26,7 +26,10 @@ export function watchClock(parts: {
   const watch = (): void => {
     const { offsetMs } = time
     if (time.sleptMs > sleptMs) {
-      logger.warn({ slept_ms: Math.round(time.sleptMs - sleptMs) }, 'the machine slept: leases and delays went on')
+      logger.warn(
+        { slept_ms: Math.round(time.sleptMs - sleptMs) },
+        'the machine slept: the time counted for leases and delays',
+      )
       sleptMs = time.sleptMs
     }
     const problem = clockProblem(offsetMs)

@@ -301,8 +301,8 @@ const WRITTEN: Acknowledgement = { durability: 'local-append', durable: false, r
 export const VOLATILE: Acknowledgement = { durability: 'volatile', durable: false, replicas: 0 }
 
 const NOT_TAKEN: Readonly<Record<NotTaken, string>> = {
-  full: 'more is waiting for the disk than the broker takes; repeat the request',
-  'read-only': 'the log takes nothing at present: health says why', // for good, or while it restarts in place
+  full: 'too many changes wait for the disk: repeat the request',
+  'read-only': 'the log accepts no changes at present: see GET /health', // for good, or while it restarts in place
   'no-space': 'the disk is full: free space, then try again',
 }
 

@@ -161,7 +161,10 @@ async function setClock(core: Core, { tenants, logger }: EngineParts, shiftMs: n
   const notTaken = core.engine.appendSilently(before)
   if (notTaken !== null) throw NOT_STORED.internal_error(notTaken)
   await core.store({ ...frame, durability: 'sync' }, 'internal_error')
-  logger.warn({ shift_ms: shiftMs }, 'broker time was set to the wall clock, and leases and delays moved along')
+  logger.warn(
+    { shift_ms: shiftMs },
+    'broker time was set to the wall clock; leases and delays keep their remaining time',
+  )
 }
 
 /** Stores what every log has before anything else: the key of delivery ids, and the audit streams. */

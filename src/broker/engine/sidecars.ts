@@ -86,7 +86,7 @@ export class Sidecars {
       .catch((error: unknown) => {
         this.#logger.warn(
           { directory, reason: String(error) },
-          'a sidecar could not be written: the next start reads more',
+          'a sidecar could not be written: the next start reads its segment instead',
         )
       })
   }

@@ -200,7 +200,7 @@ export class Queue {
     const { group, offset, attempt, leasedAtMs, expiresAtMs: before } = active
     const expiresAtMs = before + body.extend_by_millis
     if (expiresAtMs > Number.MAX_SAFE_INTEGER) {
-      return refuse('invalid_request', 'extend_by_millis leads to an expiry behind 2^53 - 1 ms')
+      return refuse('invalid_request', 'extend_by_millis would move the expiry past 2^53 - 1 ms')
     }
     const atMs = core.time.nowMs()
     const resolution = { group, verb: 'renew', offset, attempt, atMs, valueMs: expiresAtMs } as const
@@ -266,7 +266,10 @@ export class Queue {
         acknowledgement: core.acknowledgement,
       }),
       unreadable: () =>
-        refuse(FAILURE, 'the record is damaged, or too long now, and cannot be copied: see the quarantine incidents'),
+        refuse(
+          FAILURE,
+          'the record cannot be copied, because it is damaged or longer than the log takes now: see the quarantine incidents',
+        ),
       tooManyHops: () =>
         refuse('write_not_allowed', `the record was dead-lettered ${DEAD_LETTER_HOPS_MAX} times already`, {
           action: 'Acknowledge the delivery, or nack it without requeue: the dead-letter streams form a cycle.',

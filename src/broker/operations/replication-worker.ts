@@ -295,10 +295,14 @@ export class ReplicationWorker {
     const next = reply['next_expected_offset']
     const watermark = reply['target_watermark']
     if (typeof next !== 'number' || !Number.isSafeInteger(next) || next <= from) {
-      return void this.#fail('bad_answer', 'the target answered something else than a target apply does', 0)
+      return void this.#fail(
+        'bad_answer',
+        'the answer of the target is not that of a target apply: check target_url',
+        0,
+      )
     }
     if (next > this.stream.nextOffset) {
-      const message = `the target expects offset ${next}, which this site has not given yet: it lost records that had arrived there`
+      const message = `the target expects offset ${next}, which this site has not assigned yet: this site lost records that it had sent`
       return void this.#fail('target_ahead', message, REPLICATION_BACKOFF_MS_MAX / 1000)
     }
     core.counters.shipped(records, body.byteLength)
@@ -362,7 +366,7 @@ export class ReplicationWorker {
       const { stream, policy } = this
       core.logger.warn(
         { stream: stream.name, policy: policy.name, code, reason: message },
-        'replication fails, and is tried again',
+        'replication failed and is tried again',
       )
     }
     this.failure = { code, message, atMs: core.time.wallMs() }
@@ -422,7 +426,10 @@ export class ReplicationWorker {
     if (!this.#append(...before, frame)) return
     this.#toldBelow = floor
     core.counters.unshipped(records)
-    core.logger.warn({ stream: stream.name, policy: policy.name, records }, 'records went before they were replicated')
+    core.logger.warn(
+      { stream: stream.name, policy: policy.name, records },
+      'records were removed before they were replicated',
+    )
   }
 
   #shippedFrame(next_offset: number): NewFrame<Change> {
@@ -442,15 +449,15 @@ export class ReplicationWorker {
   }
 }
 
-const REMOVED = 'they were removed here before they were known to have arrived'
+const REMOVED = 'they were removed here before the target confirmed them'
 
 export const notAcknowledged = (reason: string): Error =>
   refuse(
     'replication_unavailable',
-    `the records are stored here and not yet at the target of their policy: ${reason}`,
+    `the records are stored here, but not yet at the target of their policy: ${reason}`,
     {
       action:
-        'Inspect the replication status: the records go to the target when it can be reached. Published again, they are there twice.',
+        'Do not publish again, or the records are stored twice: they are sent when the target can be reached. Inspect the replication status.',
     },
   )
 

@@ -13,13 +13,13 @@ export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Ty
 export const Acknowledgement = Type.Object({
   durability: Type.String({ description: 'volatile, local-append, local-sync or local-quorum' }),
   durable: Type.Boolean({ description: 'synced to disk before this answer' }),
-  replicas: Type.Integer({ description: 'directories that hold it, at least' }),
+  replicas: Type.Integer({ description: 'how many directories hold it, at least' }),
 })
 export type Acknowledgement = Static<typeof Acknowledgement>
 
 /** Milliseconds left of a lease. */
 export const LeaseRemaining = Type.Integer({
-  description: 'what is left of the lease when this answer is given, whatever the clocks show',
+  description: 'remaining time of the lease when the answer is sent, independent of the clocks of node and client',
 })
 
 export const ErrorDetail = Type.Object({

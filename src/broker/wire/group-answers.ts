@@ -45,7 +45,7 @@ export const GroupReply = Type.Object({
   progress_offset: Type.Integer({ description: 'first offset that is not finished' }),
   lag_messages: Type.Integer({ description: 'records that are not finished' }),
   in_flight_count: Type.Integer({ description: 'active leases' }),
-  delayed_count: Type.Integer({ description: 'all of them' }),
+  delayed_count: Type.Integer({ description: 'all delayed records, also those that delayed_retries leaves out' }),
   cursors: Type.Array(CursorEntry),
   delayed_retries: Type.Array(DelayedEntry, { description: 'at most 1000' }),
 })
@@ -63,7 +63,7 @@ export const GroupListReply = Type.Object({
       delayed_count: Type.Integer(),
       cursor_count: Type.Integer(),
       oldest_unfinished_age_millis: nullable(
-        Type.Integer({ description: 'since the first record that is not finished came in; null: all are finished' }),
+        Type.Integer({ description: 'age of the first record that is not finished; null: all are finished' }),
       ),
     }),
   ),
@@ -79,14 +79,14 @@ export type GroupDeleteReply = Static<typeof GroupDeleteReply>
 export const CursorDeleteReply = Type.Object({
   ...groupFields,
   cursor: Type.String(),
-  offset: Type.Integer({ description: 'where it was' }),
+  offset: Type.Integer({ description: 'offset of the cursor when it was deleted' }),
   ...deletedFields,
 })
 export type CursorDeleteReply = Static<typeof CursorDeleteReply>
 export const GroupSeekReply = Type.Object({
   ...groupFields,
   offset: Type.Integer({ description: 'records from here on are given out again' }),
-  previous_offset: Type.Integer({ description: 'first offset that was not finished' }),
+  previous_offset: Type.Integer({ description: 'first offset that was not finished before the seek' }),
   reason: Type.String(),
   sought_at_ms: Type.Integer(),
   acknowledgement: Acknowledgement,
@@ -94,7 +94,7 @@ export const GroupSeekReply = Type.Object({
 export type GroupSeekReply = Static<typeof GroupSeekReply>
 export const LeaseListReply = Type.Object({
   ...groupFields,
-  lease_count: Type.Integer({ description: 'those of this answer' }),
+  lease_count: Type.Integer({ description: 'leases in this answer' }),
   leases: Type.Array(
     Type.Object({
       offset: Type.Integer(),
@@ -106,7 +106,9 @@ export const LeaseListReply = Type.Object({
       lease_expires_at_ms: nullable(Type.Integer()),
       lease_remaining_millis: nullable(LeaseRemaining),
       reason: nullable(
-        Type.String({ description: 'of the last nack, retry or dead-letter of the record, 256 bytes at most' }),
+        Type.String({
+          description: 'reason given with the last nack, retry or dead-letter of the record, 256 bytes at most',
+        }),
       ),
     }),
   ),
@@ -115,7 +117,7 @@ export const LeaseListReply = Type.Object({
 export type LeaseListReply = Static<typeof LeaseListReply>
 export const DelayedListReply = Type.Object({
   ...groupFields,
-  delayed_count: Type.Integer({ description: 'all of them, shown or not' }),
+  delayed_count: Type.Integer({ description: 'all delayed records, also those that this answer leaves out' }),
   delayed: Type.Array(DelayedEntry),
   truncated: Type.Boolean(),
 })
@@ -126,7 +128,7 @@ export const ReplayConsumerListReply = Type.Object({
   replay_consumers: Type.Array(
     Type.Object({
       consumer_id: Type.String(),
-      returned_records: Type.Integer({ description: 'of the last page' }),
+      returned_records: Type.Integer({ description: 'records of the last page' }),
       end_of_stream: Type.Boolean(),
       next_offset: Type.Integer(),
       observed_at_ms: Type.Integer(),

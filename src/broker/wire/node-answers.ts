@@ -15,11 +15,15 @@ const ReplicationError = nullable(Type.Object({ code: Type.String(), message: Ty
 export const ReplicationWorkerEntry = Type.Object({
   ...workerFields,
   state: Type.String({ description: 'idle, shipping, failing, throttled or paused' }),
-  lagging: Type.Boolean({ description: 'further behind than the policy holds retention for' }),
-  lag_records: Type.Integer({ description: 'records that have still to go' }),
-  lag_millis: Type.Integer({ description: 'how long the first of them does, about' }),
+  lagging: Type.Boolean({
+    description: 'more records behind than max_lag_records: retention no longer waits for this worker',
+  }),
+  lag_records: Type.Integer({ description: 'records that still have to be sent' }),
+  lag_millis: Type.Integer({ description: 'about how long the oldest of them has waited' }),
   max_lag_records: nullable(Type.Integer()),
-  shipped_records: Type.Integer({ description: 'since the node was started, as the next two' }),
+  shipped_records: Type.Integer({
+    description: 'since the node was started, like shipped_batches and last_shipped_at_ms',
+  }),
   shipped_batches: Type.Integer(),
   last_shipped_at_ms: nullable(Type.Integer()),
   attempts: Type.Integer({ description: 'failures since the last success' }),
@@ -45,8 +49,8 @@ export const ReplicationStatusReply = Type.Object({
   checkpoints: Type.Array(
     Type.Object({
       ...workerFields,
-      next_offset: Type.Integer({ description: 'the target has what is below' }),
-      skipped_records: Type.Integer({ description: 'records that were removed before they were sent' }),
+      next_offset: Type.Integer({ description: 'the target has the records below this offset' }),
+      skipped_records: Type.Integer({ description: 'records that were removed here before they were sent' }),
     }),
   ),
   targets: Type.Array(
@@ -98,7 +102,7 @@ export const ReplicaApplyReply = Type.Object({
   applied: Type.Integer(),
   skipped: Type.Integer({ description: 'records that had been applied before' }),
   next_expected_offset: Type.Integer({ description: 'origin offset of the next record' }),
-  target_watermark: Type.Integer({ description: 'next offset of the stream here' }),
+  target_watermark: Type.Integer({ description: 'next offset of the stream at this site' }),
   applied_origin_offsets: Type.Array(Type.Integer()),
   acknowledgement: Acknowledgement,
 })
@@ -123,9 +127,9 @@ export const HealthReply = Type.Object({
   }),
   clock: Type.Object({
     offset_ms: Type.Integer({
-      description: 'how far broker time, which leases are told in, is ahead of the wall clock',
+      description: 'how far broker time, by which leases expire, is ahead of the wall clock',
     }),
-    message: Type.Optional(Type.String({ description: 'when that is more than a second' })),
+    message: Type.Optional(Type.String({ description: 'present when the difference is more than a second' })),
   }),
   security: Type.Object({ auth_mode: Type.String() }),
   audit: Type.Object({ status: Type.String() }),

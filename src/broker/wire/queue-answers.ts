@@ -20,7 +20,7 @@ export const DeliveryReply = Type.Object({
   leased_at_ms: Type.Integer(),
   lease_expires_at_ms: Type.Integer(),
   lease_remaining_millis: LeaseRemaining,
-  fencing_token: Type.Integer({ description: 'extension: grows over the whole group, with each claim' }),
+  fencing_token: Type.Integer({ description: 'extension: higher than that of every earlier claim of the group' }),
   record: RecordReply,
 })
 export const ClaimReply = Type.Object({
@@ -30,7 +30,7 @@ export const ClaimReply = Type.Object({
   consumer_group: Type.String(),
   subscription_id: Type.String(),
   deliveries: Type.Array(DeliveryReply),
-  next_offset: Type.Integer({ description: 'behind the last offset that was given out' }),
+  next_offset: Type.Integer({ description: 'offset after the last record that was given out' }),
   delivery_count: Type.Integer(),
 })
 export const AckReply = Type.Object({

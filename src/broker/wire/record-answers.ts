@@ -61,18 +61,20 @@ export type PurgeStreamReply = Static<typeof PurgeStreamReply>
 
 export const RedriveReply = Type.Object({
   api_version: ApiVersion,
-  stream: Type.String({ description: 'of dead letters' }),
+  stream: Type.String({ description: 'the stream of dead letters' }),
   redriven_count: Type.Integer(),
   results: Type.Array(
     Type.Object({
       dead_letter_offset: Type.Integer(),
-      stream: Type.Optional(Type.String({ description: 'where the record is again' })),
-      offset: Type.Optional(Type.Integer({ description: 'and at which offset' })),
+      stream: Type.Optional(Type.String({ description: 'the stream that the record was put back into' })),
+      offset: Type.Optional(Type.Integer({ description: 'offset of the record there' })),
       error: Type.Optional(ErrorDetail),
     }),
     { description: 'by ascending offset' },
   ),
-  next_offset: Type.Integer({ description: 'dead letters below it were looked at: go on with it as start_offset' }),
+  next_offset: Type.Integer({
+    description: 'every dead letter below this offset was tried: continue with it as start_offset',
+  }),
   end_of_stream: Type.Boolean(),
   acknowledgement: Acknowledgement,
 })
@@ -110,8 +112,8 @@ export const ReplicationReceipt = Type.Object({
   policy: Type.String(),
   source_site: Type.String(),
   target_site: Type.String(),
-  next_expected_offset: Type.Integer({ description: 'the target has what is below' }),
-  target_watermark: Type.Integer({ description: 'next offset of the stream there' }),
+  next_expected_offset: Type.Integer({ description: 'the target has the records below this offset' }),
+  target_watermark: Type.Integer({ description: 'next offset of the stream at the target' }),
   acknowledged_at_ms: Type.Integer(),
 })
 export type ReplicationReceipt = Static<typeof ReplicationReceipt>
@@ -168,7 +170,7 @@ export const ReplayDiagnostics = Type.Object({
 })
 export type ReplayDiagnostics = Static<typeof ReplayDiagnostics>
 export const StreamCreatedAtMs = Type.Integer({
-  description: 'extension: asked with it, a later stream of the name is not found',
+  description: 'extension: a request that repeats it does not find a later stream of the same name',
 })
 export const ReplayReply = Type.Object({
   api_version: Type.Optional(ApiVersion),

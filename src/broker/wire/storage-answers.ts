@@ -52,7 +52,7 @@ const SegmentEntry = Type.Object({
 export const TieringReadinessReply = Type.Object({
   stream: Type.String(),
   evaluated_at_ms: Type.Integer(),
-  ready: Type.Boolean({ description: 'there is something that could be moved' }),
+  ready: Type.Boolean({ description: 'at least one segment could be moved to an archive' }),
   eligible_segments: Type.Array(SegmentEntry),
   eligible_records: Type.Integer(),
   eligible_bytes: Type.Integer(),
@@ -84,7 +84,9 @@ const incidentFields = {
   stream: Type.String(),
   state: Type.Union([Type.Literal('open'), Type.Literal('acknowledged')]),
   segment: Type.String(),
-  first_offset: nullable(Type.Integer({ description: 'of the records that cannot be read; null: unknown' })),
+  first_offset: nullable(
+    Type.Integer({ description: 'first offset of the records that cannot be read; null: unknown' }),
+  ),
   last_offset: nullable(Type.Integer()),
   damaged_bytes: Type.Integer(),
   reason: Type.String(),

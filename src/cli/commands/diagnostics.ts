@@ -18,7 +18,7 @@ import { writeOutput } from '../output-file.ts'
 import { visible } from '../style.ts'
 
 const EVENTS_MAX = 100
-const OF_NODE = 'a data directory has none: collect from a node with --target http://host:port'
+const OF_NODE = 'only a running node has this: collect with --target http://host:port'
 /** As the specification has them. */
 const CALLS = {
   health: '/health',
@@ -41,7 +41,7 @@ const collectAt = (name: string, target: string): Command => ({
     { flags: '--include-payloads', description: 'rejected: payloads are never read' },
   ],
   places: ['local', 'remote'],
-  description: 'Write what support needs to know into one JSON file, without payloads and credentials',
+  description: 'Write a diagnostics bundle for support as one JSON file, without payloads and credentials',
   examples: [
     `mq ${name} --bundle-id case-7 --output bundle.json --data-dir ./data/broker`,
     `mq ${target} --bundle-id case-7 --output bundle.json`,
@@ -154,7 +154,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
   const streams = bodyIf('streams', StreamListReply)
   const audit = bodyIf('audit', AuditPageReply)
   const reasonOf = (name: CallName): string =>
-    problems.get(name)?.message ?? 'the answer has a form that this version does not know'
+    problems.get(name)?.message ?? 'this version cannot read the answer: use the command of the version of the node'
   const refusals = names.flatMap((name) => {
     const detail = problems.get(name)?.detail
     if (!detail || detail.code === 'metrics_disabled') return []
@@ -181,7 +181,7 @@ async function collectRemotely(target: Target): Promise<BundleFacts> {
       : { available: false, reason: reasonOf('streams') },
     cursor_state: {
       available: false,
-      reason: 'cursors are asked for by group: mq cli --target … cursor list <stream> <group>',
+      reason: 'cursors are listed group by group: mq cli --target … cursor list <stream> <group>',
     },
     recent_errors: [...refusals, ...troublesOf(audit?.events ?? [])],
     command_outputs: names.map((name) => ({

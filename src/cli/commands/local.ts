@@ -20,7 +20,7 @@ const streamCreate: Command = {
   operands: ['<stream>'],
   options: [],
   places: ['local'],
-  description: 'Create a stream in the data directory, or find that it is there',
+  description: 'Create a stream in the data directory, unless it exists',
   examples: ['mq cli --data-dir ./data/broker stream create orders'],
   async run(call) {
     const stream = call.operand('stream')
@@ -45,7 +45,7 @@ const publish: Command = {
   name: 'cli publish',
   operands: ['<stream>'],
   options: [
-    { flags: '--message-id <ID>', description: 'name of the record, as the publisher knows it', required: true },
+    { flags: '--message-id <ID>', description: 'id that the publisher gives the record', required: true },
     { flags: '--payload <TEXT>', description: 'text, stored as UTF-8; may be empty', required: true },
     { flags: '--key <KEY>', description: 'text, stored as UTF-8' },
   ],
@@ -182,7 +182,7 @@ export async function localLeases(call: Call, stream: string, group: string): Pr
     },
     text: (style) => [
       `0 leases of ${visible(group)} on ${visible(stream)}, runtime_state=not_tracked`,
-      style.quiet('Leases are those of a node that runs: ask it by --target http://host:port.'),
+      style.quiet('Only a running node has leases: ask it by --target http://host:port.'),
     ],
   }
 }

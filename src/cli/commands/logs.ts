@@ -20,8 +20,11 @@ const PAGE_MAX = 500
 const EVERY_DATASET = '-'
 
 const RANGE = [
-  { flags: '--from <TIME>', description: '15m (so long ago: s, m, h, d), 2026-01-31T12:00:00Z, or nanoseconds' },
-  { flags: '--to <TIME>', description: 'likewise; records at that time are left out' },
+  {
+    flags: '--from <TIME>',
+    description: 'first time: 15m for 15 minutes ago (s, m, h, d), 2026-01-31T12:00:00Z, or nanoseconds since 1970',
+  },
+  { flags: '--to <TIME>', description: 'end time in the same forms; records at that time are left out' },
 ]
 
 const Page = Type.Object({
@@ -33,8 +36,8 @@ const Page = Type.Object({
 /** @throws CliFailure when the reply does not match its schema */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
   if (isOf(schema, reply)) return reply
-  throw refusal('unknown_answer', 'the log store answered in a form that this version does not know', {
-    action: 'Use the command of the version of the log store.',
+  throw refusal('unknown_answer', 'this version cannot read the answer of the log store', {
+    action: 'Use the trilog command of the same version as the log store.',
   })
 }
 
@@ -63,8 +66,8 @@ const search: Command = {
   options: [
     ...RANGE,
     { flags: '--limit <N>', description: `most records, up to ${LIMIT_MAX}; default ${LIMIT_DEFAULT}` },
-    { flags: '--oldest', description: 'the oldest that match; default: the newest' },
-    { flags: '--follow', description: 'go on with what is stored from now on, until Ctrl-C' },
+    { flags: '--oldest', description: 'show the oldest records that match; default: the newest' },
+    { flags: '--follow', description: 'then show new records as they are stored, until Ctrl-C' },
   ],
   places: ['store'],
   description: 'Show the newest records that match, in the order of their time',
@@ -80,7 +83,7 @@ const search: Command = {
     const isOldest = call.isSet('oldest')
     const follows = call.isSet('follow')
     if (follows && (isOldest || question.filter.end_time_unix_nano !== null)) {
-      throw usageFailure('--follow goes on behind the newest records: leave out --oldest and --to')
+      throw usageFailure('--follow continues after the newest record: leave out --oldest and --to')
     }
     if (follows) return followSearch(call, question, limit)
     const { records, matched } = await found(call, question, limit, isOldest ? 'asc' : 'desc')
@@ -146,9 +149,9 @@ async function showItem(call: Call, { record, missed }: TailItem, isNamed: boole
 const tail: Command = {
   name: 'logs tail',
   operands: ['[dataset]', '[search]'],
-  options: [{ flags: '--limit <N>', description: 'end after so many records; default: until Ctrl-C' }],
+  options: [{ flags: '--limit <N>', description: 'end after N records; default: until Ctrl-C' }],
   places: ['store'],
-  description: `Show records as they are stored, until Ctrl-C; without a dataset, or for ${EVERY_DATASET}, of all`,
+  description: `Show records as they are stored, until Ctrl-C; without a dataset, or with ${EVERY_DATASET}, those of all datasets`,
   examples: ["trilog logs tail shop 'severity:>=error'", "trilog logs tail - 'refused' --output json"],
   async run(call) {
     const given = call.argument('dataset')
@@ -230,9 +233,9 @@ function datasetRows(all: readonly Dataset[], style: Style): readonly string[] {
 const exportCommand: Command = {
   name: 'logs export',
   operands: ['<dataset>', '[search]'],
-  options: [...RANGE, { flags: '--newest-first', description: 'in the other order of time' }],
+  options: [...RANGE, { flags: '--newest-first', description: 'newest records first; default: oldest first' }],
   places: ['store'],
-  description: 'Write every record that matches, as JSON, one a line; the exit code is 1 unless it was all',
+  description: 'Write every record that matches as JSON, one a line; the exit code is 1 if the export is incomplete',
   examples: [
     'trilog logs export shop --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z > january.ndjson',
     "trilog logs export shop 'severity:>=error' | wc -l",
@@ -252,7 +255,7 @@ const exportCommand: Command = {
     }
     if (!isComplete) {
       throw refusal('export_incomplete', `the export ended early, after ${records} records`, {
-        action: 'Export again, or a smaller range of time.',
+        action: 'Export again, or export a smaller time range.',
         retryable: true,
       })
     }

@@ -32,7 +32,7 @@ const ARTIFACTS: readonly Artifact[] = [
   {
     name: 'packet-template',
     title: 'Release packet',
-    description: 'what goes with a release: what changed, how it was checked, who decides',
+    description: 'what changed in a release, how it was checked, who decides',
     audience: 'release reviewers',
     sections: ({ owner, decisionDate }) => [
       [
@@ -52,8 +52,8 @@ const ARTIFACTS: readonly Artifact[] = [
         ),
       ],
       [
-        'Risks and way back',
-        boxes('known limits are named', 'a backup was restored on another machine', 'the way back was tried'),
+        'Risks and rollback',
+        boxes('known limits are named', 'a backup was restored on another machine', 'the rollback was tried'),
       ],
       ['Decision', boxes(`${owner} decides by ${decisionDate}: release, hold, or drop`)],
     ],
@@ -61,22 +61,22 @@ const ARTIFACTS: readonly Artifact[] = [
   {
     name: 'evidence-burn-down',
     title: 'Evidence burn-down',
-    description: 'what is still to be shown before a release, and by whom',
+    description: 'evidence that a release still needs, and who provides it',
     audience: 'the team',
     sections: ({ owner, decisionDate }) => [
       [
         'Open evidence',
         table(
-          ['Claim', 'What shows it', 'Owner', 'Due', 'State'],
+          ['Claim', 'Evidence', 'Owner', 'Due', 'State'],
           [
             ['No acknowledged record is lost', 'kill and power-loss tests', owner, decisionDate, 'open'],
             ['Each delivery ends once', 'lease and retry tests', owner, decisionDate, 'open'],
-            ['Other tenants see nothing', 'every route by every permission', owner, decisionDate, 'open'],
+            ['Other tenants see nothing', 'every route, called with every permission', owner, decisionDate, 'open'],
             ['It holds the load', 'measured beside the server', owner, decisionDate, 'open'],
           ],
         ),
       ],
-      ['Rule', ['A claim is closed by a link to what shows it, never by a date.']],
+      ['Rule', ['A link to the evidence closes a claim; a date does not.']],
     ],
   },
   {
@@ -157,10 +157,10 @@ const releaseCommand = (artifact: Artifact): Command => ({
   operands: [],
   options: [
     { flags: '--output-path <PATH>', description: 'file to write; default: stdout' },
-    { flags: '--audience <NAME>', description: `who reads it; default: ${artifact.audience}` },
-    { flags: '--owner <NAME>', description: 'who answers for it' },
-    { flags: '--pilot-name <NAME>', description: 'whose pilot it is about' },
-    { flags: '--decision-date <DATE>', description: 'when it is decided, as 2026-05-01' },
+    { flags: '--audience <NAME>', description: `audience; default: ${artifact.audience}` },
+    { flags: '--owner <NAME>', description: 'person who is responsible for it' },
+    { flags: '--pilot-name <NAME>', description: 'name of the pilot' },
+    { flags: '--decision-date <DATE>', description: 'date of the decision, as 2026-05-01' },
   ],
   places: ['nowhere'],
   description: `Draft in Markdown: ${artifact.description}`,

@@ -38,8 +38,8 @@ const shownAs = <Schema extends TSchema>(
 /** A reply that the command needs to go on. @throws CliFailure when it does not match its schema */
 function checked<Schema extends TSchema>(reply: unknown, schema: Schema): Static<Schema> {
   if (isOf(schema, reply)) return reply
-  throw refusal('unknown_answer', 'the node answered in a form that this version does not know', {
-    action: 'Use the command of the version of the node.',
+  throw refusal('unknown_answer', 'this version cannot read the answer of the node', {
+    action: 'Use the mq command of the same version as the node.',
   })
 }
 
@@ -48,7 +48,7 @@ const health: Command = {
   operands: [],
   options: [],
   places: ['remote'],
-  description: 'Show how the node is; the exit code is 1 unless it is ok',
+  description: 'Show the health of the node; the exit code is 1 unless it is ok',
   examples: ['mq cli --target http://127.0.0.1:7400 health'],
   async run(call) {
     const reply = await call.target.get('/health')
@@ -81,7 +81,7 @@ const groupDescribe: Command = {
   operands: ['<stream>', '<group>'],
   options: [],
   places: ['remote'],
-  description: 'Show how far a consumer group is',
+  description: 'Show the progress of a consumer group',
   examples: ['mq cli --target http://127.0.0.1:7400 consumer-group describe orders billing'],
   async run(call) {
     const [stream, group] = [call.operand('stream'), call.operand('group')]
@@ -133,7 +133,7 @@ const cursorList: Command = {
 const leaseList: Command = {
   name: 'cli lease list',
   operands: ['<stream>', '<group>'],
-  options: [{ flags: '--include-completed', description: 'those too that are over' }],
+  options: [{ flags: '--include-completed', description: 'include leases that have ended' }],
   places: ['local', 'remote'],
   description: 'Show the leases of a consumer group; a data directory tracks none',
   examples: [
@@ -224,11 +224,11 @@ const tail: Command = {
   name: 'cli tail',
   operands: ['<stream>'],
   options: [
-    { flags: '--from-offset <N>', description: 'first offset; default: what comes from now on' },
-    { flags: '--limit <N>', description: 'end after so many records; default: until Ctrl-C' },
+    { flags: '--from-offset <N>', description: 'first offset; default: only records published from now on' },
+    { flags: '--limit <N>', description: 'end after N records; default: until Ctrl-C' },
   ],
   places: ['remote'],
-  description: 'Show records as they come, until Ctrl-C; with --output json one a line',
+  description: 'Show records as they are published, until Ctrl-C; with --output json one a line',
   examples: [
     'mq cli --target http://127.0.0.1:7400 tail orders',
     'mq cli --target … tail orders --from-offset 0 | head',
@@ -265,16 +265,16 @@ async function waited({ target, world: { stop } }: Call, path: string): Promise<
   }
 }
 
-const YES = { flags: '--yes', description: 'do it: without, nothing is changed' }
+const YES = { flags: '--yes', description: 'make the change; without it, nothing is changed' }
 
 /** @throws CliFailure that says what would be done */
 function agreed(call: Call, deed: string): void {
-  if (!call.isSet('yes')) throw usageFailure(`this would ${deed}: say --yes`, 'Add --yes when that is what you want.')
+  if (!call.isSet('yes')) throw usageFailure(`this would ${deed}`, 'Add --yes to do it.')
 }
 
 const REDRIVE_OPTIONS = [
-  { flags: '--offsets <N,...>', description: 'these dead letters; default: all' },
-  { flags: '--reason <TEXT>', description: 'for the audit' },
+  { flags: '--offsets <N,...>', description: 'offsets of the dead letters; default: all' },
+  { flags: '--reason <TEXT>', description: 'reason that the audit trail records' },
 ]
 
 const redrive: Command = {
@@ -342,9 +342,15 @@ const seek: Command = {
   operands: ['<stream>', '<group>'],
   options: [
     { flags: '--to-offset <N>', description: 'records from here on are given out again' },
-    { flags: '--to-event-time <MS>', description: 'likewise, from the first record of this event time' },
-    { flags: '--to-ingest-time <MS>', description: 'likewise, from the first record of this ingest time' },
-    { flags: '--reason <TEXT>', description: 'for the audit', required: true },
+    {
+      flags: '--to-event-time <MS>',
+      description: 'likewise, from the first record with this event time or a later one',
+    },
+    {
+      flags: '--to-ingest-time <MS>',
+      description: 'likewise, from the first record with this ingest time or a later one',
+    },
+    { flags: '--reason <TEXT>', description: 'reason that the audit trail records', required: true },
     YES,
   ],
   places: ['remote'],

@@ -202,7 +202,7 @@ export class HttpConnection implements Waiting {
   #wrong(error: unknown): SdkError {
     if (error instanceof SdkError) return error
     if (error instanceof BrokerError) return brokerRefused(refusalOf(error), error)
-    return transportFailed('bad_answer', 'the client failed to ask', { cause: error })
+    return transportFailed('bad_answer', 'the client failed unexpectedly, and has no answer', { cause: error })
   }
 }
 
@@ -273,7 +273,7 @@ function refusalIn({ status, retryAfter, leader = null, text }: HttpAnswer): Htt
     status,
     code: said.code ?? `http_${status}`,
     message: said.message ?? `the answer has the status ${status}, and is not a broker's`,
-    action: said.action ?? 'Check the address of the broker, and what is between it and the client.',
+    action: said.action ?? 'Check the address of the broker, and any proxy between it and the client.',
     retryable: said.retryable ?? PASSING.has(status),
     retryAfterSeconds: seconds,
   }

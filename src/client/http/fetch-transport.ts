@@ -7,7 +7,7 @@ const DOTS = /\/(\.|%2e){1,2}(?=[/?]|$)/i
 
 export const fetchTransport = (): HttpTransport => ({
   async send({ origin, method, path, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
-    if (DOTS.test(path)) throw refuse('invalid_request', 'fetch cannot ask for a name that is . or ..')
+    if (DOTS.test(path)) throw refuse('invalid_request', 'fetch cannot send a request for the name . or ..')
     const response = await fetch(`${origin}${path}`, {
       method,
       headers,

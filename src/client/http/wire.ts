@@ -43,7 +43,7 @@ export function json(value: unknown, replacer?: (name: string, value: unknown) =
   try {
     return JSON.stringify(value, replacer) ?? 'null'
   } catch (cause) {
-    throw refuse('invalid_request', 'the body must be what JSON can say', { cause })
+    throw refuse('invalid_request', 'the body must have only values that JSON can express', { cause })
   }
 }
 

@@ -46,7 +46,11 @@ export function commitCopy(parts: CommitParts, listing: Listing): void {
   for (const segment of listing.segments) {
     const isStaged = [segment.file, segment.merged].every((file) => !file || files.exists(`${staging}/${file.path}`))
     if (!isStaged && (hosts.has(segment.base) || !hasSegment(local, segment)))
-      throw new StoreError('unavailable', 'catch_up_incomplete', `${directory} lost a segment while it was caught up`)
+      throw new StoreError(
+        'unavailable',
+        'catch_up_incomplete',
+        `${directory} lost a segment while the log was being copied`,
+      )
   }
   syncNames(parts, listing)
   const plan: Plan = { listing, replaces: nameOf(parts) }

@@ -177,7 +177,7 @@ class Copy {
     throw new StoreError(
       'corrupt',
       'catch_up_damaged',
-      `${path} of the other node is damaged, or is not what its listing says`,
+      `${path} of the other node is damaged, or does not match the listing of that node`,
     )
   }
 

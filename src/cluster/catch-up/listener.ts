@@ -70,7 +70,7 @@ export async function openNodeListener(
     onDeath(error) {
       logger.error(
         { reason: messageOf(error) },
-        'the listener for other nodes died: this node gives no copies until it starts again',
+        'the listener for other nodes died: no node can copy from this one until it is restarted',
       )
       opened.reject(error)
     },

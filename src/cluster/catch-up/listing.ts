@@ -121,7 +121,7 @@ const isReplaced = (source: LogSource, base: number): boolean =>
 /** @throws Vanished when the service is dropping the segment, or has replaced its stand-in */
 function mergedOf(source: LogSource, base: number): ListedFile & { readonly base: number } {
   const merged = source.mergedOver(base)
-  if (merged === null) throw unavailable(`this node lacks what the segment at ${base} was merged into`)
+  if (merged === null) throw unavailable(`this node lacks the merged file of the segment at ${base}`)
   const path = `${source.placeOf(merged.base)}/${mergedName(merged.end)}`
   return { base: merged.base, path, bytes: merged.fileBytes }
 }
@@ -156,11 +156,11 @@ function demandWhole(segments: readonly ListedSegment[], { end }: Anchor): void 
   for (const [index, segment] of segments.entries()) {
     const next = segments[index + 1]
     if (next !== undefined && next.base !== segment.end + SEGMENT_FOOTER_BYTES)
-      throw unavailable(`this node lacks what is between ${segment.end} and ${next.base}`)
+      throw unavailable(`this node lacks the log from ${segment.end} to ${next.base}`)
   }
   const last = segments.at(-1)
   const isAtEnd = last === undefined ? end.position === 0 : last.end === end.position && last.chain === end.chain
-  if (!isAtEnd) throw unavailable(`this node lacks what is before ${end.position}`)
+  if (!isAtEnd) throw unavailable(`this node lacks the end of the log before ${end.position}`)
 }
 
 /** A service that writes checkpoints needs one that stands for the segments that are gone. For a moment, that one may be newer than the anchor. */
@@ -172,7 +172,7 @@ function demandCheckpoint(
   const first = segments[0]?.base ?? 0
   const newest = checkpoints[0]?.position ?? (hasAny ? 0 : Infinity)
   if (first > 0 && !coversLogBefore(first, newest))
-    throw unavailable('the checkpoint that stands for what is gone is not confirmed yet')
+    throw unavailable('the checkpoint that replaces the removed segments is not confirmed yet')
 }
 
 const SEGMENT_FOLDERS = Object.values(SEGMENTS_NAME_OF).join('|')

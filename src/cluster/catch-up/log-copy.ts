@@ -57,9 +57,12 @@ export function logCopyOf({ service, settings, logger, after, ...log }: LogCopyO
       try {
         for (let listing: Listing | null = null; listing === null;) {
           const urls = from()
-          if (urls.length === 0) say('no other node is known that gives its log')
+          if (urls.length === 0) say('this node knows no other node whose log it can copy')
           for (const url of urls) {
-            logger.info({ from: url }, 'the log of another node is copied, as the stream begins later')
+            logger.info(
+              { from: url },
+              'copying the log of another node, because the stream no longer has its beginning',
+            )
             const outcome = await pool.run({ ...task, url, ca: settings.authorities?.pem ?? null })
             copiedBytes += outcome.bytes
             if ('listing' in outcome) {

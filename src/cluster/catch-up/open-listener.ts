@@ -61,7 +61,10 @@ function readAgain(authorities: Authorities, logger: Parameters<typeof renewTls>
     logger.info({}, 'authorities read again')
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    logger.error({ reason: `${TLS_NAMES.clientCaFile} ${error.message}` }, 'the authorities stay as they are')
+    logger.error(
+      { reason: `${TLS_NAMES.clientCaFile} ${error.message}` },
+      'the authorities were not replaced: those before stay in force',
+    )
   }
 }
 

@@ -164,7 +164,7 @@ export class PieceAnswers {
     const kind = KINDS[this.#header.readUInt32LE(0)]
     const bytesMax = kind === 'piece' ? (asked?.into.byteLength ?? -1) : REASON_BYTES_MAX
     if (asked === undefined || kind === undefined || length > bytesMax)
-      throw new Error('the other node answers what was not asked')
+      throw new Error('the other node sent an answer that no request asked for')
     return kind === 'piece' ? asked.into.subarray(0, length) : Buffer.alloc(length)
   }
 }

@@ -110,7 +110,7 @@ function json({ body }: Reply): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
-    throw unavailable('the other node answers no JSON: it is none of trilog')
+    throw unavailable('the other node does not answer in JSON: its address is not that of a trilog node')
   }
 }
 

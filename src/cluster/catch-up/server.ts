@@ -94,7 +94,7 @@ async function answer(parts: ServerParts, request: IncomingMessage, response: Se
 
 function logOfPieces(parts: ServerParts, request: IncomingMessage): LogLocation {
   if (request.headers.upgrade !== PIECE_PROTOCOL)
-    throw new StoreError('invalid', 'upgrade_unknown', `the one protocol to upgrade to is ${PIECE_PROTOCOL}`)
+    throw new StoreError('invalid', 'upgrade_unknown', `the only protocol to upgrade to is ${PIECE_PROTOCOL}`)
   return logAt(parts, /^GET \/v1\/logs\/([a-z]+)\/pieces$/, routeOf(request).key)
 }
 

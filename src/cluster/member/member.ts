@@ -258,7 +258,8 @@ export class ClusterMember {
       case 'refused':
         return this.#stream.reject(new StoreError('invalid', message.code, message.message))
       case 'away':
-        if (this.#awayReason === null) this.#parts.logger.warn({ reason: message.reason }, 'the cluster is away')
+        if (this.#awayReason === null)
+          this.#parts.logger.warn({ reason: message.reason }, 'the cluster cannot be reached')
         this.#awayReason = message.reason
         return
       case 'step down':
@@ -296,7 +297,7 @@ export class ClusterMember {
         throw new StoreError(
           'unavailable',
           'cluster_behind',
-          'the stream has no longer what this node needs next: restart it, and it copies the log of another node',
+          'the stream no longer has the next message that this node needs: restart this node, and it copies the log of another node',
         )
       case 'stop':
         throw new StoreError('corrupt', 'cluster_stopped', event.reason)
@@ -358,7 +359,7 @@ export class ClusterMember {
   async #stepDown(end: LogPlace, reason: string): Promise<void> {
     const life = this.#life
     const log = this.#log!
-    this.#parts.logger.warn({ reason }, 'this node leads the cluster no more')
+    this.#parts.logger.warn({ reason }, 'this node no longer leads the cluster')
     this.#service!.steppedDown()
     await this.#cutTo(log, end.position)
     if (life !== this.#life) return
@@ -426,7 +427,7 @@ export class ClusterMember {
   #fail(error: unknown): void {
     const reason = messageOf(error)
     this.#problem = reason
-    this.#parts.logger.error({ reason }, 'this node takes no part in the cluster any more')
+    this.#parts.logger.error({ reason }, 'this node left the cluster: restart it when the reason is removed')
     this.#leave()
   }
 
@@ -449,5 +450,5 @@ const differs = (log: Log, { position }: LogPlace): StoreError =>
   new StoreError(
     'corrupt',
     'cluster_log_differs',
-    `${log.directory}: the log ends at position ${log.cluster!.end.position}, where the cluster's is not the same or ends at ${position}: move the directory away and start with an empty one`,
+    `${log.directory}: the log ends at position ${log.cluster!.end.position} and differs from the log of the cluster, which is known up to ${position}: move the directory away and start with an empty one`,
   )

@@ -121,10 +121,10 @@ export function checkServer({ info }: Pick<NatsConnection, 'info'>): void {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isOld = major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])
   const least = MESSAGE_BYTES_MIN + HEADER_BYTES
-  if (isOld) throw invalid(`NATS server ${version} is too old, ${VERSION_MIN.join('.')} is the least`)
+  if (isOld) throw invalid(`NATS server ${version} is too old: upgrade it to ${VERSION_MIN.join('.')} or newer`)
   if (bytesMax < least)
     throw invalid(
-      `max_payload of the NATS server is ${bytesMax} bytes, ${least} is the least: raise it on every server`,
+      `max_payload of the NATS server is ${bytesMax} bytes, and must be at least ${least}: raise it on every server`,
     )
   if (!hasJetStream) throw invalid('JetStream is off on the NATS server: give its configuration a jetstream block')
 }
@@ -148,7 +148,7 @@ function problemOf(error: unknown, options: NodeConnectionOptions): StoreError {
   if (!isTls && isCertificateProblem(error))
     return wrong('TRILOG_CLUSTER_TLS must be 1, with TRILOG_CLUSTER_CA_FILE: the NATS server speaks TLS')
   if (isCertificateProblem(error))
-    return wrong(`TRILOG_CLUSTER_CA_FILE: no certificate of a NATS server is of these authorities: ${text}`)
+    return wrong(`TRILOG_CLUSTER_CA_FILE: these authorities signed no certificate of a NATS server: ${text}`)
   return new StoreError(
     'unavailable',
     'cluster_unavailable',

@@ -217,7 +217,7 @@ export class Session {
   #isShort(last: number, from: number): void {
     const { clock } = this.#parts
     this.#shortSinceMs ??= clock.nowMs()
-    const reason = `the stream ends with message ${last}, but this node has taken message ${from - 1}: the stream lost what it had`
+    const reason = `the stream ends with message ${last}, but this node has taken message ${from - 1}: the stream lost messages`
     if (clock.nowMs() - this.#shortSinceMs < SHORT_MS_MAX) throw new Error(reason) // asked again
     this.close()
     this.#parts.act({ kind: 'stop', reason })

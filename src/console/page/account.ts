@@ -57,7 +57,7 @@ export function Gate({ service, children }: GateProps): VNode {
   }
   if (place.access === 'elsewhere') {
     return html`<${Empty} isPage title=${`The ${TITLES[service].toLowerCase()} cannot be used from here`}>
-      It asks for client certificates, or has a proxy vouch for its callers. The console can show neither.
+      It asks for client certificates, or a proxy authenticates its callers. The console supports neither.
     <//>`
   }
   return credentials === null ? html`<${SignIn} service=${service} />` : html`<div class="gate">${children}</div>`
@@ -85,8 +85,8 @@ export function SignIn({ service }: { service: ServiceName }): VNode {
       service === 'objectstore' &&
       !isSecureContext &&
       html`<p class="notice warn">
-        Browsers sign only for pages of this machine or over TLS: open the console under localhost, or behind a proxy
-        that speaks TLS.
+        Browsers sign requests only for pages of localhost or over TLS: open the console under localhost, or behind a
+        proxy that speaks TLS.
       </p>`
     }
     <${Form} action=${action} submit="Sign in" onSubmit=${submit}>

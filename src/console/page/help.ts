@@ -12,7 +12,7 @@ interface Destination {
 
 const OTHER_KEYS = [
   [['/'], 'Go to the search or filter of the page'],
-  [['r'], 'Load what is shown again'],
+  [['r'], 'Reload what is shown'],
   [['t'], 'Begin or end the live tail of the logs'],
   [['n'], 'Create: a stream, a bucket, a record, an upload'],
   [['j', 'k'], 'Next and previous record, span or object'],

@@ -17,5 +17,5 @@ try {
   render(html`<${App} />`, root)
   loadOtherPages()
 } catch (error) {
-  render(html`<main class="lone"><${Problem} of=${asRefusal(error)} title="The page cannot begin" /></main>`, root)
+  render(html`<main class="lone"><${Problem} of=${asRefusal(error)} title="The page cannot start" /></main>`, root)
 }

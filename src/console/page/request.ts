@@ -56,7 +56,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
       0,
       'unreachable',
       'The console itself does not answer.',
-      'Start trilog again, or look whether it runs.',
+      'Check whether trilog runs, or start it again.',
     )
   }
   if (response.ok || response.status === 304) return response

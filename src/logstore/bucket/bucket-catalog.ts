@@ -264,7 +264,7 @@ export class BucketCatalog {
   }
 }
 
-const UNREADABLE = 'what is in the bucket of it is damaged, or of another version'
+const UNREADABLE = 'its files in the bucket are damaged, or of another version'
 
 /** C8 */
 function unreadable(base: number, segments: readonly KnownSegment[]): KnownBundle {
@@ -308,10 +308,7 @@ function chosenOf(segments: readonly KnownSegment[]): readonly KnownBundle[] {
 function stateOf(known: readonly KnownBundle[]): BucketState {
   const logIds = new Set(known.flatMap(({ logId }) => logId ?? []))
   if (logIds.size > 1) {
-    throw new ObjectReadError(
-      'failed',
-      'the bundles below the prefix are of several logs: give each log a prefix of its own',
-    )
+    throw new ObjectReadError('failed', 'the prefix holds bundles of several logs: give each log its own prefix')
   }
   return {
     bundles: known.map(({ bundle }) => bundle).toSorted((a, b) => a.base - b.base),

@@ -104,7 +104,8 @@ export class BucketStore {
       {
         kind: 'query_store',
         reason: `the bucket that queries read cannot be listed: ${this.#problem}`,
-        action: 'look at LOGSTORE_QUERY_S3_…, the credentials and the object store: ingest goes on meanwhile',
+        action:
+          'check the settings LOGSTORE_QUERY_S3_…, the credentials and the object store; ingest continues meanwhile',
       },
     ]
   }

@@ -200,7 +200,7 @@ class QueryReads {
     if (objects === null || object === null)
       return {
         kind: 'failed',
-        reason: objects?.problem ?? 'the bundle is not in the bucket any more, or in another form',
+        reason: objects?.problem ?? 'the bundle is no longer in the bucket, or was replaced by another form',
       }
     if (request.kind === 'size') return { kind: 'size', bytes: object.bytes }
     try {

@@ -264,13 +264,16 @@ export class Compactor {
     const result = await jobs.run({ kind: 'write', logId: log.id, base, end, directories, ...this.#pace })
     if (result.kind === 'left') {
       this.#retryAtMs.set(base, Infinity)
-      logger.info({ segment: name, reason: result.reason }, 'a bundle is not compacted')
+      logger.info({ segment: name, reason: result.reason }, 'a bundle stays uncompacted')
       return
     }
     if (result.kind !== 'written' || this.#closed || !this.#exists(segment)) return
     const { bundle, bytesBefore, bytesAfter, problem } = result
     if (problem !== null)
-      logger.warn({ segment: name, reason: problem }, 'a replica directory keeps the uncompacted form')
+      logger.warn(
+        { segment: name, reason: problem },
+        'the compacted bundle could not be written to a replica directory',
+      )
     onCompacted({ base, end, identity: bundle.identity, directory, isCompacted: true })
     registry.publish(bundle)
     this.bundles++

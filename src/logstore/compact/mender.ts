@@ -73,10 +73,14 @@ export class Mender {
       const directory = directoryNow()
       if (directory === undefined) return // D3
       if (result.kind === 'lost')
-        logger.error({ segment }, 'a compacted bundle is damaged in each directory that has it')
+        logger.error(
+          { segment },
+          'a compacted bundle is damaged in every directory that has it: nothing can replace it',
+        )
       if (result.kind !== 'mended') return
       const { from, to, problem } = result
-      if (problem !== null) logger.error({ segment, reason: problem }, 'a directory keeps a damaged bundle')
+      if (problem !== null)
+        logger.error({ segment, reason: problem }, 'a damaged bundle could not be replaced in a directory')
       logger.warn({ segment, from, to }, 'a compacted bundle was damaged: it was copied from another directory')
       onMended({ base, end, identity, directory, isCompacted: true, isMerged })
     } catch (error) {

@@ -160,19 +160,22 @@ export class Merger {
     if (result.kind === 'stopped') this.#notBeforeMs = this.#parts.clock.nowMs() + AFTER_STOP_MS
     if (result.kind === 'left') {
       this.#postpone(plan, Infinity)
-      logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles are not merged')
+      logger.info({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart')
     }
     if (result.kind === 'damaged') {
       this.failures++
       this.#postpone(plan, Infinity)
       this.#damaged = [...this.#damaged, plan]
       for (const { base } of plan.bundles) registry.noteDamaged(base) // M5
-      logger.error({ ...namesOf(plan), reason: result.reason }, 'bundles stay apart: one of them is damaged')
+      logger.error({ ...namesOf(plan), reason: result.reason }, 'bundles could not be merged: one of them is damaged')
     }
     if (result.kind !== 'merged' || this.#closed || !this.#exists(plan)) return
     const { bundle, bytesBefore, bytesAfter, problem } = result
     if (problem !== null)
-      logger.warn({ ...namesOf(plan), reason: problem }, 'a replica directory keeps the bundles apart')
+      logger.warn(
+        { ...namesOf(plan), reason: problem },
+        'the merged bundle could not be written to a replica directory',
+      )
     const { base, end, identity } = bundle
     const directory = log.segments.find((segment) => segment.base === base)!.directory
     onMerged({ base, end, identity, directory, isCompacted: true, isMerged: true })

@@ -137,7 +137,7 @@ export class Trimmer {
       this.#retryAtMs.set(plan.bundle.base, this.#parts.clock.nowMs() + RETRY_MS)
       this.#parts.logger.error(
         { segment: segmentName(plan.bundle.base), reason: messageOf(error) },
-        'expired records could not be taken from a bundle: it is tried again later',
+        'expired records could not be removed from a bundle: it is tried again later',
       )
       throw error
     }
@@ -178,7 +178,11 @@ export class Trimmer {
   #publish({ bundle: { base } }: Plan, { bundles, bytesBefore, bytesAfter, problem }: Trimmed): void {
     const { log, registry, logger, onTrimmed } = this.#parts
     const segment = segmentName(base)
-    if (problem !== null) logger.warn({ segment, reason: problem }, 'a replica directory keeps the expired records')
+    if (problem !== null)
+      logger.warn(
+        { segment, reason: problem },
+        'the bundle without its expired records could not be written to a replica directory',
+      )
     for (const bundle of bundles) {
       const { directory } = log.segments.find((each) => each.base === bundle.base)!
       const { isMerged = false, end, identity } = bundle
@@ -188,7 +192,7 @@ export class Trimmer {
     this.bundles++
     this.bytesBefore += bytesBefore
     this.bytesAfter += bytesAfter
-    logger.info({ segment, bytesBefore, bytesAfter }, 'expired records taken from a bundle')
+    logger.info({ segment, bytesBefore, bytesAfter }, 'expired records removed from a bundle')
   }
 
   /** R4 */

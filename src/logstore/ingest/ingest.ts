@@ -415,4 +415,7 @@ const tooLarge = (maxBytes: number): Refusal => refusal('payload_too_large', `a 
 const overloaded = (what: string): Refusal => refusal('concurrency_exceeded', `the gateway is saturated: ${what}`)
 
 const unavailable = (what: string): Refusal =>
-  refusal('wal_unavailable', `it is not known to be stored: ${what}; send the batch again, it is stored once`)
+  refusal(
+    'wal_unavailable',
+    `it is not known whether the batch is stored: ${what}; send it again, it is stored only once`,
+  )

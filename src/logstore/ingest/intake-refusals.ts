@@ -13,7 +13,7 @@ export const storedInPart = (refused: Refusal): Refusal => ({
 })
 
 /** The log takes nothing, for good or while it restarts in place. */
-export const logStopped = (): Refusal => unavailable('the log takes nothing at present, health says why')
+export const logStopped = (): Refusal => unavailable('the log accepts nothing at present, see GET /health')
 
 export const neverFits = (kind: RefusalKind, what: string): Refusal =>
   permanentRefusal(kind, `${what}: send smaller batches`)

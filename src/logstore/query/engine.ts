@@ -57,7 +57,7 @@ export class QueryEngine {
     if (resume !== null && resume.bundles !== bundles && bundles !== undefined) {
       return refused(
         'invalid_cursor',
-        'the bucket has other bundles than for page.cursor: begin again without a cursor',
+        'page.cursor was given for other bundles than the bucket has now: begin again without a cursor',
       )
     }
     if (resume !== null && (resume.snapshot > snapshot.committed || resume.bundles !== bundles)) {

@@ -41,7 +41,8 @@ const FilterBody = Type.Object(
     end_time_unix_nano: Time('exclusive'),
     search: Nullable(
       Type.Union([Type.String({ maxLength: SEARCH_LENGTH_MAX }), SearchObject], {
-        description: 'what the records say: a text as people write it, or an object whose members must all hold',
+        description:
+          'search for records: an expression as in docs/search.md, or an object whose conditions must all hold',
       }),
     ),
   },
@@ -61,7 +62,8 @@ export const QueryRequestBody = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: DATASET_LENGTH_MAX,
-        description: 'may be left out with filter.trace_id: every dataset that the credential may read',
+        description:
+          'required, except with filter.trace_id: then every dataset that the credential may read is searched',
       }),
     ),
     filter: ABOUT_RECORDS.filter,
@@ -88,14 +90,14 @@ const Id = (digits: number) => Type.Union([Type.String({ pattern: `^[0-9a-f]{${d
 /** As `renderRecord` writes it: this schema is for the document. */
 export const StoredRecordReply = Type.Object({
   record_id: Type.String({ pattern: '^logstore_[0-9a-f]{32}$' }),
-  source: Type.String({ description: 'how it came: v1.otlp_http, v1.otlp_http_protobuf or v1.otlp_grpc' }),
+  source: Type.String({ description: 'how the record arrived: v1.otlp_http, v1.otlp_http_protobuf or v1.otlp_grpc' }),
   signal: Type.Union([Type.Literal('log'), Type.Literal('trace')]),
   tenant_id: Type.String(),
   dataset: Type.String(),
   time_unix_nano: Type.String({ pattern: '^[0-9]+$', description: 'nanoseconds since the Unix epoch' }),
   trace_id: Id(32),
   span_id: Id(16),
-  severity_number: Type.Optional(Type.Integer({ description: 'of a log; 0: the sender gave none' })),
+  severity_number: Type.Optional(Type.Integer({ description: 'severity of a log record; 0: the sender gave none' })),
   raw_payload: Type.Object(
     {
       resource: OtlpObject('Resource'),
@@ -113,7 +115,7 @@ export const QueryReply = Type.Object({
   api_version: Type.Literal('v1'),
   tenant_id: Type.String(),
   dataset: Type.Union([Type.String(), Type.Null()], { description: 'null: the query named none' }),
-  matched_records: Type.Integer({ description: 'of all pages' }),
+  matched_records: Type.Integer({ description: 'number of matching records on all pages' }),
   results: Type.Array(Type.Object({ record: StoredRecordReply })),
   page: Type.Object({
     limit: Type.Integer(),
@@ -122,9 +124,13 @@ export const QueryReply = Type.Object({
   }),
   used_indexes: Type.Array(Type.String()),
   scanned_bundles: Type.Integer({ description: 'segments whose index was searched' }),
-  quarantined_records: Type.Optional(Type.Integer({ description: 'matching records that are damaged and left out' })),
+  quarantined_records: Type.Optional(
+    Type.Integer({ description: 'matching records left out because they are damaged' }),
+  ),
   quarantined_ranges: Type.Optional(
-    Type.Integer({ description: 'damaged ranges of the log, whatever stood in them; present when there are any' }),
+    Type.Integer({
+      description: 'damaged ranges of the log, which may have held any records; present if there are some',
+    }),
   ),
 })
 
@@ -257,7 +263,7 @@ const RECORDS_RULES: Rules = [
   ],
   [
     '/filter/search',
-    `filter.search must be a text of at most ${SEARCH_LENGTH_MAX} characters or an object with the members that the documentation names`,
+    `filter.search must be a text of at most ${SEARCH_LENGTH_MAX} characters or an object with the members that docs/search.md lists`,
   ],
   ['/filter', 'filter must be an object'],
 ]

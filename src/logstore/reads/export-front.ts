@@ -98,9 +98,11 @@ export class ExportFront {
         ({ kind }) => kind === 'concurrency_exceeded',
       )
       const isKnown = isRefusal(given) || given.quarantinedRanges === first.quarantinedRanges
-      const next = isKnown ? given : refusal('bundle_read_failed', 'a record was found to be damaged: begin again')
+      const next = isKnown
+        ? given
+        : refusal('bundle_read_failed', 'damage was found in the log during the export: begin again')
       if (isRefusal(next)) {
-        this.#logger.warn({ kind: next.kind, reason: next.message }, 'an export ended before its end')
+        this.#logger.warn({ kind: next.kind, reason: next.message }, 'an export ended before it was complete')
         throw new ReadBroke(next)
       }
       step = next

@@ -219,7 +219,10 @@ export class JaegerFront {
     for (const id of ids) {
       const body = first ?? (await this.#traceOf(caller, id))
       if (isRefusal(body)) {
-        this.#logger.warn({ kind: body.kind, reason: body.message }, 'an answer with traces ended before its end')
+        this.#logger.warn(
+          { kind: body.kind, reason: body.message },
+          'an answer with traces ended before it was complete',
+        )
         throw new ReadBroke(body)
       }
       if (body.text.byteLength === 0) continue // retention removed it
@@ -238,10 +241,7 @@ export class JaegerFront {
 }
 
 const tooSlow = (): Refusal =>
-  refusal(
-    'deadline_exceeded',
-    `the spans could not be looked through in ${DEADLINE_DEFAULT_MS} ms: narrow the time range`,
-  )
+  refusal('deadline_exceeded', `the spans could not be searched in ${DEADLINE_DEFAULT_MS} ms: narrow the time range`)
 
 function answerData(exchange: Exchange, data: readonly unknown[]): null {
   const body = { data, total: data.length, limit: 0, offset: 0, errors: null }

@@ -23,7 +23,7 @@ export interface ReadsOptions extends Omit<ReaderParts, 'ask'> {
   readonly logger: Logger
 }
 
-const NO_TAIL = 'LOGSTORE_QUERY_STORE=s3 answers from a bucket: ask the store that takes the records in for a tail'
+const NO_TAIL = 'a store with LOGSTORE_QUERY_STORE=s3 has no tails: ask the store that takes the records in'
 
 export async function openReads(running: Lifecycle, options: ReadsOptions): Promise<ReadFronts> {
   const { ask, workerData, logger } = options

@@ -51,8 +51,8 @@ const reading = (summary: string, description: string, mediaType: string, schema
 
 const exportDocument: OperationDocument = {
   ...reading(
-    'Everything that a filter finds, one record a line',
-    'records as in the results of a query; the last line is {"export":{"status":"complete",…}}, without which it is not complete',
+    'Every record that a filter matches, one a line',
+    'records as in the results of a query; a complete export ends with the line {"export":{"status":"complete",…}}',
     NDJSON_TYPE,
   ),
   requestBody: { mediaTypes: [JSON_TYPE], schema: QueryRequestBody },
@@ -75,7 +75,7 @@ const Span = Type.Object({
   root: Type.Optional(
     Type.Union(
       ['no_parent', 'parent_missing', 'circle', 'too_deep'].map((why) => Type.Literal(why)),
-      { description: 'why it is a root' },
+      { description: 'why the span is a root' },
     ),
   ),
   name: Type.String(),
@@ -85,7 +85,7 @@ const Span = Type.Object({
   record: AnyRecord,
   logs: Type.Array(Held, { description: 'log records that name the span' }),
   children: Type.Array(Type.Object({}, { additionalProperties: true }), {
-    description: 'spans like this one, by time',
+    description: 'child spans in the same form, by time',
   }),
 })
 
@@ -97,17 +97,17 @@ export const TraceReply = Type.Object({
   datasets: Type.Array(Type.String()),
   start_time_unix_nano: Type.String(),
   end_time_unix_nano: Type.String(),
-  matched_records: Type.Integer({ description: 'stored and readable' }),
-  spans: Type.Integer({ description: 'shown' }),
-  log_records: Type.Integer({ description: 'shown' }),
-  truncated: Type.Boolean({ description: 'the latest records are not shown' }),
+  matched_records: Type.Integer({ description: 'stored records of the trace that can be read' }),
+  spans: Type.Integer({ description: 'spans in this answer' }),
+  log_records: Type.Integer({ description: 'log records in this answer' }),
+  truncated: Type.Boolean({ description: 'true: the trace has too many records, and the latest are left out' }),
   quarantined_records: Type.Optional(Type.Integer()),
   roots: Type.Array(Span),
   logs: Type.Array(Held, { description: 'log records that name no span of the trace' }),
 })
 
 const traceDocument = reading(
-  'The spans and log records of a trace, over every dataset that may be read',
+  'The spans and log records of a trace, from every dataset that the credential may read',
   'a tree',
   JSON_TYPE,
   TraceReply,
@@ -170,8 +170,8 @@ const operationsOfDocument: OperationDocument = {
   ],
 }
 const searchDocument: OperationDocument = {
-  ...reading('Jaeger: traces that have a span like this', 'traces', JSON_TYPE, JaegerTraces),
+  ...reading('Jaeger: traces with a span that matches the parameters', 'traces', JSON_TYPE, JaegerTraces),
   query: TRACE_SEARCH_PARAMETERS.map((name) => ({ name, schema: text })),
 }
 const jaegerTraceDocument = reading('Jaeger: a trace', 'one trace', JSON_TYPE, JaegerTraces)
-const dependenciesDocument = reading('Jaeger: what calls what', 'always none', JSON_TYPE, data(AnyRecord))
+const dependenciesDocument = reading('Jaeger: which service calls which', 'always none', JSON_TYPE, data(AnyRecord))

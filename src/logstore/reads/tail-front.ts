@@ -92,7 +92,10 @@ export class TailFront {
     if (isRefusal(given)) return given
     const { dataset = null, search = null } = given as { dataset?: string; search?: string }
     if (dataset === '')
-      return refusal('invalid_query', 'dataset is a name; left out, it stands for all that may be read')
+      return refusal(
+        'invalid_query',
+        'dataset must not be empty: leave it out to read every dataset that the credential allows',
+      )
     const refused = this.#readers.problemOf(caller, dataset)
     if (refused !== null) return refused
     const lastId = head.header(LAST_EVENT_ID_HEADER)
@@ -109,7 +112,7 @@ export class TailFront {
   #placeOf(lastId: string): LogPlace | Refusal {
     const place = parseEventId(lastId)
     if (place === null)
-      return refusal('invalid_cursor', `${LAST_EVENT_ID_HEADER} is the id of an event of a tail, passed back exactly`)
+      return refusal('invalid_cursor', `${LAST_EVENT_ID_HEADER} must be exactly the id of an event of a tail`)
     if (place.logId !== this.#log.id || place.position > this.#log.committed) {
       return refusal('invalid_cursor', `${LAST_EVENT_ID_HEADER} is of another data directory: begin again without it`)
     }

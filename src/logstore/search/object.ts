@@ -11,11 +11,11 @@ const optional = <Schema extends Parameters<typeof Type.Optional>[0]>(schema: Sc
 
 export const SearchObject = Type.Object(
   {
-    text: optional(Type.String({ maxLength: SEARCH_LENGTH_MAX, description: 'as people write it' })),
+    text: optional(Type.String({ maxLength: SEARCH_LENGTH_MAX, description: 'an expression as in docs/search.md' })),
     attributes: optional(
       Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
         maxProperties: SEARCH_CONDITIONS_MAX,
-        description: 'whole values by name: of the record, its scope or its resource',
+        description: 'whole values by attribute name; the attribute may be of the record, its scope or its resource',
       }),
     ),
     severity_number_min: optional(Type.Integer({ minimum: 1, maximum: 24 })),

@@ -36,21 +36,26 @@ export const HistogramRequestBody = Type.Object(
     ...ABOUT_RECORDS,
     interval_nano: Nullable(
       Type.Union([Type.String({ pattern: '^[0-9]{1,20}$' }), Type.Integer({ minimum: 1 })], {
-        description: `width of a bucket in nanoseconds; buckets begin at its multiples, at most ${BUCKETS_MAX}`,
+        description: `width of a bucket in nanoseconds; buckets begin at multiples of it, and there are at most ${BUCKETS_MAX}`,
       }),
     ),
     buckets: Nullable(
-      Type.Integer({ minimum: 1, maximum: BUCKETS_MAX, default: BUCKETS_DEFAULT, description: 'in place of a width' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: BUCKETS_MAX,
+        default: BUCKETS_DEFAULT,
+        description: 'number of buckets, instead of interval_nano',
+      }),
     ),
     split_by: Nullable(
-      Type.String({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'severity, or a key as searches name it' }),
+      Type.String({ minLength: 1, maxLength: NAME_LENGTH_MAX, description: 'severity, or a key as in searches' }),
     ),
     top: Nullable(
       Type.Integer({
         minimum: 1,
         maximum: TOP_MAX,
         default: TOP_DEFAULT,
-        description: 'most frequent values that are counted each for itself',
+        description: 'how many of the most frequent values are counted separately',
       }),
     ),
   },
@@ -62,14 +67,19 @@ export const FieldsRequestBody = Type.Object(
   {
     ...ABOUT_RECORDS,
     sample_records: Nullable(
-      Type.Integer({ minimum: 1, maximum: SAMPLE_MAX, default: SAMPLE_DEFAULT, description: 'looked at, at most' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: SAMPLE_MAX,
+        default: SAMPLE_DEFAULT,
+        description: 'how many records are read at most',
+      }),
     ),
     values: Nullable(
       Type.Integer({
         minimum: 0,
         maximum: VALUES_MAX,
         default: VALUES_DEFAULT,
-        description: 'most frequent values of each field',
+        description: 'how many of the most frequent values are shown for each field',
       }),
     ),
   },
@@ -177,9 +187,9 @@ function wholeNumber(text: string | null, absent: number, max: number): number |
 const Count = (description: string) => Type.Integer({ minimum: 0, description })
 const Time = (description: string) => Type.String({ pattern: '^[0-9]{1,20}$', description })
 const QUARANTINED = {
-  quarantined_records: Type.Optional(Count('matching records that are damaged and left out')),
+  quarantined_records: Type.Optional(Count('matching records left out because they are damaged')),
   quarantined_ranges: Type.Optional(
-    Count('damaged ranges of the log, whatever stood in them; present when there are any'),
+    Count('damaged ranges of the log, which may have held any records; present if there are some'),
   ),
 }
 const ABOUT_ANSWER = {
@@ -204,11 +214,11 @@ export const DatasetsReply = Type.Object({
     Type.Object({
       dataset: Type.String(),
       records: Count('exact'),
-      bytes: Type.Union([Count('of the records as they were sent, without resources and scopes'), Type.Null()]),
-      first_time_unix_nano: Unknown('of the earliest record'),
-      last_time_unix_nano: Unknown('of the latest record'),
+      bytes: Type.Union([Count('bytes of the records as they were sent, without resources and scopes'), Type.Null()]),
+      first_time_unix_nano: Unknown('time of the earliest record'),
+      last_time_unix_nano: Unknown('time of the latest record'),
       signals: Type.Union([Type.Array(Type.Union([Type.Literal('log'), Type.Literal('trace')])), Type.Null()]),
-      quarantined_records: Type.Optional(Count('damaged ones, that are left out')),
+      quarantined_records: Type.Optional(Count('records left out because they are damaged')),
     }),
   ),
   page: Type.Object({ limit: Type.Integer(), cursor: Cursor, next_cursor: Cursor }),
@@ -218,42 +228,53 @@ export const DatasetsReply = Type.Object({
 export const HistogramReply = Type.Object({
   ...RECORDS_ANSWER,
   interval_nano: Time('width of a bucket'),
-  buckets: Type.Array(Type.Object({ start_time_unix_nano: Time('where it begins'), records: Count('in it') })),
+  buckets: Type.Array(
+    Type.Object({
+      start_time_unix_nano: Time('time at which the bucket begins'),
+      records: Count('records in the bucket'),
+    }),
+  ),
   split_by: Type.Optional(Type.String()),
   series: Type.Optional(
     Type.Array(
       Type.Object({
         kind: Type.Union([Type.Literal('value'), Type.Literal('other'), Type.Literal('none')], {
-          description: 'a value; all other values; records that have none',
+          description:
+            'value: records with this value; other: records with any other value; none: records without a value',
         }),
         value: Type.Optional(Type.String()),
         value_is_cut: Type.Optional(Type.Literal(true)),
-        records: Count('of all buckets'),
-        counts: Type.Array(Type.Integer(), { description: 'one a bucket' }),
+        records: Count('records in all buckets'),
+        counts: Type.Array(Type.Integer(), { description: 'records in each bucket' }),
       }),
     ),
   ),
   top_is_certain: Type.Optional(
     Type.Literal(false, {
-      description: 'so many values that one of `other` may be more frequent than one of those told',
+      description:
+        'present if there are so many values that one of `other` may be more frequent than one of those shown',
     }),
   ),
 })
 
 export const FieldsReply = Type.Object({
   ...RECORDS_ANSWER,
-  sampled: Type.Boolean({ description: 'not all matching records were looked at' }),
-  sampled_records: Count('that were looked at: all counts below are of them'),
+  sampled: Type.Boolean({ description: 'true: only some of the matching records were read' }),
+  sampled_records: Count('records that were read: all counts below refer to them'),
   fields: Type.Array(
     Type.Object({
-      name: Type.String({ description: 'as searches and split_by take it' }),
+      name: Type.String({ description: 'name of the field, as in searches and split_by' }),
       of: Type.Union(['resource', 'scope', 'record', 'field'].map((of) => Type.Literal(of))),
-      records: Count('that have it'),
-      distinct_values: Count('among them'),
+      records: Count('records that have the field'),
+      distinct_values: Count('different values in these records'),
       values: Type.Array(
-        Type.Object({ value: Type.String(), value_is_cut: Type.Optional(Type.Literal(true)), records: Count('') }),
+        Type.Object({
+          value: Type.String(),
+          value_is_cut: Type.Optional(Type.Literal(true)),
+          records: Count('records that have the value'),
+        }),
       ),
     }),
   ),
-  left_out_fields: Type.Optional(Count('that the fewest records have')),
+  left_out_fields: Type.Optional(Count('fields that are not shown, because the fewest records have them')),
 })

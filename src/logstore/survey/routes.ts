@@ -26,7 +26,7 @@ export function surveyRoutes(
   const about = (summary: string, body: object): OperationDocument => ({
     ...forTenants,
     summary,
-    replies: [{ status: 200, description: 'what there is now', mediaType: JSON_TYPE, schema: body }, rejected],
+    replies: [{ status: 200, description: 'the datasets at present', mediaType: JSON_TYPE, schema: body }, rejected],
   })
   const datasets = queries.urlEndpoint(
     {

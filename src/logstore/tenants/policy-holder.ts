@@ -59,7 +59,7 @@ export class PolicyHolder {
       const reason = messageOf(error)
       this.#logger.error(
         { setting: POLICY_SETTING, reason },
-        'the tenant policy file was refused, the policy before stays in force',
+        'the tenant policy file was refused: the policy before stays in force',
       )
       return
     }

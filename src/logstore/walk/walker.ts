@@ -87,7 +87,10 @@ function changed({ request, ...task }: WalkTask): QueryRefusal | null {
   if (request.kind !== 'export' || request.resume === null) return null
   const { bundles, snapshot } = request.resume
   if (bundles === seenBundlesForCursor(task, snapshot)) return null
-  return refused('object_storage_read_failed', 'the bucket has other bundles than when the export began: begin again')
+  return refused(
+    'object_storage_read_failed',
+    'the bundles in the bucket have changed since the export began: begin again',
+  )
 }
 
 /** Records in the shape of a query's results, each in one line. */

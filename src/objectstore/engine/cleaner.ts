@@ -155,7 +155,9 @@ export class Cleaner implements Upkeep {
     const { core, checkpoints, plan } = this.#parts
     if (this.#cleaning.isShortOfRoom) {
       if (core.log.roomFor('finish') < plan.bytes)
-        throw new Error('the disk is too full to write a checkpoint, without which no segment may go: make room')
+        throw new Error(
+          'the disk is too full to write a checkpoint, without which no segment can be removed: make room',
+        )
       checkpoints.demand()
     }
     if (!checkpoints.isDue(core.appender.tail)) return

@@ -46,8 +46,7 @@ export function classify(
   const { extension, name, parameters } = operation
   if (parameters !== null) {
     for (const parameter of query.keys()) {
-      if (asksForElse(operation, parameter, query))
-        throw outsideProfile(`What the parameter ${parameter} asks for here`)
+      if (asksForElse(operation, parameter, query)) throw outsideProfile(`The parameter ${parameter} of this operation`)
     }
   }
   if (extension !== null && !extensions.has(extension))

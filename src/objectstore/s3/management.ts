@@ -61,7 +61,7 @@ export const managementRoutes = (parts: ManagementParts): readonly Route[] => [
 
 const capabilities = (parts: ManagementParts): Endpoint => ({
   document: {
-    summary: 'Where the service runs, and what its disk can do',
+    summary: 'The platform of the service, and what its disk guarantees',
     replies: [{ status: 200, description: 'as found', mediaType: JSON_TYPE, schema: PlatformCapabilities }],
   },
   begin: (_head, exchange) => answerLine(exchange, 200, JSON.stringify(parts.capabilities())),

@@ -81,7 +81,12 @@ export function openApiOf(
       pathParameters: {
         ...ENDPOINT_HELPER_PATH_PARAMETERS,
         bucket: { type: 'string', minLength: 3, maxLength: 63 },
-        key: { type: 'string', minLength: 1, maxLength: 1024, description: 'of UTF-8, in bytes; it may have slashes' },
+        key: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 1024,
+          description: 'key of the object: its length is that of its UTF-8 in bytes, and it may have slashes',
+        },
       },
     },
   )
@@ -140,5 +145,7 @@ function documentOf(operations: readonly Operation[]): OperationDocument {
 function asked({ name, selectors, header }: Operation): string {
   const query = selectors.map(({ name, value }) => (value === null ? name : `${name}=${value}`)).join('&')
   const needs = [...(query === '' ? [] : [`?${query}`]), ...(header === null ? [] : [`the header x-obj-${header}`])]
-  return needs.length === 0 ? `${name}: with none of what the others need` : `${name}: with ${needs.join(' and ')}`
+  return needs.length === 0
+    ? `${name}: without the parameters and headers of the other operations`
+    : `${name}: with ${needs.join(' and ')}`
 }

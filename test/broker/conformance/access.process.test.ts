@@ -150,7 +150,7 @@ describe('the file of keys', () => {
     assert.equal(await get('acme-key'), 200)
     writeFileSync(file, '{"keys":')
     broker.signal('SIGHUP')
-    await broker.logged('the keys stay as they are')
+    await broker.logged('the credentials file was refused: the keys before stay in force')
     assert.equal(await get('acme-key'), 200)
     writeKeys(keyFor('acme-key-2', 'acme'))
     broker.signal('SIGHUP')

@@ -172,7 +172,7 @@ describe('records beside damage', () => {
     assert.deepEqual([status, storage.status], ['degraded', 'degraded'])
     assert.match(
       storage.message!,
-      /^3 quarantine incidents are not acknowledged: inc-.+: GET \/streams\/\{stream\}\/quarantine /,
+      /^3 quarantine incidents are not acknowledged: inc-.+: list the incidents with GET \/streams\/\{stream\}\/quarantine, /,
     )
   })
 })

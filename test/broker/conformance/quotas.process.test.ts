@@ -138,7 +138,7 @@ describe('SIGHUP', () => {
   it('with a bad file leaves the quotas as they are, and says why in the log', async () => {
     await drained(1)
     for (const text of ['{', '{"tenants":[{"tenant":"local","publish_records_per_second":0}]}']) {
-      await reload(text, 'the quotas stay as they are')
+      await reload(text, 'the quotas file was refused: the quotas before stay in force')
     }
     assertRefused(await publish(), 429, 'quota_exceeded')
   })

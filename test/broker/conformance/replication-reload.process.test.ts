@@ -57,7 +57,7 @@ const hangUp = async (source: BrokerServer, says: string): Promise<void> => {
   await eventually(() => source.stderr.split(says).length > before)
 }
 const READ_AGAIN = 'replication binding read again'
-const STAYS = 'the replication binding stays as it is'
+const STAYS = 'the replication binding was refused: the policies before stay in force'
 
 describe('SIGHUP', () => {
   it('reads the binding again: another certificate for an mtls target, another endpoint with a key; a wrong one changes nothing', async (context) => {

@@ -129,7 +129,7 @@ describe('many short messages in one turn', () => {
     talk.session.message(new Uint8Array(0), true)
     talk.session.message(new Uint8Array(0), true)
     await settlePromises()
-    assert.deepEqual(talk.ended, [1008, 'too much was sent behind a long message'])
+    assert.deepEqual(talk.ended, [1008, 'the client sent too much before its earlier messages were handled'])
   })
 })
 
@@ -148,7 +148,7 @@ describe('a message that is none', () => {
     for (let i = 0; i < 5; i++) await settlePromises()
     await world.flush()
     assert.deepEqual(idsOf(talk), [1])
-    assert.deepEqual(talk.ended, [1002, 'the message is not made of frames'])
+    assert.deepEqual(talk.ended, [1002, 'the message does not consist of whole frames'])
     assert.equal(await recordsIn(world), 0)
   })
 })
@@ -164,7 +164,7 @@ describe('answers that the client does not take', () => {
       else talk.text(upTo(10).map((id) => ({ id, op: 'ping' })))
       await settlePromises()
       assert.deepEqual(idsOf(talk), [0])
-      assert.deepEqual(talk.ended, [1008, 'the client does not take its answers'])
+      assert.deepEqual(talk.ended, [1008, 'the client does not read its answers'])
     }
   })
 
@@ -174,7 +174,7 @@ describe('answers that the client does not take', () => {
     talk.bufferedBytes = bound - 50_000
     talk.frames((writer) => upTo(20_000).forEach((id) => ping(writer, id)))
     for (let i = 0; i < 100 && talk.ended === null; i++) await settlePromises()
-    assert.deepEqual(talk.ended, [1008, 'the client does not take its answers'])
+    assert.deepEqual(talk.ended, [1008, 'the client does not read its answers'])
     assert(talk.said.length < 50_000 / 16)
   })
 })

@@ -116,7 +116,7 @@ describe('what is no message', () => {
     )
     talk.session.message(new Uint8Array([1, 2, 3]), true)
     await settlePromises()
-    assert.deepEqual(talk.ended, [1002, 'the message is not made of frames'])
+    assert.deepEqual(talk.ended, [1002, 'the message does not consist of whole frames'])
     assert.equal(talk.closedCount, 1)
   })
 

@@ -163,7 +163,10 @@ describe('a loss', () => {
     const refused = client.publish('orders', 'm-1')
     await settlePromises()
     assert.equal(refused.code, 'internal_error')
-    assert.match(refused.outcome.kind === 'refused' ? String(refused.outcome.error) : '', /takes nothing at present/)
+    assert.match(
+      refused.outcome.kind === 'refused' ? String(refused.outcome.error) : '',
+      /accepts no changes at present/,
+    )
     await client.now(client.publish('orders', 'm-1'))
   })
 

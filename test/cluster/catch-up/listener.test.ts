@@ -160,7 +160,7 @@ describe('the listener for other nodes', () => {
     const headers = { authorization: `Bearer ${SECRET}`, connection: 'Upgrade', upgrade: 'x' }
     const other = request({ host: '127.0.0.1', port, headers })
     other.end()
-    assert.match((await replyTo(other)).body.toString(), /the one protocol to upgrade to is trilog-pieces/)
+    assert.match((await replyTo(other)).body.toString(), /the only protocol to upgrade to is trilog-pieces/)
   })
 
   it('gives pieces on a new connection when the one before has broken', async () => {
@@ -249,8 +249,8 @@ describe('the listener of a process', () => {
       assert.deepEqual(logged, [
         'certificates read again',
         'authorities read again',
-        'the certificates stay as they are',
-        'the authorities stay as they are',
+        'the certificates were not replaced: those before stay in force',
+        'the authorities were not replaced: those before stay in force',
       ])
       assert.deepEqual([settings.authorities!.pem, told], [other.cert, [other.cert]])
       assert.equal(await shown(), second.cert)

@@ -51,7 +51,7 @@ it('a log store names a replica directory that vanishes, and starts without one 
   await eventually(async () => (await degradedBy()).includes(replicas[0]))
   ;(await server.request('/v1/otlp/logs', batch)).ok()
   const ready = (await server.request('/readyz', null)).json() as { reasons: readonly { action: string }[] }
-  assert.match(ready.reasons[0]!.action, /brought up to date while the service runs/)
+  assert.match(ready.reasons[0]!.action, /updated while the service runs/)
   renameSync(away, replicas[0])
   const lost = async (): Promise<string> => (await server.request('/metrics', null)).text
   await eventually(async () => /^logstore_wal_replicas_lost 0$/m.test(await lost()))

@@ -155,7 +155,7 @@ describe('a request', () => {
 
   it('that is not implemented is told what of it', () => {
     assert.throws(() => classified('GET /bkt'), /^S3Error: ListObjects needs the extension list-v1/)
-    assert.throws(() => classified('GET /bkt?versioning'), /^S3Error: What the parameter versioning asks for/)
+    assert.throws(() => classified('GET /bkt?versioning'), /^S3Error: The parameter versioning of this operation/)
     assert.throws(() => classified('PATCH /bkt'), /^S3Error: This operation is outside/)
   })
 

@@ -28,7 +28,7 @@ test('the OpenAPI document has every operation once, and extensions only where t
 test('operations of one path and method are one, which says how they are told apart', () => {
   const put = pathsOf()['/{bucket}/{key}']!['put']!
   assert.equal(put.operationId, 'putObject')
-  assert.match(put.description!, /^PutObject: with none of what the others need\. /)
+  assert.match(put.description!, /^PutObject: without the parameters and headers of the other operations\. /)
   assert.match(put.description!, /UploadPartCopy: with \?partNumber&uploadId and the header x-obj-copy-source\./)
   assert.deepEqual(
     put.parameters.map(({ name }) => name),

@@ -41,10 +41,7 @@ export function FieldsPanel({ view, loaded }: { view: View; loaded: Loaded<Field
         </section>`
       )
     })}
-    ${
-      value?.sampled &&
-      html`<p class="fine">Counts are those of ${exact(value.sampled_records)} records, evenly spread.</p>`
-    }
+    ${value?.sampled && html`<p class="fine">Counts are from a sample of ${exact(value.sampled_records)} records.</p>`}
   </aside>`
 }
 

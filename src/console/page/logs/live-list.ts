@@ -55,7 +55,7 @@ export function LiveList({ dataset, search, before, selected, onOpen, onConnecte
         ${
           waiting > 0
             ? html` <strong class="number">${exact(waiting)}</strong> new, shown when the pointer leaves the list`
-            : html` <span class="fine">New records come on top.</span>`
+            : html` <span class="fine">New records appear at the top.</span>`
         }
         ${missed !== 0 && html` <span class="fine">${missed === null ? 'Some' : exact(missed)} were left out.</span>`}
       </p>
@@ -65,7 +65,7 @@ export function LiveList({ dataset, search, before, selected, onOpen, onConnecte
     <div class="held" ref=${place} onPointerEnter=${() => point(true)} onPointerLeave=${() => point(false)}>
       ${
         all.length === 0
-          ? html`<${Empty} title="Nothing came yet">Records appear here when they are stored.<//>`
+          ? html`<${Empty} title="No new record yet">Records appear here when they are stored.<//>`
           : html`<${VirtualList}
               label="Records as they come"
               count=${all.length}

@@ -16,7 +16,7 @@ export interface FlatSpan {
   /** Spans below it, at any depth. */
   readonly below: number
   /** Why it stands at the top though it has a parent; null: it has none, or stands below it. */
-  readonly lacks: 'its parent is missing' | 'its parents go in a circle' | 'it is very deep' | null
+  readonly lacks: 'its parent is missing' | 'its parents form a cycle' | 'it is nested too deep' | null
   /** From the beginning of the trace, in nanoseconds. */
   readonly offset: number
   readonly duration: number
@@ -28,8 +28,8 @@ export interface FlatSpan {
 const LACKS = {
   no_parent: null,
   parent_missing: 'its parent is missing',
-  circle: 'its parents go in a circle',
-  too_deep: 'it is very deep',
+  circle: 'its parents form a cycle',
+  too_deep: 'it is nested too deep',
 } as const
 
 /** In the order of the waterfall: a span stands before those below it. */

@@ -28,7 +28,7 @@ export function Waterfall({ trace, spans, selected, onOpen, folded, onFold }: Wa
   const whole = Math.max(1, Number(BigInt(trace.end_time_unix_nano) - BigInt(trace.start_time_unix_nano)))
   if (spans.length === 0) {
     return html`<section aria-label="Spans">
-      <p class="notice">No span of this trace is stored, log records alone.</p>
+      <p class="notice">No span of this trace is stored, only log records.</p>
     </section>`
   }
   const index = shown.findIndex(({ spanId }) => spanId === selected)

@@ -17,7 +17,7 @@ export const BucketSettings = ({ bucket }: { bucket: string }): VNode =>
       bucket=${bucket}
       name="policy"
       title="Policy"
-      about="Says what others than the owner may do."
+      about="Says what callers other than the owner may do."
       example=${examplePolicy(bucket)}
       problemOf=${(text: string) => policyProblem(text, bucket)}
     />

@@ -174,7 +174,7 @@ function Preview({ bucket, name, size, type }: PreviewProps): VNode {
     ${value?.kind === 'image' && address !== '' && html`<img class="preview" src=${address} alt=${`What ${name} shows`} />`}
     ${value?.kind === 'text' && html`<pre class="payload" tabindex="0" aria-label="Content"><code>${value.text}</code></pre>`}
     ${value?.kind === 'bytes' && html`<p class="loading">Neither text nor a picture.</p>`}
-    ${value?.kind === 'text' && size > PREVIEW_BYTES && html`<p class="fine">That is the beginning.</p>`}
+    ${value?.kind === 'text' && size > PREVIEW_BYTES && html`<p class="fine">Only the beginning is shown.</p>`}
   </div>`
 }
 

@@ -15,7 +15,10 @@ export function OpenUploads({ bucket }: { bucket: string }): VNode {
   const [aborting, setAborting] = useState<readonly OpenUpload[] | null>(null)
   return html`<section aria-label="Open uploads">
     <div class="bar">
-      <p>Their parts take room until the upload is complete or aborted. Uploads under way are among them.</p>
+      <p>
+        Parts take disk space until their upload is completed or aborted. Uploads that are still being sent are listed,
+        too.
+      </p>
       <span class="space"></span>
       <button type="button" data-key="r" onClick=${reload}>Reload</button>
       ${
@@ -104,8 +107,8 @@ function Abort({ bucket, uploads, onClose, onAborted }: AbortProps): VNode {
   >
     <${Form} action=${action} submit="Abort" isDangerous onSubmit=${abort} onCancel=${onClose}>
       <p>
-        What was sent of ${uploads.length === 1 ? html`<code>${first!.key}</code>` : 'them'} is dropped. A client that
-        still sends is refused.
+        The parts of ${uploads.length === 1 ? html`<code>${first!.key}</code>` : 'these uploads'} are removed. A client
+        that still sends is refused.
       </p>
     <//>
   <//>`

@@ -39,7 +39,7 @@ const queryOf = (query: Readonly<Record<string, string>>): string =>
 /** S2 */
 function pathOf({ bucket, key }: Pick<S3Request, 'bucket' | 'key'>): string {
   if (key === '.' || key === '..')
-    throw new Refusal(400, 'no_address', `A browser cannot name the key ${key}: use another client.`)
+    throw new Refusal(400, 'no_address', `A browser cannot send a request for the key ${key}: use another client.`)
   return `/${[bucket, key]
     .filter((each) => each !== undefined)
     .map(encoded)

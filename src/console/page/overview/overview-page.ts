@@ -51,7 +51,7 @@ interface Found {
 
 function wrongOf({ problem, readiness }: Known): readonly Found[] {
   if (problem !== null)
-    return [{ isBad: true, text: `does not tell how it is: ${problem.message}`, action: problem.action }]
+    return [{ isBad: true, text: `does not report its health: ${problem.message}`, action: problem.action }]
   const isBad = readiness?.status === 'unavailable'
   return (readiness?.reasons ?? []).map(({ reason, action, since }) => ({ isBad, text: reason, action, since }))
 }

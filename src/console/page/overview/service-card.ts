@@ -101,7 +101,7 @@ function Numbers({ service, known }: { service: ServiceName; known: Known }): VN
 }
 
 const MoreWith = (): VNode =>
-  html`<p class="fine">The broker tells the rest when it runs with <code>MQ_METRICS_EXPOSURE=http</code>.</p>`
+  html`<p class="fine">The broker shows more metrics when it runs with <code>MQ_METRICS_EXPOSURE=http</code>.</p>`
 
 function Rate({ measure, samples, color }: { measure: Measure; samples: Known['samples']; color?: string }): VNode {
   const now = rates(samples, measure.metric).at(-1) ?? null

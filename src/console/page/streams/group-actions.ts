@@ -133,7 +133,8 @@ export function SeekGroup({ stream, group, progress, progressMs, end, onDone, on
     onClose=${onClose}
   >
     <p>
-      The group gets every record from there on again, finished or not. Leases there end; what is below stays as it is.
+      The group gets every record from there on again, finished or not. Leases on these records end; records below stay
+      as they are.
     </p>
     <${Field} label="Seek to" name="target" value=${target} onInput=${setTarget}>
       ${Object.entries(TARGETS).map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}
@@ -213,7 +214,7 @@ export const DeleteCursor = ({ stream, group, cursor, onDone, onClose }: ActionP
     onClose=${onClose}
     run=${({ force }: FormValues) => askJson('broker', `${cursorPath(stream, group, cursor.cursor)}${force ? '?force=true' : ''}`, { method: 'DELETE' })}
   >
-    <p>It stands at ${cursor.offset}, which is forgotten.</p>
+    <p>It stands at ${cursor.offset}. The broker forgets this offset.</p>
     <label class="check"><input type="checkbox" name="force" /> Even if retention waits for it</label>
   <//>`
 

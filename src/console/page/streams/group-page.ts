@@ -249,7 +249,7 @@ function Cursors({ state: { cursors, stream }, onDo }: { state: GroupState; onDo
     </header>
     ${
       cursors.length === 0
-        ? html`<p class="loading">The group keeps no offset under a name.</p>`
+        ? html`<p class="loading">The group has no cursors.</p>`
         : html`<div class="scroll" tabindex="0" role="group" aria-label="Cursors">
             <table>
               <thead>

@@ -32,13 +32,13 @@ export const PolicyFields = ({ retention, failure }: Policies): VNode =>
         type="number"
         step="any"
         value=${shown(retention?.max_bytes && retention.max_bytes / 1_048_576)}
-        hint="Empty: however much there is."
+        hint="Empty: records are kept however much there is."
       />
       <${Field}
         label="Kept for the cursor"
         name="cursor"
         value=${shown(retention?.min_cursor_name)}
-        hint="What it has not read stays."
+        hint="Records from this cursor on are kept."
       />
     </fieldset>
     <fieldset>
@@ -99,7 +99,7 @@ interface Configuration {
 export function policyFrom(values: FormValues): Configuration {
   const attempts = numberOf(values['attempts'], 1)
   if (attempts === null && (values['dead'] || values['pause'] || values['expiry']))
-    throw new Refusal(400, 'no_attempts', 'Say after how many attempts a record has failed, or leave out the rest.')
+    throw new Refusal(400, 'no_attempts', 'Give the number of attempts, or leave the other fields for failures empty.')
   return {
     default_durability: values['durability'],
     retention: {

@@ -120,7 +120,9 @@ function Delete({ stream: { stream } }: { stream: Stream }): VNode {
     <p>The stream is gone at once, with its records, groups and cursors.</p>
     <${Form} action=${action} submit="Delete stream" isDangerous onSubmit=${remove}>
       <${Field} label=${`Type ${stream} to confirm`} name="name" required />
-      <label class="check"><input type="checkbox" name="force" /> Even if others rely on it</label>
+      <label class="check"
+        ><input type="checkbox" name="force" /> Even if another stream or replication still needs it</label
+      >
     <//>
   </section>`
 }

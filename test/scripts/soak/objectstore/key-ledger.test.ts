@@ -57,7 +57,7 @@ describe('the ledger of a key of which nobody knows whether its last tags were s
     const { ledger } = unsureOfTags()
     assert.throws(
       () => ledger.noteSeen(ledger.look(), 'nothing', (object) => object === null),
-      /should be one of\n {2}1: .*\n {2}2: .*\nWho looked began at 1\. .*\n.* asked for 1: .*\n.* 1 was answered, sequence 1\n.* asked for 2: /,
+      /should be one of\n {2}1: .*\n {2}2: .*\nThe read began when version 1 was the oldest possible\. .*\n.* requested 1: .*\n.* 1 was answered, sequence 1\n.* requested 2: /,
     )
   })
 })
