@@ -14,6 +14,8 @@ const LOOK_EVERY_MS = 200
 const NOTES_AFTER_SEARCH_MS = 60_000
 /** More than this between two looks is much: some 30 MiB a second. To note 20 MiB a second takes 2 to 4 % of a core. */
 const MUCH_BYTES = 6 * 1024 * 1024
+/** A step that failed may fail again, as when the disk cannot read a frame, and each failure is counted. */
+const RETRY_AFTER_MS = 5000
 
 export interface NoteClock {
   /** Monotonic. */
@@ -22,7 +24,7 @@ export interface NoteClock {
   every(intervalMs: number, task: () => void): () => void
 }
 
-/** What a step noted: part of what is there, or all of it. 'nothing': the step was refused, and the next look tries again. */
+/** What a step noted: part of what is there, or all of it. 'nothing': the step was refused, and is tried again after a while. */
 export type Noted = 'part' | 'all' | 'nothing'
 
 /** How far there are frames to be noted, and in which generation of the log. */
@@ -49,6 +51,8 @@ export class NoteAhead {
   readonly #stopLooking: () => void
   /** Until then frames are noted even if many come: searches came, and may come again. */
   #untilMs = -Infinity
+  /** Until then no step is tried: the last one was refused. */
+  #retryAtMs = -Infinity
   /** Committed position at the last look. */
   #committed = 0
   /** Everything before this position was noted, in this generation of the log. */
@@ -84,7 +88,8 @@ export class NoteAhead {
     const isMuch = committed - this.#committed > MUCH_BYTES
     this.#committed = committed
     const isNoted = committed === this.#noted.committed && generation === this.#noted.generation
-    if (isNoted || (isMuch && this.#clock.nowMs() > this.#untilMs)) return
+    const nowMs = this.#clock.nowMs()
+    if (isNoted || nowMs < this.#retryAtMs || (isMuch && nowMs > this.#untilMs)) return
     this.#running ??= this.#catchUp({ committed, generation }).finally(() => (this.#running = null))
   }
 
@@ -93,6 +98,7 @@ export class NoteAhead {
     while (!this.#closed) {
       const noted = await this.#step()
       if (noted === 'all') this.#noted = to
+      if (noted === 'nothing') this.#retryAtMs = this.#clock.nowMs() + RETRY_AFTER_MS
       if (noted !== 'part') return
     }
   }

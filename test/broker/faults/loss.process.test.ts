@@ -99,7 +99,7 @@ describe('a broker with replica directories', () => {
 
     await server.startAgain()
     for (const directory of replicas) {
-      await server.logged(new RegExp(`"directory":"${directory}"[^\\n]*made again`))
+      await server.logged(new RegExp(`"directory":"${directory}"[^\\n]*filled again`))
     }
     assert.equal((await health(server)).storage.status, 'ok')
     assert.equal((await server.stream(stream.name).replay()).records.length, 2)

@@ -200,7 +200,7 @@ describe('a query of a bucket', () => {
     try {
       await untilBundles(server, 3)
       const message = await refused(server, 'object_storage_read_failed', 502)
-      assert.match(message, /^bundle 0{16}: compact\.bin cannot be read .+ \(what is in the bucket of it is damaged/)
+      assert.match(message, /^bundle 0{16}: compact\.bin cannot be read .+ \(its files in the bucket are damaged/)
       await scene.bucket.put(`${first}/compact.bin`, whole)
       await eventually(async () => (await queryOf(server)).status === 200)
       assert.deepEqual(await askServer(server)(ALL), scene.whole)

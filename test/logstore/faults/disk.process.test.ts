@@ -98,10 +98,11 @@ describe('a disk that fails', () => {
     await load.checkEverything()
     const health = await server.request('/health', null)
     assert.deepEqual([health.status, health.text], [200, '"Healthy"\n'])
-    assert.match(health.headers.get('x-trilog-degraded')!, new RegExp(`^2 reads .* failed, .*${bundle}.*EIO`))
+    // Both queries, and the store itself if it noted frames for searches meanwhile.
+    assert.match(health.headers.get('x-trilog-degraded')!, new RegExp(`^[2-9] reads .* failed, .*${bundle}.*EIO`))
     const ready = await server.request('/readyz', null)
     assert.match(ready.text, /^\{"status":"degraded","reasons":\[\{"kind":"read_errors",/)
-    assert.match((await server.request('/metrics', null)).text, /^logstore_read_errors_total 2$/m)
+    assert.match((await server.request('/metrics', null)).text, /^logstore_read_errors_total [2-9]$/m)
     await server.logged(/"reason":"[^"]*EIO[^"]*"[^\n]*"msg":"stored data could not be read"/)
   })
 })

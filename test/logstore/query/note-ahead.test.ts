@@ -67,7 +67,7 @@ describe('what comes is noted for searches', () => {
     assert.equal(await look(), 4)
   })
 
-  it('step by step until all is noted, and after a refusal with the next look', async () => {
+  it('step by step until all is noted, and after a refusal only when some time has passed', async () => {
     const { its, look } = world()
     its.answer = 'part'
     its.log.committed = 1000
@@ -78,6 +78,9 @@ describe('what comes is noted for searches', () => {
     await settlePromises()
     const before = its.steps
     its.answer = 'all'
+    its.nowMs = 4999
+    assert.equal(await look(), before)
+    its.nowMs = 5000
     assert.equal(await look(), before + 1)
     assert.equal(await look(), before + 1)
   })
