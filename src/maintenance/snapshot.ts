@@ -56,7 +56,7 @@ export interface StoredSegment {
   readonly chain: number
   /** The segment's file, or its stand-in (src/log/stand-in.ts). Null: the store lacks the file as well. */
   readonly records: StoredFile | null
-  /** Of a segment that has moved: its merged file, which all segments in that file name. */
+  /** If the segment has moved: its merged file, which every segment in that file lists. */
   readonly sidecars: readonly StoredFile[]
   /** Damage that the backup found in every directory of the log. */
   readonly damage: readonly Damage[]

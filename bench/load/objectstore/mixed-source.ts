@@ -1,4 +1,4 @@
-/** Of a hundred operations 45 read an object, 30 ask for its headers, 15 put a new one, 10 delete one that this connection put. */
+/** A mix of operations: 45 % read an object, 30 % ask for its headers, 15 % put a new one, 10 % delete one that this connection put. */
 import type { HttpResponse } from '../http-response-parser.ts'
 import type { Random } from '../random.ts'
 import type { LoadRequest, RequestSource, TaskResult } from '../workload.ts'

@@ -15,7 +15,7 @@ export class Body {
     this.size = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }
 
-  /** Of all bytes, in hexadecimal digits: the ETag of an object that is put in one piece. */
+  /** MD5 of all bytes, in hexadecimal digits: the ETag of an object that is put in one piece. */
   get md5(): string {
     return (this.#md5 ??= hexOf(this.pieces))
   }

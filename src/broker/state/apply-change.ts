@@ -1,11 +1,11 @@
-/** What a rare change does to the state: live when its frame was taken, at a start when it is read. There is no other place for it. */
+/** The effect of each rare change on the state: live when its frame is taken, at a start when it is read. No other code has this effect. */
 import type { Change } from '../frames/change.ts'
 import { eventTimeOf } from '../records/audit-event.ts'
 import type { Link, Sites } from './replication-state.ts'
 import { AUDIT_STREAM } from './state.ts'
 import type { BrokerState, Group, Place, StreamState } from './state.ts'
 
-/** @returns false when it is about a stream or group whose creation was lost to damage */
+/** @returns false when the change is about a stream or group whose creation was lost to damage */
 export function applyChange(state: BrokerState, change: Change, place: Place): boolean {
   const known = applyFacts(state, change)
   if (!('audit_offset' in change) || change.audit_offset === null) return known

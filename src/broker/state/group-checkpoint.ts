@@ -1,5 +1,5 @@
 /**
- * A group's state as bytes, little-endian. What has rows is stored by columns.
+ * A group's state as bytes, little-endian. Tables are stored column by column.
  *
  *   offset  bytes  field
  *        0      1  version         CHECKPOINT_VERSION
@@ -24,8 +24,8 @@
  *
  * K1  a lease that was reported as expired is written as leased: the reader of the checkpoint reports it again
  * K2  only version and length are checked here: the file around the bytes has a checksum
- * K3  it is written and read in slices of SLICE_ROWS deliveries or intervals
- * K4  only the copy is made at once, as a copy of memory: some 20 ms for a million deliveries
+ * K3  the bytes are written and read in slices of SLICE_ROWS deliveries or intervals
+ * K4  only the copy is made at once. It copies memory as it is, which takes some 20 ms for a million deliveries
  */
 import { readU64, writeU64 } from '../../../native-free-codecs/frame.ts'
 import { StoreError } from '../../errors.ts'
@@ -40,7 +40,7 @@ const HEADER_BYTES = 48
 const DELIVERY_BYTES = 41
 const FLAGS_AT = 1
 const FLAG_REASONS = 1
-/** K3: takes some milliseconds. */
+/** K3. A slice takes some milliseconds. */
 const SLICE_ROWS = 16 * 1024
 
 export interface GroupParts {
@@ -51,7 +51,7 @@ export interface GroupParts {
   readonly reasons: Reasons
 }
 
-/** A group at one moment, as columns of memory copied as they stand: free slots are still among the rows. */
+/** A group at one moment, as copies of its columns: free slots are still among the rows. */
 export interface GroupCopy {
   readonly floor: number
   /** How many rows are not free. */
@@ -66,7 +66,7 @@ export interface GroupCopy {
   readonly intervals: Float64Array<ArrayBuffer>
   readonly expiries: Float64Array<ArrayBuffer>
   readonly unavailable: Float64Array<ArrayBuffer>
-  /** JSON; null: none. */
+  /** JSON; null: there are no reasons. */
   readonly reasons: Buffer | null
 }
 
@@ -99,7 +99,7 @@ export const encodedBytes = (copy: GroupCopy): number =>
   copy.unavailable.byteLength +
   (copy.reasons?.byteLength ?? 0)
 
-/** Yields now and then (K3). To be called once, as it changes the copy. @returns parts that belong one after the other */
+/** Yields now and then (K3). To be called once, as it changes the copy. @returns consecutive parts */
 export function* encodeGroup(copy: GroupCopy): Generator<void, Uint8Array[], undefined> {
   const header = new Uint8Array(HEADER_BYTES)
   header[0] = CHECKPOINT_VERSION
@@ -130,9 +130,9 @@ export function* encodeGroup(copy: GroupCopy): Generator<void, Uint8Array[], und
 }
 
 /**
- * Yields now and then how many of the bytes are done (K3). Columns are read where they stand, as memory for a copy would cost as much as the rest.
+ * Yields now and then how many of the bytes are done (K3). Columns are read in place, because new memory for a copy would cost as much as all else.
  *
- * @throws StoreError `corrupt` when it is not of a version and length that `encodeGroup` writes (K2)
+ * @throws StoreError `corrupt` when the bytes do not have a version and a length that `encodeGroup` writes (K2)
  */
 export function* decodeGroup(bytes: Uint8Array): Generator<number, GroupParts, undefined> {
   const version = bytes[0]
@@ -150,7 +150,7 @@ export function* decodeGroup(bytes: Uint8Array): Generator<number, GroupParts, u
   if (hasReasons ? bytes.byteLength < expectedBytes : bytes.byteLength !== expectedBytes)
     throw unreadable(`${bytes.byteLength} bytes instead of ${expectedBytes}`)
 
-  const isAligned = bytes.byteOffset % 8 === 0 // columns begin at multiples of what they hold
+  const isAligned = bytes.byteOffset % 8 === 0 // a column begins at a multiple of the size of its elements
   const { buffer, byteOffset } = isAligned ? bytes : new Uint8Array(bytes)
   let at = byteOffset + HEADER_BYTES
   const floats = (length: number): Float64Array => {
@@ -225,7 +225,7 @@ function* slotsOf({ status, deliveries }: GroupCopy): Generator<void, Uint32Arra
   return slots
 }
 
-/** @param slots rows that are taken, ascending; null: all */
+/** @param slots rows to copy, ascending; null: all */
 function* taken<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>>(
   column: Column,
   slots: Uint32Array | null,
@@ -235,7 +235,7 @@ function* taken<Column extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuff
     column[row] = column[slots[row]!]!
     if (row % SLICE_ROWS === SLICE_ROWS - 1) yield
   }
-  return column.slice(0, slots.length) as Column // what `slice` gives is of the same kind
+  return column.slice(0, slots.length) as Column // `slice` returns the same kind of array
 }
 
 function flattened(rows: Iterable<readonly number[]>, length: number): Float64Array<ArrayBuffer> {

@@ -1,4 +1,4 @@
-/** Inspection of a group: the slots of its table that matter, at the cost of one look at each, and only the listed ones sorted. */
+/** Lists the leases and delays of a group for inspection. It looks at each slot of the table once, and sorts only the entries that are listed. */
 import { DELAYED, FREE, LEASED } from './delivery-table.ts'
 import type { DeliveryTable } from './delivery-table.ts'
 import type { FinishedOffsets, Outcome } from './finished-offsets.ts'
@@ -12,7 +12,7 @@ export interface LeaseEntry {
   readonly claimNumber: number | null
   readonly leasedAtMs: number | null
   readonly expiresAtMs: number | null
-  /** The last one given for the offset; null: none, or it was acknowledged since. */
+  /** The last reason given for the offset; null: there was none, or the offset was acknowledged since. */
   readonly reason: string | null
 }
 
@@ -93,7 +93,7 @@ const byOffset = (a: LeaseEntry, b: LeaseEntry): number => a.offset - b.offset
 
 const NO_LEASE = { claimNumber: null, leasedAtMs: null, expiresAtMs: null } as const
 
-/** True when a worker gave the record back, at once or with a delay: a lease that expired keeps its claim number. */
+/** True when a worker gave the record back, at once or with a delay. A lease that expired keeps its claim number. */
 const isReleased = (table: DeliveryTable, slot: number): boolean => Number.isNaN(table.claimNumber[slot])
 
 /** The `max` slots with the lowest or highest offsets among those that match, by ascending offset. */
@@ -106,7 +106,7 @@ function select(
   const { offset } = table
   const sign = which === 'lowest' ? 1 : -1
   let kept: number[] = []
-  let bound = Infinity // beyond it nothing is among the first `max`
+  let bound = Infinity // offsets beyond it are not among the first `max`
   let truncated = false
   const keepFirst = (): void => {
     kept.sort((a, b) => sign * (offset[a]! - offset[b]!))

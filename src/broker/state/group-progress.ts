@@ -10,11 +10,11 @@ interface Offsets {
 }
 
 /**
- * Records of the stream that are finished; one that turned out unreadable later is none. Costs a search for each interval of holes: where nothing
- * was damaged, next to nothing.
+ * The number of finished records of the stream, without those that turned out unreadable later. Makes a search for each interval of holes, of which
+ * an undamaged stream has none.
  */
 export function finishedOf({ floor, nextOffset, holes }: Offsets, queue: GroupState): number {
-  let finished = queue.finishedCount - queue.finishedBetween(nextOffset, Infinity) // what is below the floor was forgotten
+  let finished = queue.finishedCount - queue.finishedBetween(nextOffset, Infinity) // offsets below the floor were forgotten
   if (holes.size === 0) return finished
   for (const [from, to] of holes.entries()) {
     finished -= queue.finishedBetween(Math.max(from, floor), Math.min(to, nextOffset))

@@ -1,23 +1,22 @@
 /**
- * What groups come to together, kept as they change: a scrape reads the sums, however many groups there are.
+ * Sums over groups, kept up to date as groups change, so that a scrape costs the same however many groups there are.
  *
- * T1  each sum is that of what its groups were counted as last, and of `lag` of what their streams were counted as. Code that
- *     changes a group, or the offsets of a stream, has it counted. A group that is behind the floor of its stream is counted when it
- *     catches up (stream F1)
- * T2  the groups of a tenant stand in the order in which they came into being
+ * T1  each sum is over the last counts of its groups; `lag` also over the last counts of their streams. Code that changes a group, or the
+ *     offsets of a stream, counts it again. A group that is behind the floor of its stream is counted when it catches up (stream F1)
+ * T2  the groups of a tenant are in the order of their creation
  */
 import type { IntervalSet } from '../interval-set.ts'
 import { finishedOf } from './group-progress.ts'
 import type { GroupState } from './group.ts'
 
-/** What a group was counted as. */
+/** The last counts of a group. */
 export interface GroupCounts {
-  /** A lease that has just ended is counted until `expire` has met it. */
+  /** A lease that has just expired is counted until `expire` has processed it. */
   leased: number
   delayed: number
   /** Records that can be read and are finished. */
   finished: number
-  /** Records that were copied to a dead-letter stream, as far as retention has left them in their own. */
+  /** Records that were copied to a dead-letter stream and that retention has not removed from their own stream. */
   deadLetters: number
 }
 
@@ -57,7 +56,7 @@ export const notCounted = (): GroupCounts => ({ leased: 0, delayed: 0, finished:
 export const lagOf = ({ stream, counted }: CountedGroup): number => stream.countedReadable - counted.finished
 
 export class GroupCounting<Group extends CountedGroup> {
-  /** Over all tenants. */
+  /** Sums over all tenants. */
   readonly totals = { leased: 0, delayed: 0 }
   readonly #ofTenants = new Map<string, OfTenant<Group>>()
 
@@ -69,7 +68,7 @@ export class GroupCounting<Group extends CountedGroup> {
     return ofTenant
   }
 
-  /** A group that its stream has now. */
+  /** The stream has the group from now on. */
   adopt(group: Group): void {
     const { groups, sums } = this.of(group.stream.tenant)
     groups.add(group)
@@ -77,7 +76,7 @@ export class GroupCounting<Group extends CountedGroup> {
     this.count(group)
   }
 
-  /** A group that its stream still has. */
+  /** The group is deleted. Its stream still has it. */
   forget(group: Group): void {
     this.#countAs(group, 0, 0, 0, 0)
     const { groups, sums } = this.of(group.stream.tenant)
@@ -100,7 +99,7 @@ export class GroupCounting<Group extends CountedGroup> {
     this.#countAs(group, queue.leasedCount, queue.delayedCount, finishedOf(stream, queue), queue.deadLetterCount)
   }
 
-  /** The end of the stream moved, or its floor, or it has other holes. */
+  /** The end or the floor of the stream moved, or it has other holes. */
   countStream(stream: CountedStream): void {
     const readable = stream.readableBetween(stream.floor, stream.nextOffset)
     const more = readable - stream.countedReadable

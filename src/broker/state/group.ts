@@ -1,5 +1,5 @@
 /**
- * What a consumer group made of its stream's offsets. Each offset is one of
+ * The state of a consumer group: what became of each offset of its stream. Each offset is one of
  *
  *   fresh       never delivered: nothing is stored about it
  *   leased      an attempt at it is under way until the lease expires
@@ -13,18 +13,18 @@
  *                       │  └─ release with a delay ──► delayed ── due ──► returned
  *                       └──────────────────────────────────────────────── returned
  *
- * The `apply…` methods are the effects of frames, live and in recovery alike.
+ * The `apply…` methods are the effects of frames, live and in recovery.
  *
- * P1  an offset has one active lease at most; its attempts only grow; finished is for ever, until retention drops it or the group is made
- *     to process it again (`reopenFrom`): then its attempts begin anew, and only the claim tells an old delivery from a new one
- * P2  `#unavailable` is exactly what is leased (expired and reported included), delayed or finished: what is available is in its gaps, and
- *     what is fresh costs nothing
- * P3  the order of `apply…` calls decides. A lease counts as expired as soon as its time has passed, even before `expire` has met it. Only for
- *     `plan`, `delayed` and `nextDueMs` it must: what is not met yet is not given out, and still waits
- * P4  frames may be missing (damage), so `apply…` never throws. What is about an attempt before the last, or a finished offset, is ignored
+ * P1  an offset has one active lease at most, and its attempts only grow. A finished offset stays finished until retention drops it or the
+ *     group is made to process it again (`reopenFrom`): then its attempts begin anew, and only the claim tells an old delivery from a new one
+ * P2  `#unavailable` has exactly the offsets that are leased (expired and reported ones included), delayed or finished. Available offsets are
+ *     its gaps, so fresh offsets cost nothing
+ * P3  the order of `apply…` calls decides. A lease counts as expired as soon as its time has passed, even before `expire` has processed it.
+ *     Only `plan`, `delayed` and `nextDueMs` need `expire` first: until then the offset is still leased or delayed for them
+ * P4  frames may be missing (damage), so `apply…` never throws. A call about an attempt before the last, or a finished offset, is ignored
  *
  * Memory: 57 bytes of columns for each leased, delayed or returned offset (delivery-table.ts), doubled as they fill, and 24 for each
- * interval of `#unavailable` and of the finished. A claim costs what it takes, times the logarithm of what is outstanding.
+ * interval of `#unavailable` and of finished offsets. The cost of a claim is the number of its offsets times the logarithm of those outstanding.
  */
 import { ActiveClaims } from './active-claims.ts'
 import { planClaim } from './claim-plan.ts'
@@ -50,7 +50,7 @@ export type DeliveryState =
   | { readonly kind: 'active'; readonly claimNumber: number; readonly leasedAtMs: number; readonly expiresAtMs: number }
   | { readonly kind: 'expired' }
   | { readonly kind: 'resolved' }
-  | { readonly kind: 'unknown' } // not given, or of an offset that retention dropped
+  | { readonly kind: 'unknown' } // the attempt was not given, or retention dropped its offset
 
 const EXPIRED: DeliveryState = { kind: 'expired' }
 const RESOLVED: DeliveryState = { kind: 'resolved' }
@@ -79,7 +79,7 @@ export class GroupState {
     return atOnce(GroupState.decodeInSteps(bytes))
   }
 
-  /** The same, which yields now and then how many of the bytes are done. */
+  /** As `decode`, in steps: yields now and then how many of the bytes are done. */
   static *decodeInSteps(bytes: Uint8Array): Generator<number, GroupState, undefined> {
     return new GroupState(yield* decodeGroup(bytes))
   }
@@ -98,12 +98,12 @@ export class GroupState {
     return this.#floor
   }
 
-  /** What `decode` takes, in parts that belong together one after the other. */
+  /** The bytes that `decode` takes, in consecutive parts. */
   encode(): Uint8Array[] {
     return atOnce(encodeGroup(this.copy()))
   }
 
-  /** For a checkpoint (group-checkpoint.ts): changes afterwards are not in it. */
+  /** A copy for a checkpoint (group-checkpoint.ts), without later changes. */
   copy(): GroupCopy {
     return copyGroup({
       floor: this.#floor,
@@ -125,8 +125,8 @@ export class GroupState {
    */
   expire(nowMs: number, max: number, onExpired?: (offset: number, attempt: number) => void): number {
     const table = this.#table
-    let met = 0
-    for (; met < max && table.due.firstDueMs <= nowMs; met++) {
+    let processed = 0
+    for (; processed < max && table.due.firstDueMs <= nowMs; processed++) {
       const slot = table.due.first
       const wasLeased = table.status(slot) === LEASED
       if (wasLeased) this.#claims.leaseEnds(slot)
@@ -139,7 +139,7 @@ export class GroupState {
         this.#unavailable.remove(table.offset[slot]!, table.offset[slot]! + 1)
       }
     }
-    return met
+    return processed
   }
 
   /** When the next lease or delay is due; Infinity when there is none. */
@@ -148,8 +148,8 @@ export class GroupState {
   }
 
   /**
-   * What a claim would take, with the attempt that each offset would get: available offsets of [startOffset, endOffset), ascending, `max`
-   * at most. Changes nothing.
+   * The offsets that a claim would take, with the attempt that each would get: available offsets of [startOffset, endOffset), ascending,
+   * `max` at most. Changes nothing.
    *
    * @param holes offsets whose records cannot be read: never given out
    */
@@ -176,9 +176,9 @@ export class GroupState {
   // Resolutions
 
   /**
-   * @param attempt       of the delivery that is resolved
-   * @param endedByExpiry the failure policy did it, after the lease had expired: `find` says so of the attempt
-   * @param reason        null: it has none, and what was given before is forgotten
+   * @param attempt       attempt of the delivery that is resolved
+   * @param endedByExpiry true when the failure policy resolves it because the lease has expired: `find` then says that the attempt expired
+   * @param reason        null: there is none, and a reason given before is forgotten
    */
   applyFinish(
     offset: number,
@@ -206,7 +206,7 @@ export class GroupState {
   /**
    * @param availableAtMs 0: at once; later: delayed until then
    * @param endedByExpiry as for `applyFinish`
-   * @param reason        null: the one given before stays
+   * @param reason        null: a reason given before stays
    */
   applyRelease(
     offset: number,
@@ -236,12 +236,12 @@ export class GroupState {
     this.#table.due.move(slot, expiresAtMs)
   }
 
-  /** The clock was set: all times of leases and delays move by as much. Looks at every slot of the table. */
+  /** The clock was set: all times of leases and delays move by this much. Looks at every slot of the table. */
   shiftTimes(shiftMs: number): void {
     this.#table.shiftTimes(shiftMs)
   }
 
-  /** Retention: everything about offsets below `floor` is forgotten. */
+  /** Retention dropped records: everything about offsets below `floor` is forgotten. */
   dropBelow(floor: number): void {
     if (floor <= this.#floor) return
     this.#forgetDeliveries(0, floor)
@@ -259,7 +259,7 @@ export class GroupState {
     this.#unavailable.remove(from, Infinity)
   }
 
-  /** Of offsets in [from, to). Looks at slots until it has met all that are not free. */
+  /** Forgets leases, delays and returns of offsets in [from, to). Stops behind the last slot of the table that is not free. */
   #forgetDeliveries(from: number, to: number): void {
     const table = this.#table
     for (let slot = 0, left = table.size; left > 0; slot++) {
@@ -275,7 +275,7 @@ export class GroupState {
 
   // Questions
 
-  /** What became of an attempt. How one ended is known of the last 32 attempts; older ones count as resolved. */
+  /** What became of an attempt. The table knows how the last 32 attempts ended; older ones count as resolved. */
   find(offset: number, attempt: number, nowMs: number): DeliveryState {
     if (attempt < 1) return UNKNOWN
     const table = this.#table
@@ -323,7 +323,7 @@ export class GroupState {
     return this.#finished.countBetween(from, to)
   }
 
-  /** Active leases. Costs what is due at `nowMs` and not met by `expire` yet. */
+  /** The number of active leases. Looks at those that are due at `nowMs` and not yet processed by `expire`. */
   inFlight(nowMs: number): number {
     let active = this.#table.count(LEASED)
     this.#table.due.forEachDue(nowMs, (slot) => {
@@ -332,7 +332,7 @@ export class GroupState {
     return active
   }
 
-  /** Leases, those included that are due and not met by `expire` yet. */
+  /** The number of leases, including those that are due and not yet processed by `expire`. */
   get leasedCount(): number {
     return this.#table.count(LEASED)
   }
@@ -341,30 +341,30 @@ export class GroupState {
     return this.#table.count(DELAYED)
   }
 
-  /** Claims that hold an active lease. */
+  /** The number of claims that hold an active lease. */
   activeClaims(nowMs: number): number {
     return this.#claims.count(nowMs)
   }
 
   /**
-   * Active leases: the `max` with the lowest offsets. With `includeCompleted` also, of the leases that expired or were released and not followed
-   * by another since and of the finished offsets, the `max` with the highest offsets. Ascending.
+   * Lists active leases: the `max` with the lowest offsets. `includeCompleted` adds the `max` with the highest offsets of two kinds: finished
+   * offsets, and leases that expired or were released and that no other lease followed. Ascending.
    */
   leases(nowMs: number, includeCompleted: boolean, max: number): LeaseListing {
     return listLeases(this.#table, this.#finished, this.#reasons, nowMs, includeCompleted, max)
   }
 
-  /** Offsets that wait for their time, ascending, `max` at most. */
+  /** Delayed offsets, ascending, `max` at most. */
   delayed(max: number): DelayedListing {
     return listDelayed(this.#table, max)
   }
 
-  /** Memory of the columns. */
+  /** Bytes of memory of the columns. */
   get bytes(): number {
     return this.#table.bytes + this.#unavailable.bytes + this.#finished.bytes
   }
 
-  /** False when an attempt as late as this one was given before (P4). The caller then makes the offset unavailable. */
+  /** @returns false when this attempt or a later one was given before (P4): the caller leaves the offset out of those it makes unavailable */
   #lease(offset: number, attempt: number, claimNumber: number, leasedAtMs: number, expiresAtMs: number): boolean {
     const table = this.#table
     let slot = table.slotOf(offset)
@@ -379,7 +379,7 @@ export class GroupState {
     return true
   }
 
-  /** Books the end of `attempt`; false when it is not the last one (P4). Its status is the caller's to change. */
+  /** Notes the end of `attempt`; the caller changes its status. @returns false when it is not the last attempt (P4) */
   #end(slot: number, attempt: number, byExpiry: boolean): boolean {
     const table = this.#table
     if (attempt < table.attempt[slot]!) return false
@@ -393,7 +393,7 @@ export class GroupState {
     return true
   }
 
-  /** A later attempt was given, so the last one's lease, if nothing else ended it, has expired. */
+  /** A later attempt was given. So the lease of the last one has expired, unless something else ended it. */
   #endUnmet(slot: number): void {
     const status = this.#table.status(slot)
     if (status === LEASED) this.#claims.leaseEnds(slot)
