@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { SdkError, openEmbeddedBroker } from '../../src/client/index.ts'
 import type { EmbeddedBrokerConfig } from '../../src/client/index.ts'
 import { temporaryDirectory } from '../support/directories.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 import { SILENT, closesBrokers, newStream, openBroker, refusalOf } from './support.ts'
 
 const SETTINGS = { producerId: 'tester' }
@@ -53,7 +53,7 @@ describe('an embedded broker', () => {
     const claim = client.claimQueue(stream, 'g', { wait_millis: 30_000 })
     const queue = client.subscribeQueue(stream, 'g').next()
     const replay = client.subscribeReplay(stream).next()
-    await settlePromises()
+    await nextTurn()
     const closing = broker.close()
     assert.equal(broker.close(), closing)
     await closing

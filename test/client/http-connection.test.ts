@@ -6,7 +6,7 @@ import type { HttpAnswer, HttpNativeClientSettings, HttpRequest, SdkError } from
 import { HttpConnection } from '../../src/client/http/connection.ts'
 import type { HttpCall } from '../../src/client/http/connection.ts'
 import { httpConfigOf } from '../../src/client/http/settings.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 import { refusalOf } from './support.ts'
 
 const A = 'http://a:1'
@@ -122,14 +122,14 @@ describe('connections', () => {
     const network = new Network()
     network.faults.set(A, null)
     const calls = Array.from({ length: 4 }, (_, i) => network.ask({ ...GET, path: `/${i}` }))
-    await settlePromises()
+    await nextTurn()
     const paths = (): string[] => network.open.map(({ request }) => request.path)
     assert.deepEqual(paths(), ['/0', '/1'])
     network.open[1]!.answer(OK)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(paths(), ['/0', '/1', '/2'])
     network.open.forEach(({ answer }) => answer(OK))
-    await settlePromises()
+    await nextTurn()
     network.open[3]!.answer(OK)
     assert.equal((await Promise.all(calls)).length, 4)
     assert.equal(network.timers, 0)
@@ -139,14 +139,14 @@ describe('connections', () => {
     const network = new Network()
     network.faults.set(A, null)
     const calls = [network.ask(WAITING), network.ask(WAITING), network.ask(), network.ask()]
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(
       network.open.map(({ request }) => request.signal.aborted),
       [false, false, false],
     )
     while (network.open.length > 0) {
       network.open.shift()!.answer(OK)
-      await settlePromises()
+      await nextTurn()
     }
     await Promise.all(calls)
   })
@@ -156,9 +156,9 @@ describe('connections', () => {
     network.faults.set(A, null)
     const calls = [network.ask(), network.ask()]
     assert.deepEqual(shownOf(await refusalOf(network.ask())), ['Transport', 'too_many_calls', true])
-    await settlePromises()
+    await nextTurn()
     network.open[0]!.answer(OK)
-    await settlePromises()
+    await nextTurn()
     network.open[1]!.answer(OK)
     await Promise.all(calls)
   })
@@ -173,7 +173,7 @@ describe('connections', () => {
     stop.abort()
     assert.deepEqual(shownOf(await second), ['Aborted', 'aborted', false])
     network.open[0]!.answer(OK)
-    await settlePromises()
+    await nextTurn()
     network.open[1]!.answer(OK)
     await Promise.all([first, third])
     assert.equal(network.asked.length, 2)
@@ -185,7 +185,7 @@ describe('an answer', () => {
     const network = new Network([A], { requestTimeoutMs: 100 })
     network.faults.set(A, null)
     const calls = [GET, POST, WAITING].map((call) => refusalOf(network.ask(call)))
-    await settlePromises()
+    await nextTurn()
     network.pass(100)
     assert.deepEqual((await Promise.all(calls.slice(0, 2))).map(shownOf), [
       ['Transport', 'timeout', true],
@@ -201,7 +201,7 @@ describe('an answer', () => {
     network.faults.set(A, null)
     const stop = new AbortController()
     const call = refusalOf(network.ask({ ...GET, signal: stop.signal }))
-    await settlePromises()
+    await nextTurn()
     stop.abort()
     assert.equal((await call).kind, 'Aborted')
     assert.deepEqual([network.open[0]!.request.signal.aborted, network.timers], [true, 0])
@@ -253,7 +253,7 @@ describe('a client that is closed', () => {
     const network = new Network()
     network.faults.set(A, null)
     const [call, waiting, queued] = [network.ask(), refusalOf(network.ask(WAITING)), refusalOf(network.ask(WAITING))]
-    await settlePromises()
+    await nextTurn()
     const closing = network.connection.close({ withinMs: 1000 })
     assert.deepEqual([(await waiting).kind, (await queued).kind], ['Aborted', 'Aborted'])
     network.open[0]!.answer(OK)
@@ -266,7 +266,7 @@ describe('a client that is closed', () => {
     const network = new Network()
     network.faults.set(A, null)
     const call = refusalOf(network.ask(POST))
-    await settlePromises()
+    await nextTurn()
     const closing = network.connection.close({ withinMs: 1000 })
     network.pass(1000)
     await closing

@@ -10,7 +10,7 @@ import type {
 import { HeldLeases } from '../../src/client/leases.ts'
 import { ClaimingSubscription } from '../../src/client/queue-subscription.ts'
 import type { QueueClient } from '../../src/client/queue-subscription.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const LEASE_MS = 8000
 
@@ -118,7 +118,7 @@ class Queue {
       this.#timers = this.#timers.filter((each) => each !== due)
       this.nowMs = due.atMs
       due.run()
-      await settlePromises()
+      await nextTurn()
     }
     this.nowMs = untilMs
   }
@@ -146,10 +146,10 @@ describe('a queue subscription', () => {
     const queue = new Queue(9, 9, 9, 9)
     const deliveries = queue.subscribe({ prefetch: 4, max_messages: 1000 })
     await deliveries.next()
-    await settlePromises()
+    await nextTurn()
     assert.equal(queue.claimed, 4)
     await deliveries.next()
-    await settlePromises()
+    await nextTurn()
     assert.equal(queue.claimed, 6) // half of the prefetched deliveries were taken
     await deliveries.return()
     assert.deepEqual(queue.givenBack, [2, 3, 4, 5])
@@ -276,9 +276,9 @@ describe('handlers of a queue subscription', () => {
     const queue = new Queue(2)
     const gate = Promise.withResolvers<void>()
     const handling = queue.subscribe().handle(() => gate.promise)
-    await settlePromises()
+    await nextTurn()
     queue.stop.abort()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(queue.givenBack, [1])
     await queue.pass(3 * LEASE_MS)
     assert.deepEqual([queue.renewed.map(([offset]) => offset), queue.lost], [Array(6).fill(0), []])

@@ -5,7 +5,7 @@ import { ANSWER, FrameReader, FrameWriter, REFUSED } from '../../src/broker/wire
 import { SdkError } from '../../src/client/index.ts'
 import { Stream } from '../../src/client/streaming/stream.ts'
 import type { StreamParts } from '../../src/client/streaming/stream.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 type Events = Parameters<StreamParts['openSocket']>[2]
 
@@ -86,7 +86,7 @@ class World {
       next.run()
     }
     this.nowMs = endMs
-    await settlePromises()
+    await nextTurn()
   }
 }
 

@@ -9,7 +9,7 @@ import { RecentObjects } from '../../src/endpoint-helper/recent-objects.ts'
 import type { RecentLimits } from '../../src/endpoint-helper/recent-objects.ts'
 import type { LogEnvironment } from '../../src/log/environment.ts'
 import { World } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const LIMITS = { activations: 4, bytes: 4000 }
 /** Limits that make compactions frequent. In the smaller ring, a compaction takes more than one group. */
@@ -200,7 +200,7 @@ describe('an object that cannot be stored', () => {
     assert.equal(await rig.store('a', 1), null)
     const answer = answerOf(rig.log.append(object('a', 2)))
     rig.world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
     assert.equal(answer.code, 'wal_unavailable')
     assert.equal(await rig.store('a', 3), null)
     await rig.reopen('kill')
@@ -242,7 +242,7 @@ describe('the log', () => {
     assert(answers.every(({ code }) => code === null))
     const held = answerOf(rig.log.append(object('a', 300)))
     rig.world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
     assert.equal(held.code, 'wal_unavailable')
     assert.equal(await rig.store('a', 301), null)
     const before = rig.log.recent.newestFirst('a')
@@ -391,5 +391,5 @@ const isSame = (state: RecentObjects, found: readonly StoredObject[]): boolean =
 
 /** Waits until everything that was begun has ended. */
 async function settled(): Promise<void> {
-  for (let i = 0; i < 3; i++) await settlePromises()
+  for (let i = 0; i < 3; i++) await nextTurn()
 }

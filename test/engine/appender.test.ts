@@ -5,7 +5,7 @@ import { Appender, FrameLost } from '../../src/engine/appender.ts'
 import type { FrameToAppend, NotTaken } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
 import { World, openWriter, replay } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 type AppendClass = Pick<FrameToAppend, 'durability' | 'purpose'>
 const SYNC: AppendClass = { durability: 'sync', purpose: 'admit' }
@@ -61,7 +61,7 @@ class Heard {
 
   async die(): Promise<void> {
     this.world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
   }
 
   #hear(news: string): void {
@@ -130,7 +130,7 @@ describe('the appender', () => {
     opened.append('a')
     const first = opened.settled('first')
     opened.append('b')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(opened.heard, ['nothing settled', 'opening at 0'])
     opened.world.step()
     await first

@@ -6,7 +6,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import type { Turn } from '../../src/engine/engine.ts'
 import { Appender, FrameLost, FrameNotTaken } from '../../src/engine/appender.ts'
 import { World, replay } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 /** The state: one letter from each frame. */
 interface Letters {
@@ -64,12 +64,12 @@ class Rig {
 
   async step(): Promise<void> {
     this.world.step()
-    await settlePromises()
+    await nextTurn()
   }
 
   async die(): Promise<void> {
     this.world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
   }
 
   taken(): string[] {
@@ -133,7 +133,7 @@ describe('the engine', () => {
     rig.run('read', () => found(reading))
     rig.add('a')
     find('found')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.taken(), [])
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added', 'read: found'])
@@ -144,13 +144,13 @@ describe('the engine', () => {
     rig.run('copy', () => ({
       kind: 'read',
       read: async () => {
-        await settlePromises()
+        await nextTurn()
         return () => ({ kind: 'change', frame: frameOf('c'), reply: () => `behind ${rig.letters}` })
       },
     }))
     rig.add('a')
-    await settlePromises()
-    await settlePromises()
+    await nextTurn()
+    await nextTurn()
     assert.equal(rig.letters, 'ac')
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added', 'copy: behind ac'])
@@ -165,7 +165,7 @@ describe('the engine', () => {
       kind: 'read',
       read: async () => () => ({ kind: 'reply', reply: 'page', isToldAtOnce: true }) as const,
     }))
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.taken(), ['volatile: told', 'page: page'])
     await rig.step()
     assert.deepEqual(rig.taken(), ['a: added'])
@@ -180,10 +180,10 @@ describe('the engine', () => {
     rig.run('other reply', () => replied(rig.letters))
     rig.run('refusal', () => (rig.letters === 'a' ? replied('right') : new Error('too many')))
     rig.run('read', () => found(Promise.resolve(rig.letters)))
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.taken(), ['a: added'])
     await rig.die()
-    await settlePromises()
+    await nextTurn()
     assert.equal(rig.letters, 'a')
     const heard = rig.taken()
     assert.deepEqual(heard.toSorted(), ['b refused: lost', 'other reply: a', 'read: a', 'refusal: right', 'reply: a'])
@@ -203,7 +203,7 @@ describe('the engine', () => {
         return () => replied(`${letters}, read ${reads} times`)
       },
     }))
-    for (let turns = 0; turns < 3; turns += 1) await settlePromises()
+    for (let turns = 0; turns < 3; turns += 1) await nextTurn()
     assert.deepEqual(rig.taken(), ['a refused: lost', 'read: , read 2 times'])
   })
 
@@ -310,7 +310,7 @@ describe('the engine', () => {
         throw new Error('what was to be read is lost')
       },
     }))
-    for (let turns = 0; turns < 3; turns += 1) await settlePromises()
+    for (let turns = 0; turns < 3; turns += 1) await nextTurn()
     assert.deepEqual([rig.taken(), reads], [['a refused: lost', 'read: '], 2])
   })
 })

@@ -8,7 +8,7 @@ import type { Descriptors } from '../../src/http/accept-gate.ts'
 import { descriptorLimit, hasDescriptorBelow } from '../../src/libc.ts'
 import { RawClient, TestClock, serve, until } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
-import { nextTurn } from '../support/waiting.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 

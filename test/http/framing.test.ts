@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import type { Exchange, RequestHead } from '../../src/http/exchange.ts'
 import { RawClient, until, withServer } from '../support/http-server.ts'
 import type { TestServer } from '../support/http-server.ts'
-import { nextTurn } from '../support/waiting.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const put = (lines: string, body = ''): string => `PUT /a HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'

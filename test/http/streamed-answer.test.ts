@@ -7,7 +7,7 @@ import { UwsExchange } from '../../src/http/uws-exchange.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import type { UwsRequest, UwsResponse } from '../../src/http/uws.ts'
 import { Letters, RawClient, ask, until, withServer } from '../support/http-server.ts'
-import { nextTurn } from '../support/waiting.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const MEBIBYTE = 1 << 20
 const get = 'GET /m HTTP/1.1\r\nHost: a\r\n\r\n'

@@ -11,7 +11,7 @@ import type { Log } from '../../src/log/log.ts'
 import { openCachedFile } from '../../src/log/node-files.ts'
 import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const FRAME_BYTES_MAX = 2048
 const HEADER_BYTES = 48
@@ -67,7 +67,7 @@ class Cache {
   async read({ position, payload }: Written, expectBytes = HEADER_BYTES + payload.byteLength) {
     const early = this.frames.read(position, expectBytes)
     if (early !== null) return early
-    await settlePromises()
+    await nextTurn()
     return this.frames.read(position, expectBytes)
   }
 
@@ -94,7 +94,7 @@ describe('a frame that the page cache has', () => {
     const cache = await Cache.open()
     const written = cache.append(10, 0, 700, 1500)
     assert.equal(cache.frames.read(written[0]!.position, 100), null)
-    await settlePromises()
+    await nextTurn()
     for (const frame of written) {
       for (const expectBytes of [HEADER_BYTES, 500, FRAME_BYTES_MAX]) {
         const read = cache.frames.read(frame.position, expectBytes)!
@@ -141,7 +141,7 @@ describe('the files of a log that was cut', () => {
     assert.equal(read(), null)
     assert.equal(cache.opened.length, 1)
     go()
-    await settlePromises()
+    await nextTurn()
     assert.equal(cache.closed, 1)
     assert.ok((await cache.read(frame!))?.payload.equals(frame!.payload))
     assert.equal(cache.opened.length, 2)
@@ -155,7 +155,7 @@ describe('a frame that its reader keeps', () => {
     const cache = await Cache.open()
     const written = Array.from({ length: 400 }, (_, n) => cache.append(900 + n)[0]!)
     for (const { position } of written) cache.frames.readToKeep(position, 100)
-    await settlePromises()
+    await nextTurn()
     const kept = written.map(({ position }, n) => cache.frames.readToKeep(position, n % 3 === 0 ? 2000 : 100))
     const opened = kept.map((frame, n) => [frame, written[n]!] as const).filter(([frame]) => frame !== null)
     assert.ok(opened.length > 100, 'those of the files that stay open')
@@ -167,7 +167,7 @@ describe('a frame that its reader keeps', () => {
     const cache = await Cache.open()
     const [frame] = cache.append(10)
     assert.equal(cache.frames.readToKeep(frame!.position, 81 * 1024), null)
-    await settlePromises()
+    await nextTurn()
     assert.equal(cache.opened.length, 0)
   })
 })

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { Arena } from '../../src/pipeline/arena.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 describe('a failing disk', () => {
   for (const [what, faults] of [
@@ -130,7 +130,7 @@ describe('a disk that fills up', () => {
     const waiting = [3, 4].map((n) => appended(writer, payloadOf(n, 5000)))
     world.step()
     assert.equal(append(writer, payloadOf(5, 100)), 'read-only')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(states, ['restarting', 'ok'])
     assert.equal(append(writer, payloadOf(5, 100)), 'no-space')
     for (const { end, generation } of waiting) assert.equal(log.outcome(end, generation), 'lost')
@@ -160,14 +160,14 @@ describe('a disk that fills up', () => {
         world.nowMs += ms
         for (const lane of world.lanes) lane.idle()
         for (const tick of world.timers) tick()
-        await settlePromises()
+        await nextTurn()
       }
       let framesRefused = 0
       const refuses = (path: string): boolean => path.endsWith('.tmp') || framesRefused++ === 0 // recovery overwrites, which needs no space
       world.files.faults = { write: (path) => (refuses(path) ? code : null) }
       const lost = appended(writer, payloadOf(2, 100))
       world.step()
-      await settlePromises()
+      await nextTurn()
       assert.deepEqual(states, ['restarting', 'ok'])
       assert.equal(log.outcome(lost.end, lost.generation), 'lost')
       for (let ms = 0; ms < 120_000; ms += 250) {
@@ -212,7 +212,7 @@ describe('a disk that fills up', () => {
     const pass = async (): Promise<void> => {
       world.nowMs += 250
       for (const lane of world.lanes) lane.idle()
-      await settlePromises()
+      await nextTurn()
     }
     world.files.capacityBytes = capacityBytes // a quota: writes fail although the disk shows free space
     world.files.faults = { shown: 1 << 30 }
@@ -225,7 +225,7 @@ describe('a disk that fills up', () => {
           await pass()
         }
         world.step()
-        await settlePromises()
+        await nextTurn()
       }
     }
     await fill()
@@ -272,7 +272,7 @@ describe('a disk that fills up', () => {
     while (world.nowMs < 600_000) {
       append(writer, payloadOf(1, 100))
       world.step()
-      await settlePromises()
+      await nextTurn()
       world.nowMs += 250
       for (const lane of world.lanes) lane.idle()
     }
@@ -291,13 +291,13 @@ describe('a disk that fills up', () => {
     appended(writer, payloadOf(2, 100))
     world.step()
     for (let n = 0; n < 10; n += 1) {
-      await settlePromises()
+      await nextTurn()
       assert.notEqual(log.state.kind, 'read-only')
       for (const tick of Array.from(world.timers)) tick()
     }
     world.files.faults = {}
     for (const tick of Array.from(world.timers)) tick()
-    await settlePromises()
+    await nextTurn()
     assert.equal(log.state.kind, 'ok')
     assert.equal(log.committed, stored.end)
   })

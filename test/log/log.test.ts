@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 import { readFrame } from '../../src/log/read.ts'
 import { Arena } from '../../src/pipeline/arena.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 describe('an append', () => {
   it('is committed when its group was synced, and main is woken once for the group', async () => {
@@ -192,7 +192,7 @@ describe('segments', () => {
       appended(writer, payloadOf(1, 3000))
       world.step()
       for (const tick of world.timers) tick()
-      await settlePromises()
+      await nextTurn()
       return asked
     }
     assert.deepEqual([await askedAfter(), await askedAfter()], [1, 1])
@@ -269,7 +269,7 @@ describe('a journal lane that dies', () => {
     log.onStateChange(({ kind }) => states.push(kind))
     world.lanes[0]!.die()
     assert.equal(append(writer, payloadOf(3, 100)), 'read-only')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(states, ['restarting', 'ok'])
 
     const next = appended(writer, payloadOf(4, 100))
@@ -293,7 +293,7 @@ describe('a journal lane that dies', () => {
     world.step()
     const [lane] = world.lanes
     lane!.die()
-    await settlePromises()
+    await nextTurn()
     const before = log.segments
     lane!.say({ kind: 'sealed', base: 0, end: first.end })
     lane!.say({ kind: 'opened', base: 4096 })
@@ -307,7 +307,7 @@ describe('a journal lane that dies', () => {
     const log = await world.open()
     for (let death = 0; death < 6; death += 1) {
       world.lanes[0]!.die()
-      await settlePromises()
+      await nextTurn()
     }
     assert.equal(log.state.kind, 'read-only')
   })
@@ -319,7 +319,7 @@ describe('a journal lane that dies', () => {
       const writer = openWriter(log)
       for (let death = 0; death < 5; death += 1) {
         world.lanes[0]!.die()
-        await settlePromises()
+        await nextTurn()
       }
       const frames = Array.from({ length: count }, (_, n) => appended(writer, payloadOf(n, 300)))
       const seen: number[] = []
@@ -330,7 +330,7 @@ describe('a journal lane that dies', () => {
       lane.stepWithoutNotice()
       lane.vanish()
       lane.die()
-      await settlePromises()
+      await nextTurn()
       assert.deepEqual(
         frames.map((frame) => log.outcome(frame.end, frame.generation)),
         frames.map(() => 'stored'),

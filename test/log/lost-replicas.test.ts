@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { StoreError } from '../../src/errors.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const REPLICAS = ['/replica-1', '/replica-2']
 const OPTIONS = { replicas: REPLICAS, writeQuorum: 2 }
@@ -99,7 +99,7 @@ describe('a log that opens', () => {
     const world = await withUnusable(['/replica-1'])
     const log = await world.open(OPTIONS)
     world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual([log.state.kind, log.lostReplicas.length], ['degraded', 1])
   })
 

@@ -10,7 +10,7 @@ import { World, append, appended, openWriter, payloadOf, replay } from '../suppo
 import { segmentBaseOf, segmentName } from '../../src/log/segment-format.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 import { modelRuns, testSeed } from '../support/seed.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const REPLICAS = ['/replica-1', '/replica-2']
 const OPTIONS = { replicas: REPLICAS, writeQuorum: 2, segmentBytes: 4096 }
@@ -48,7 +48,7 @@ async function later({ world, writer }: Running): Promise<void> {
     for (const tick of world.timers.slice()) tick()
     writer.poll()
     world.step()
-    await settlePromises()
+    await nextTurn()
   }
 }
 
@@ -306,7 +306,7 @@ async function livesThroughPowerCut(seed: number): Promise<void> {
     for (;;) {
       const step = steps.next()
       if (step.done) return step.value
-      if (random() < 0.3) await settlePromises()
+      if (random() < 0.3) await nextTurn()
       if (isOver) return new Promise<never>(() => {})
     }
   }

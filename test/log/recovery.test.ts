@@ -6,7 +6,7 @@ import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 type Step =
   | { kind: 'append'; bytes: number; durability: 'volatile' | 'append' | 'sync'; purpose: 'admit' | 'finish' }
@@ -120,7 +120,7 @@ class Model {
     this.world.files.capacityBytes = 2 ** 40
     const { written } = this.log
     this.world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
     if (this.#isReadOnly()) return // the lane died too often
     assert.equal(this.log.committed, written, 'what was written before the lane died is durable after')
     for (const frame of this.frames) {

@@ -6,7 +6,7 @@ import type { Log } from '../../src/log/log.ts'
 import type { LogWriter } from '../../src/log/log-writer.ts'
 import { World, append, appended, openWriter, payloadOf, replay } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const REPLICAS = ['/replica-1', '/replica-2']
 const DIRECTORIES = ['/data', ...REPLICAS]
@@ -132,7 +132,7 @@ describe('a log in three directories with a write quorum of two', () => {
     world.step()
     world.files.faults = {} // a sync that succeeds after one that failed proves nothing
     world.lanes[0]!.die()
-    await settlePromises()
+    await nextTurn()
     assert.match(log.state.kind === 'degraded' ? log.state.message : '', /\/replica-2: .*EIO/)
     const second = appended(writer, payloadOf(2, 100))
     const committedAfter = [2, 0, 1].map((lane) => {
@@ -153,7 +153,7 @@ describe('a log in three directories with a write quorum of two', () => {
     world.lanes[0]!.journal.runGroup()
     world.files.faults = {}
     world.lanes[1]!.die()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual([log.state.kind, log.state.kind === 'read-only' && log.state.code], ['read-only', 'EIO'])
     assert.equal(append(writer, payloadOf(3, 100)), 'read-only')
     assert.deepEqual(

@@ -6,7 +6,7 @@ import { setAsideBehind } from '../../src/log/set-aside.ts'
 import type { Aside } from '../../src/log/set-aside.ts'
 import { World, appended, openWriter, payloadOf } from '../support/log-harness.ts'
 import type { Written } from '../support/log-harness.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const LOG = { directory: '/data', segmentsName: 'segments' }
 const SEGMENT_BYTES = 2048
@@ -187,9 +187,9 @@ describe('a log that is cut on a full disk', () => {
     const told: string[] = []
     void log.cutTo(kept.end).then(() => told.push('cut'))
     const pass = async (): Promise<void> => {
-      await settlePromises()
+      await nextTurn()
       for (const tick of world.timers.slice()) tick()
-      await settlePromises()
+      await nextTurn()
     }
     for (let n = 0; n < 5; n += 1) await pass()
     return { world, log, frames, kept, told, pass }

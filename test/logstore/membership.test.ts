@@ -5,7 +5,7 @@ import { ActiveIndex } from '../../src/logstore/index/active-index.ts'
 import { FrameIndexer } from '../../src/logstore/index/index-frame.ts'
 import { memberOf, retentionClock } from '../../src/logstore/membership.ts'
 import { logRecordOf, payloadOf } from '../support/batch-payloads.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const NOW_NS = 1_000_000_000_000_000_000n
 /** Time of receipt that `payloadOf` writes: 2^32 + 2. */
@@ -29,10 +29,10 @@ describe('the membership of a log store', () => {
   it('leads when a decode lane is at work, after what has expired is dropped', async () => {
     const rig = new Rig()
     void rig.member.beganToLead().then(() => rig.did.push('leads'))
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.did, [])
     rig.lane.resolve()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.did, ['drops what has expired', 'leads'])
   })
 

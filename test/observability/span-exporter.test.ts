@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { SpanExporter } from '../../src/observability/span-exporter.ts'
 import type { Span } from '../../src/observability/tracer.ts'
 import { TestClock } from '../support/http-server.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 interface Request {
   readonly resourceSpans: readonly {
@@ -33,7 +33,7 @@ class Collector {
   async answer(error?: Error): Promise<void> {
     this.settle!(error)
     this.settle = null
-    await settlePromises()
+    await nextTurn()
   }
 
   get sizes(): number[] {
@@ -113,7 +113,7 @@ describe('spans for a collector', () => {
     const collector = new Collector()
     collector.add(3)
     const closing = collector.exporter.close()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(collector.sizes, [3])
     await collector.answer()
     await closing

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Tracer } from '../../src/observability/tracer.ts'
 import type { Span } from '../../src/observability/tracer.ts'
 import { withSpans } from '../../src/spans.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = 'b7ad6b7169203331'
@@ -82,7 +82,7 @@ describe('a request', () => {
 describe('work', () => {
   it('is a span below the request that it is done for, however many turns that takes', async () => {
     const rig = new Rig()
-    const jobs = withSpans({ run: (_name: string) => settlePromises() }, rig.tracer.beginSpan, 'read')
+    const jobs = withSpans({ run: (_name: string) => nextTurn() }, rig.tracer.beginSpan, 'read')
     const watched = rig.begin()!
     const done: Promise<unknown>[] = []
     watched.runWithin(() => {

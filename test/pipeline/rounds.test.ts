@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Rounds } from '../../src/pipeline/rounds.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 describe('rounds', () => {
   it('come one after the other, and none begins while one is under way (R1)', async () => {
@@ -26,7 +26,7 @@ describe('rounds', () => {
     })
     void rounds.run()
     const closed = rounds.close().then(() => seen.push('closed'))
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(seen, ['begun'])
     endStep()
     await closed

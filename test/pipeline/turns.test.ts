@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Turns } from '../../src/pipeline/turns.ts'
 import type { Turn } from '../../src/pipeline/turns.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 /** Threads whose clock the test moves. */
 class SharedThreads {
@@ -37,7 +37,7 @@ class SharedThreads {
   async end(afterMs: number): Promise<void> {
     this.nowMs += afterMs
     this.running.shift()!.turn.leave()
-    await settlePromises()
+    await nextTurn()
   }
 }
 
@@ -46,7 +46,7 @@ describe('turns of tenants on threads', () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 100; i++) threads.join('flood')
     threads.join('other')
-    await settlePromises()
+    await nextTurn()
     await threads.end(1000)
     assert.deepEqual(threads.begun, ['flood', 'other'])
   })
@@ -54,7 +54,7 @@ describe('turns of tenants on threads', () => {
   it('give every tenant a thread before one gets a second', async () => {
     const threads = new SharedThreads(2)
     for (let i = 0; i < 4; i++) threads.join('a')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(threads.begun, ['a', 'a'], 'nobody else wants one')
     for (let i = 0; i < 4; i++) threads.join('b')
     await threads.end(1)
@@ -66,7 +66,7 @@ describe('turns of tenants on threads', () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 40; i++) threads.join('slow')
     for (let i = 0; i < 400; i++) threads.join('fast')
-    await settlePromises()
+    await nextTurn()
     for (let i = 0; i < 220; i++) await threads.end(threads.running[0]!.tenant === 'slow' ? 100 : 10)
     const slow = threads.begun.slice(0, 220).filter((tenant) => tenant === 'slow').length
     assert(slow >= 19 && slow <= 21, `${slow} slow ones beside 200 fast ones`)
@@ -75,7 +75,7 @@ describe('turns of tenants on threads', () => {
   it('neither wait for what others took before they came, nor make up for having been away', async () => {
     const threads = new SharedThreads(1)
     for (let i = 0; i < 20; i++) threads.join('first')
-    await settlePromises()
+    await nextTurn()
     for (let i = 0; i < 10; i++) await threads.end(1000)
     for (let i = 0; i < 4; i++) threads.join('late')
     for (let i = 0; i < 6; i++) await threads.end(1000)
@@ -98,7 +98,7 @@ describe('turns of tenants on threads', () => {
             else if (!(await hasCome(turns[number]!))) turns[number]!.leave()
             else expected[tenant]!.push(number)
           }
-          await settlePromises()
+          await nextTurn()
           while (threads.running.length > 0) {
             const { tenant, number } = threads.running[0]!
             seen[tenant]!.push(number)
@@ -112,4 +112,4 @@ describe('turns of tenants on threads', () => {
 })
 
 const hasCome = (turn: Turn): Promise<boolean> =>
-  Promise.race([turn.ready.then(() => true), settlePromises().then(() => false)])
+  Promise.race([turn.ready.then(() => true), nextTurn().then(() => false)])

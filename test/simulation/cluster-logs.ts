@@ -14,7 +14,7 @@ import { Appender } from '../../src/engine/appender.ts'
 import type { Log } from '../../src/log/log.ts'
 import { World, replay } from '../support/log-harness.ts'
 import { mulberry32 } from '../support/sim-files.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 import { SimulatedStream } from './cluster-stream.ts'
 import { SimulatedLane } from './simulated-lane.ts'
 
@@ -82,7 +82,7 @@ export class ClusterOfLogs {
     ) {
       this.nowMs = event.atMs
       event.run()
-      await settlePromises()
+      await nextTurn()
       for (const node of this.#nodes) if (node.failure !== null) throw node.failure
     }
     this.#check()

@@ -24,7 +24,7 @@ import { Client } from '../broker/engine/client.ts'
 import { BrokerWorld, CALLER, Pending, jsonOf } from '../support/broker-world.ts'
 import { pick } from '../support/random-history.ts'
 import type { Step, Weights } from '../support/random-history.ts'
-import { settlePromises } from '../support/settle-promises.ts'
+import { nextTurn } from '../support/next-turn.ts'
 import { mulberry32 } from '../support/sim-files.ts'
 
 const STREAM = 'orders'
@@ -155,7 +155,7 @@ class Site {
       const start = { by: 'offset', offset: next } as const
       const request = { start, maxRecords: 1000, maxPayloadBytes: null, consumer: null, legacy: false }
       const asked = new Pending(world.broker.replay(CALLER, STREAM, request))
-      for (let turns = 0; turns < TURNS_MAX && asked.outcome.kind === 'pending'; turns += 1) await settlePromises()
+      for (let turns = 0; turns < TURNS_MAX && asked.outcome.kind === 'pending'; turns += 1) await nextTurn()
       if (asked.outcome.kind !== 'answered' || this.stream !== stream) return false
       const page = jsonOf<Page>(asked.value)
       for (const { offset, message_id: id } of page.records) {
@@ -228,7 +228,7 @@ export class SitesHistory {
   async run(step: Step<string>): Promise<void> {
     try {
       await this.#take(step as Step<SiteStep>) // plans have only these kinds
-      await settlePromises()
+      await nextTurn()
       await this.#check()
     } catch (error) {
       if (error instanceof Error) error.message = `in step ${JSON.stringify(step)}: ${error.message}`
@@ -334,7 +334,7 @@ export class SitesHistory {
     const { world } = site
     const asked = async (default_durability: 'replication-policy:dr' | 'local-disk'): Promise<void> => {
       void new Pending(world.broker.updateStream(CALLER, STREAM, { default_durability }, false))
-      await settlePromises()
+      await nextTurn()
     }
     await asked('replication-policy:dr')
     const id = `${site.name}-${site.published++}`
@@ -390,7 +390,7 @@ export class SitesHistory {
       if (isAnswered) settle?.answer(answerOf(asked))
       else if (isLast) settle?.fail(new Error('the test lost the answer'))
     })
-    await settlePromises()
+    await nextTurn()
   }
 
   async #restart(site: Site, how: 'close' | 'kill' | 'crash'): Promise<void> {

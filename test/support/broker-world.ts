@@ -29,7 +29,7 @@ import type { Quotas } from '../../src/config/quotas.ts'
 import { unloggedReadErrors } from './health.ts'
 import { EngineWorld, HeldWork, RESERVE_BYTES } from './engine-world.ts'
 import { World } from './log-harness.ts'
-import { settlePromises } from './settle-promises.ts'
+import { nextTurn } from './next-turn.ts'
 
 export const CALLER: Caller = { tenant: 'local', principal: 'tester' }
 /** A client that stays connected. */
@@ -122,7 +122,7 @@ export class BrokerWorld extends EngineWorld {
     opened.catch(() => {}) // waited for below
     while (!stepping.done) {
       world.step()
-      await settlePromises()
+      await nextTurn()
     }
     this.engine = await opened
     const { core, checkpoints } = this.engine
@@ -147,7 +147,7 @@ export class BrokerWorld extends EngineWorld {
         return broker.waitingClaims
       },
     }
-    await settlePromises()
+    await nextTurn()
   }
 
   #openEngine() {
@@ -196,7 +196,7 @@ export class BrokerWorld extends EngineWorld {
       defer: (run) => queueMicrotask(run),
       turn: () => {
         this.turns += 1
-        return settlePromises()
+        return nextTurn()
       },
       random: this.fillRandom,
       localDisk: this.options.localDisk ?? 'sync',
@@ -219,14 +219,14 @@ export class BrokerWorld extends EngineWorld {
       const before = `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`
       this.serveReads()
       this.world.step()
-      await settlePromises()
+      await nextTurn()
       if (before !== `${this.log.written} ${this.core.appender.inFlight} ${this.#reads.waiting}`) quiet = 0
     }
   }
 
   async step(): Promise<void> {
     this.world.step()
-    await settlePromises()
+    await nextTurn()
   }
 
   serveReads(): void {
@@ -248,13 +248,13 @@ export class BrokerWorld extends EngineWorld {
       timer.dueMs = this.world.nowMs + timer.intervalMs
       timer.task()
     }
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Runs all timers, due or not. No time passes; each does what is due by the clock. */
   async tick(): Promise<void> {
     for (const { task } of Array.from(this.#timers)) task()
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Leaves this many bytes free on the disk, besides the log's reserve; Infinity: more than enough. The log notices. */

@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { END } from './hosted-command.ts'
 import type { HostedCommand } from './hosted-command.ts'
-import { eventually, nextTurn } from './waiting.ts'
+import { nextTurn } from './next-turn.ts'
+import { eventually } from './waiting.ts'
 
 /** Commands listen to them until they end. */
 const SIGNALS = ['SIGINT', 'SIGTERM']

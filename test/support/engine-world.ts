@@ -4,7 +4,7 @@
  */
 import type { Log } from '../../src/log/log.ts'
 import { World } from './log-harness.ts'
-import { settlePromises } from './settle-promises.ts'
+import { nextTurn } from './next-turn.ts'
 import { mulberry32 } from './sim-files.ts'
 
 export const WALL_START_MS = 1_800_000_000_000
@@ -109,7 +109,7 @@ export abstract class EngineWorld {
     const lane = this.world.lanes[0]!
     if (how === 'unheard') lane.vanish()
     lane.die()
-    await settlePromises()
+    await nextTurn()
   }
 
   // The disk

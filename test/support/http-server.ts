@@ -10,7 +10,8 @@ import type { Endpoint, HttpService, Method, Route } from '../../src/http/routes
 import { listen } from '../../src/http/server.ts'
 import type { HttpServer } from '../../src/http/server.ts'
 import type { TlsFiles } from '../../src/tls-files.ts'
-import { LIMIT_MS, nextTurn } from './waiting.ts'
+import { nextTurn } from './next-turn.ts'
+import { LIMIT_MS } from './waiting.ts'
 
 export class TestClock {
   #nowMs = 0

@@ -3,7 +3,7 @@
  * Each service says what its own steps are and what must hold after each.
  */
 import type { EngineWorld } from './engine-world.ts'
-import { settlePromises } from './settle-promises.ts'
+import { nextTurn } from './next-turn.ts'
 
 /** Kinds of steps, and how often each is taken. */
 export type Weights<Kind extends string> = readonly (readonly [Kind, number])[]
@@ -95,7 +95,7 @@ export abstract class RandomHistory<Kind extends string> {
   async run(step: Step<Kind>): Promise<void> {
     try {
       if (!(await this.#moveWorld(step))) await this.take(step as Step<Exclude<Kind, WorldKind>>) // it is a step of the service
-      await settlePromises()
+      await nextTurn()
       this.check()
     } catch (error) {
       if (error instanceof Error) error.message = `in step ${JSON.stringify(step)}: ${error.message}`

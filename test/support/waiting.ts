@@ -12,7 +12,7 @@
  * `test/time.test.ts` keeps other timers out of tests.
  */
 import { availableParallelism, loadavg } from 'node:os'
-import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Longer than any machine that works takes, as long as no more than PROGRAMS_A_CORE programs want a core. */
 const LIMIT_OF_QUIET_MACHINE_MS = 180_000
@@ -35,9 +35,6 @@ const POLLS_A_WAIT = 20
 
 /** W3: real time that has to pass for what is tested. More of it does no harm. */
 export const timePasses = (ms: number): Promise<void> => sleep(ms)
-
-/** Gives the event loop one turn, in which it reads and writes what is ready. */
-export const nextTurn = (): Promise<void> => immediate()
 
 /** For a client that asks another node when one does not answer: a process that is stopped never answers. */
 export const abortAfter = (ms: number): AbortSignal => AbortSignal.timeout(ms)

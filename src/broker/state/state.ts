@@ -119,7 +119,7 @@ export class BrokerState {
     return { ...this.#counting.of(tenant).sums }
   }
 
-  /** A tenant's groups, in the order in which they came into being. */
+  /** A tenant's groups, in the order of their creation. */
   groupsOf(tenant: string): ReadonlySet<Group> {
     return this.#counting.of(tenant).groups
   }
@@ -218,7 +218,7 @@ export class BrokerState {
   #change<T>(group: Group, change: (group: Group) => T): T {
     for (const copier of this.copiers) copier.copy(group)
     const changed = change(group)
-    if (this.groups[group.number] !== group) return changed // the change deleted it
+    if (this.groups[group.number] !== group) return changed // a deleted group that a caller still holds may catch up, and is not counted
     this.#counting.count(group)
     this.#due.note(group.number, group.queue.nextDueMs)
     return changed

@@ -8,7 +8,7 @@ import type { Session } from '../../../src/broker/connection/session.ts'
 import { CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
 
@@ -55,7 +55,7 @@ describe('what a connection held when it ended', () => {
     assert.equal(world.turns, turns + 1)
     const path = { stream: STREAM, subscriptionId: acked.subscription_id, deliveryId: acked.delivery_id }
     const ack = world.broker.ack(CALLER, path) // handled before the slice that would give its lease back
-    for (let i = 0; i < 10 && world.core.appender.inFlight < inFlight + 4; i++) await settlePromises()
+    for (let i = 0; i < 10 && world.core.appender.inFlight < inFlight + 4; i++) await nextTurn()
     assert.equal(world.turns, turns + 2)
     await world.flush()
     assert.equal((await ack).offset, acked.offset)
@@ -68,18 +68,18 @@ describe('what a connection held when it ended', () => {
 
   it('is given back before the node has stopped', async () => {
     const world = await opened({ segmentBytes: 1 << 20 })
-    const connections = connectionsOf(world, settlePromises)
+    const connections = connectionsOf(world, nextTurn)
     const session = connect(connections)
     const publish = { id: 2, op: 'publish', stream: STREAM, body: { message_id: 'a', payload: 'a' } }
     session.message(new Uint8Array(Buffer.from(JSON.stringify([subscribe(1, 5), publish]))), false)
     await world.flush()
     assert.equal(await activeLeases(world), 1)
     connections.stop()
-    await settlePromises()
+    await nextTurn()
     assert.equal(connections.count, 0)
     let isIdle = false
     const idle = connections.idle().then(() => (isIdle = true))
-    await settlePromises()
+    await nextTurn()
     assert.equal(isIdle, false)
     await world.flush()
     await idle
@@ -100,7 +100,7 @@ describe('what a connection held when it ended', () => {
     const { inFlight } = world.core.appender
     for (const session of sessions) session.closed()
     for (let given = 0; given <= sessions.length; given++) {
-      await settlePromises()
+      await nextTurn()
       assert.equal(world.core.appender.inFlight, inFlight + given)
       turns.shift()?.()
     }

@@ -7,7 +7,7 @@ import type { FrameWriter } from '../../../src/broker/wire/connection-frames.ts'
 import { CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { STREAM, opened } from './orders.ts'
 import { Talk } from './talk.ts'
 
@@ -26,7 +26,7 @@ class Turns {
   async next(): Promise<boolean> {
     const coming = this.#come.splice(0)
     for (const come of coming) come()
-    await settlePromises()
+    await nextTurn()
     return coming.length > 0
   }
 }
@@ -59,7 +59,7 @@ describe('a message of many operations', () => {
       else talk.text(upTo(MANY).map((id) => ({ id, op: 'ping' })))
       if (form === 'frames') talk.request(MANY, { op: 'ping' })
       else talk.text({ id: MANY, op: 'ping' })
-      for (let i = 0; i < 5; i++) await settlePromises() // until a long text is read
+      for (let i = 0; i < 5; i++) await nextTurn() // until a long text is read
       let before = 0
       do {
         assert(talk.said.length - before <= SLICE_MAX, `${talk.said.length - before} in one turn`)
@@ -73,7 +73,7 @@ describe('a message of many operations', () => {
     const talk = new Talk(await opened({ segmentBytes: 1 << 20 }))
     const message = talk.frames((writer) => upTo(MANY).forEach((id) => ping(writer, id)))
     message.fill(0)
-    while (talk.said.length < MANY && talk.ended === null) await settlePromises()
+    while (talk.said.length < MANY && talk.ended === null) await nextTurn()
     assert.deepEqual(idsOf(talk), upTo(MANY))
   })
 
@@ -82,7 +82,7 @@ describe('a message of many operations', () => {
     const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { bodyBytesMax: 1 << 20, turn: turns.turn })
     const ids = { subscription_id: 'sub-AAAAAAAAAAAAAAAAAAAAAA', delivery_id: 'dlv-AAAAAAAAAAAAAAAAAAAAAA' }
     for (let i = 0; i < 10; i++) talk.ack(1000 * i, STREAM, ...upTo(1000).map(() => ids))
-    await settlePromises()
+    await nextTurn()
     assert(idsOf(talk).length < 3000, `${idsOf(talk).length} acknowledgements in one turn`)
     while (await turns.next());
     assert.equal(idsOf(talk).length, 10_000)
@@ -93,7 +93,7 @@ describe('a message of many operations', () => {
     const turns = new Turns()
     const talk = new Talk(world, { bodyBytesMax: 1 << 20, turn: turns.turn })
     talk.text(upTo(MANY).map(publishing))
-    for (let i = 0; i < 5; i++) await settlePromises()
+    for (let i = 0; i < 5; i++) await nextTurn()
     await world.flush()
     const stored = await recordsIn(world)
     assert(stored > 0 && stored <= SLICE_MAX)
@@ -114,7 +114,7 @@ describe('many short messages in one turn', () => {
     for (const id of upTo(20 * SLICE_MAX)) {
       talk.text({ id, op: 'ping' })
       assert.equal(talk.said.at(-1)!['id'], id)
-      if (id % 100 === 0) await settlePromises()
+      if (id % 100 === 0) await nextTurn()
     }
   })
 
@@ -124,11 +124,11 @@ describe('many short messages in one turn', () => {
     const talk = new Talk(await opened({ segmentBytes: 1 << 20 }), { limits, turn: new Turns().turn })
     talk.frames((writer) => upTo(MANY).forEach((id) => ping(writer, id)))
     for (let i = 0; i < 19; i++) talk.session.message(new Uint8Array(0), true)
-    await settlePromises()
+    await nextTurn()
     assert.equal(talk.ended, null)
     talk.session.message(new Uint8Array(0), true)
     talk.session.message(new Uint8Array(0), true)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(talk.ended, [1008, 'the client sent too much before its earlier messages were handled'])
   })
 })
@@ -145,7 +145,7 @@ describe('a message that is none', () => {
     })
     talk.publish(4, STREAM, 'a')
     talk.text(publishing(5))
-    for (let i = 0; i < 5; i++) await settlePromises()
+    for (let i = 0; i < 5; i++) await nextTurn()
     await world.flush()
     assert.deepEqual(idsOf(talk), [1])
     assert.deepEqual(talk.ended, [1002, 'the message does not consist of whole frames'])
@@ -162,7 +162,7 @@ describe('answers that the client does not take', () => {
       talk.bufferedBytes = bound
       if (form === 'frames') talk.frames((writer) => upTo(10).forEach((id) => ping(writer, id)))
       else talk.text(upTo(10).map((id) => ({ id, op: 'ping' })))
-      await settlePromises()
+      await nextTurn()
       assert.deepEqual(idsOf(talk), [0])
       assert.deepEqual(talk.ended, [1008, 'the client does not read its answers'])
     }
@@ -173,7 +173,7 @@ describe('answers that the client does not take', () => {
     talk.takesNothing = true
     talk.bufferedBytes = bound - 50_000
     talk.frames((writer) => upTo(20_000).forEach((id) => ping(writer, id)))
-    for (let i = 0; i < 100 && talk.ended === null; i++) await settlePromises()
+    for (let i = 0; i < 100 && talk.ended === null; i++) await nextTurn()
     assert.deepEqual(talk.ended, [1008, 'the client does not read its answers'])
     assert(talk.said.length < 50_000 / 16)
   })

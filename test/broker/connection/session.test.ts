@@ -7,7 +7,7 @@ import { SUBSCRIPTIONS_MAX } from '../../../src/broker/connection/limits.ts'
 import { CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { STREAM, activeLeases, opened, subscribe } from './orders.ts'
 import { Talk } from './talk.ts'
 import type { Said } from './talk.ts'
@@ -34,7 +34,7 @@ describe('a publish', () => {
     const talk = new Talk(world)
     talk.text([publishing(1, 'a'), publishing(2, 'b')])
     talk.publish(10, STREAM, 'c', 'd')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(talk.said, [])
     await world.flush()
     const offsets = [1, 2, 10, 11].map((id) => (talk.answer(id)!['ok'] as { offset: number }).offset)
@@ -115,7 +115,7 @@ describe('what is no message', () => {
       Array.from({ length: 5 }, () => [null, 400]),
     )
     talk.session.message(new Uint8Array([1, 2, 3]), true)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(talk.ended, [1002, 'the message does not consist of whole frames'])
     assert.equal(talk.closedCount, 1)
   })
@@ -127,7 +127,7 @@ describe('what is no message', () => {
     talk.session.message(new Uint8Array(Buffer.from(`${blank}${JSON.stringify(publishing(1, 'first'))}`)), false)
     talk.publish(2, STREAM, 'second')
     talk.text(publishing(3, 'third'))
-    for (let i = 0; i < 5; i++) await settlePromises()
+    for (let i = 0; i < 5; i++) await nextTurn()
     await world.flush()
     assert.deepEqual(
       [1, 2, 3].map((id) => (talk.answer(id)!['ok'] as { offset: number }).offset),
@@ -336,7 +336,7 @@ describe('a connection that ends', () => {
     talk.text(subscribe(1, 4))
     talk.publish(10, STREAM, 'a', 'b')
     await world.step()
-    await settlePromises()
+    await nextTurn()
     talk.close()
     await world.flush()
     assert.equal(await activeLeases(world), 0)
@@ -374,7 +374,7 @@ describe('the bounds of a connection', () => {
     assert.deepEqual(talk.answer(6)!['ok'], { subscription: 100_000, credit: creditMax, ...createdIn(world) })
     talk.bufferedBytes = 1 << 30
     talk.publish(7, STREAM, 'a')
-    await settlePromises()
+    await nextTurn()
     assert.equal(talk.ended?.[0], 1008)
   })
 })
@@ -418,13 +418,13 @@ describe('permissions', () => {
     talk.text(subscribe(1, 10))
     await world.flush()
     talk.session.identified({ ...CALLER, grants: only(['stream.publish', 'other']) })
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual([talk.answer(1)!['ended'], talk.answer(1)!['status']], [true, 403])
     talk.publish(2, STREAM, 'a')
     await world.flush()
     assert.equal(talk.answer(2)!['status'], 403)
     talk.session.identified(null)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(talk.ended, [4401, 'the credentials were revoked'])
   })
 })
@@ -438,7 +438,7 @@ describe('a connection that is told to stop', () => {
     talk.session.stop()
     talk.publish(3, STREAM, 'b')
     talk.text(publishing(4, 'c'))
-    await settlePromises()
+    await nextTurn()
     assert.equal(talk.ended, null)
     await world.flush()
     assert.deepEqual(talk.answer(2)!['ok'], { offset: 0 })

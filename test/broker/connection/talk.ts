@@ -21,7 +21,7 @@ import { deliveriesIn } from '../../../src/client/streaming/decode.ts'
 import { putId } from '../../../src/client/streaming/ids.ts'
 import { CALLER } from '../../support/broker-world.ts'
 import { CONNECTION_LIMITS } from '../../support/connections.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import type { BrokerWorld } from '../../support/broker-world.ts'
 
 export type Said = Readonly<Record<string, unknown>>
@@ -62,7 +62,7 @@ export class Talk implements MessageSocket {
       bodyBytesMax: 1 << 16,
       limits: CONNECTION_LIMITS,
       defer: (run) => queueMicrotask(run),
-      turn: settlePromises,
+      turn: nextTurn,
       onClosed: () => void (this.closedCount += 1),
       ...overrides,
     })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { BrokerWorld } from '../../support/broker-world.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { Client } from './client.ts'
 
 const MAX_AGE_MS = 60_000
@@ -40,10 +40,10 @@ describe('audit events', () => {
     const enforced = world.retainer.enforce()
     for (let turns = 0; world.core.appender.inFlight === 0; turns += 1) {
       assert.ok(turns < 100, 'retention removed nothing')
-      await settlePromises()
+      await nextTurn()
     }
     const page = client.events()
-    for (let turns = 0; turns < 10; turns += 1) await settlePromises()
+    for (let turns = 0; turns < 10; turns += 1) await nextTurn()
     assert.equal(page.outcome.kind, 'pending')
     await world.journalDies() // the removal was on its way and is lost: the event was never removed
     assert.deepEqual(streamsOf(await client.now(page)), ['a', 'b'])

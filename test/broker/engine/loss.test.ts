@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
 import { dumpOf } from './dump.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
@@ -31,7 +31,7 @@ async function assertRecoverable(world: BrokerWorld): Promise<void> {
 async function loseSomething(world: BrokerWorld, client: Client): Promise<void> {
   const lost = client.publish('orders', 'lost')
   await world.journalDies()
-  await settlePromises()
+  await nextTurn()
   assert.equal(lost.code, 'internal_error')
 }
 
@@ -42,7 +42,7 @@ describe('a loss', () => {
     const [delivery] = await client.now(client.claim('orders'))
     world.holdsReads = true
     const nacked = client.nack(delivery!)
-    await settlePromises()
+    await nextTurn()
     await loseSomething(world, client)
 
     assert.equal((await client.now(nacked)).policy_action, 'dead_lettered')
@@ -61,7 +61,7 @@ describe('a loss', () => {
     await client.now(client.publish('orders', 'm-1'))
     world.holdsReads = true
     const replayed = client.replay('orders', { group: 'g1', id: 'reader' })
-    await settlePromises()
+    await nextTurn()
     await loseSomething(world, client)
 
     const { records } = await client.now(replayed)
@@ -97,12 +97,12 @@ describe('a loss', () => {
   it('is heard of before anybody builds on what was lost', async () => {
     const { world, client } = await opened({ replicas: ['/replica'] })
     const waiting = client.claim('orders', { wait_millis: 1000 })
-    await settlePromises()
+    await nextTurn()
     const stored = client.publish('orders', 'm-1')
-    await settlePromises()
+    await nextTurn()
     world.stepWithoutNotice() // the first is written in the primary directory, but not yet in the replica
     const lost = client.publish('orders', 'm-2')
-    await settlePromises()
+    await nextTurn()
     assert.equal(stored.outcome.kind, 'pending')
     await world.journalDies() // the first frame survives, the second is lost
     const [delivery] = await client.now(waiting)
@@ -118,7 +118,7 @@ describe('a loss', () => {
     const { world, client } = await opened()
     await client.now(client.publish('orders', 'm-1'))
     const lost = client.claim('orders')
-    await settlePromises()
+    await nextTurn()
     const waiting = client.claim('orders', { wait_millis: 1000 })
     await world.journalDies()
     const [delivery] = await client.now(waiting)
@@ -134,7 +134,7 @@ describe('a loss', () => {
     const lost = client.publish('jobs', 'lost', 'volatile')
     world.world.nowMs += 200
     const claim = client.claim('jobs')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual([lost.outcome.kind, claim.outcome.kind], ['answered', 'pending'])
     await world.journalDies()
     const [delivery] = await client.now(claim)
@@ -147,9 +147,9 @@ describe('a loss', () => {
     await client.now(client.publish('orders', 'm-1'))
     world.holdsReads = true
     const page = client.replay('orders', { group: 'g1', id: 'reader' })
-    await settlePromises()
+    await nextTurn()
     const lost = client.claim('orders', {}, { group: 'g2' })
-    await settlePromises()
+    await nextTurn()
     await world.journalDies()
     assert.equal(lost.code, 'queue_state_persistence_failed')
     assert.equal((await client.now(page)).records.length, 1)
@@ -161,7 +161,7 @@ describe('a loss', () => {
     world.world.lanes[0]!.die()
     assert.equal(world.log.state.kind, 'restarting')
     const refused = client.publish('orders', 'm-1')
-    await settlePromises()
+    await nextTurn()
     assert.equal(refused.code, 'internal_error')
     assert.match(
       refused.outcome.kind === 'refused' ? String(refused.outcome.error) : '',
@@ -174,7 +174,7 @@ describe('a loss', () => {
     const { world, client } = await opened()
     await client.now(client.publish('orders', 'm-1'))
     const lost = client.claim('orders', {}, { group: 'g2' })
-    await settlePromises()
+    await nextTurn()
     await world.journalDies()
     assert.equal(lost.code, 'queue_state_persistence_failed')
     const [delivery] = await client.now(client.claim('orders'))
@@ -187,7 +187,7 @@ describe('a loss', () => {
     const { world, client } = await opened()
     const created = client.create('jobs')
     const asked = [client.replay('jobs'), client.describe('jobs'), client.claim('jobs'), client.describeGroup('jobs')]
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(
       asked.map(({ outcome }) => outcome.kind),
       ['pending', 'pending', 'pending', 'pending'],

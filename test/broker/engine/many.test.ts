@@ -8,7 +8,7 @@ import type { Group } from '../../../src/broker/state/state.ts'
 import { SLICE_ENTRIES } from '../../../src/broker/limits.ts'
 import { GroupState } from '../../../src/broker/state/group.ts'
 import { Client } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 
 /** Adds streams with this number of groups each. Returns all groups. */
@@ -93,7 +93,7 @@ describe('a listing', () => {
     fill(state, 8000, 0)
     const before = world.turns
     const listing = world.broker.listStreams(CALLER)
-    await settlePromises()
+    await nextTurn()
     for (const name of ['', 'stream-3999a', 'zzz']) {
       state.applyStreamCreated(state.streams.length, CALLER.tenant, name, DEFAULT_STREAM_CONFIG, 1)
     }

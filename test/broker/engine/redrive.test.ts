@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { RedriveBody } from '../../../src/broker/wire/requests.ts'
 import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { Client } from './client.ts'
 
 async function opened(segmentBytes = 1 << 20): Promise<{ world: BrokerWorld; client: Client }> {
@@ -173,7 +173,7 @@ describe('a redrive', () => {
       const { world, client } = await opened(how === 'frames' ? 1 << 20 : 4096)
       await bury(client, 'orders', 3)
       const lost = redrive(world)
-      while (world.core.appender.inFlight === 0) await settlePromises()
+      while (world.core.appender.inFlight === 0) await nextTurn()
       await world.journalDies()
       await world.flush()
       await world.advance(1000)

@@ -15,7 +15,7 @@ import { parseQuotas } from '../../../src/config/quotas.ts'
 import { BrokerWorld, CALLER, Pending, jsonOf } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 import { mulberry32 } from '../../support/sim-files.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { Client } from './client.ts'
 
 const ROUNDS_MAX = 2000
@@ -75,13 +75,13 @@ class Sites {
     const answer = await this.#apply(sent.body)
     if (isAnswered) settle?.answer(answer)
     else if (isLast) settle?.fail(new Error('the test lost the answer'))
-    await settlePromises()
+    await nextTurn()
   }
 
   async lose(number: number): Promise<void> {
     const [sent] = this.way.splice(number % Math.max(1, this.way.length), 1)
     sent?.settle?.fail(new Error('the test lost the request'))
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Ends the process and starts the site again. Batches that it sent are still on their way, but their answers reach no one. */
@@ -344,7 +344,7 @@ describe('a worker', () => {
     await sites.source.flush()
     assert.equal(waiting.outcome.kind, 'pending')
     const lost = client.publish('orders', '1', 'local-sync')
-    await settlePromises()
+    await nextTurn()
     await sites.source.journalDies()
     assert.equal(lost.code, 'internal_error')
     while (sites.way.length > 0) {
@@ -373,7 +373,7 @@ describe('a worker', () => {
     assert.ok(once > 0)
     for (let metric = 0; metric < 5; metric += 1) assert.equal(read(), 3)
     assert.equal(looks, once)
-    await settlePromises()
+    await nextTurn()
     sites.publish(1)
     await sites.source.flush()
     assert.equal(read(), 4)
@@ -427,7 +427,7 @@ describe('a worker', () => {
     await sites.source.flush()
     while (sites.way.length > 0) await sites.lose(0)
     void new Pending(sites.source.broker.purgeStream(CALLER, 'orders', { offset: 3 }, true))
-    await settlePromises()
+    await nextTurn()
     for (let tick = 0; tick < 20; tick += 1) await sites.source.advance(50)
     await sites.restart(sites.source, 'crash') // the purge was not synced, and is lost
     await sites.settle()

@@ -8,7 +8,7 @@ import { encodeSegmentIndex, publishSegmentIndex, readSegmentIndex } from '../..
 import { Client, inputOf } from './client.ts'
 import { expectedPlan } from './dump.ts'
 import { Trace } from './trace.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { RESERVE_BYTES } from '../../support/engine-world.ts'
 import { BrokerWorld, CALLER, Pending, resultAfterFlush } from '../../support/broker-world.ts'
 import { modelRuns } from '../../support/seed.ts'
@@ -408,11 +408,11 @@ describe('retention', () => {
     for (let i = 0; i < 30; i += 1) await publish(100, 5)
     await world.flush()
     const enforced = world.retainer.enforce()
-    while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await settlePromises()
+    while (world.core.state.stream(CALLER.tenant, 'orders')!.floor === 0) await nextTurn()
     await world.step()
-    while (world.core.appender.inFlight === 0) await settlePromises() // the first record to be moved out of the oldest segment is on its way
+    while (world.core.appender.inFlight === 0) await nextTurn() // the first record to be moved out of the oldest segment is on its way
     const closed = new Pending(world.retainer.close())
-    await settlePromises()
+    await nextTurn()
     assert.equal(closed.outcome.kind, 'pending')
     await world.flush()
     await enforced

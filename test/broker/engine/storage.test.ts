@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { BrokerError } from '../../../src/broker/refusals.ts'
 import { StoreError } from '../../../src/errors.ts'
 import { BrokerWorld, CALLER, Pending } from '../../support/broker-world.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { Client } from './client.ts'
 
 async function opened(): Promise<{ world: BrokerWorld; client: Client }> {
@@ -76,7 +76,7 @@ describe('the acknowledgement', () => {
     const { world, client } = await opened()
     const incident = await damaged({ world, client })
     const acknowledged = new Pending(world.broker.acknowledgeQuarantine(CALLER, 'orders', incident, {}))
-    await settlePromises()
+    await nextTurn()
     await world.journalDies()
     assert.equal(refusalOf(acknowledged).code, 'quarantine_storage_failed')
     const { incidents } = await client.now(new Pending(world.broker.quarantine(CALLER, 'orders')))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Client } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { BrokerWorld } from '../../support/broker-world.ts'
 
 async function openedWithVolatile(): Promise<{ world: BrokerWorld; client: Client }> {
@@ -29,7 +29,7 @@ for (const [when, pass] of [
       const { world, client } = await openedWithVolatile()
       pass(world)
       const page = client.replay('orders')
-      await settlePromises()
+      await nextTurn()
       assert.deepEqual(
         (await client.now(page)).records.map(({ message_id }) => message_id),
         ['m-1'],
@@ -40,7 +40,7 @@ for (const [when, pass] of [
       const { world, client } = await openedWithVolatile()
       pass(world)
       const claim = client.claim('orders')
-      await settlePromises()
+      await nextTurn()
       assert.equal((await client.now(claim)).length, 1)
     })
   })

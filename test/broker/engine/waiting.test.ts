@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseQuotas } from '../../../src/config/quotas.ts'
 import { Client } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { BrokerWorld, CALLER } from '../../support/broker-world.ts'
 import type { BrokerWorldOptions } from '../../support/broker-world.ts'
 
@@ -34,7 +34,7 @@ describe('a claim that waits', () => {
     const { world, client } = await opened()
     const claim = client.claim('orders', WAIT)
     const published = client.publish('orders', 'm-1')
-    await settlePromises()
+    await nextTurn()
     assert.equal(claim.outcome.kind, 'pending')
     await world.step()
     assert.equal(published.value.offset, 0)

@@ -4,7 +4,7 @@ import type { CompactJob, CompactResult } from '../../../src/logstore/compact/co
 import { Compactor } from '../../../src/logstore/compact/compactor.ts'
 import type { CompactorParts } from '../../../src/logstore/compact/compactor.ts'
 import type { Bundle } from '../../../src/logstore/index/manifest.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const MIB = 1024 * 1024
 
@@ -97,13 +97,13 @@ class Rig {
 
   async look(): Promise<void> {
     this.#look()
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Ends the job that was begun last. */
   async end(result: CompactResult | Error): Promise<void> {
     this.jobs.at(-1)!.end(result)
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Writes and clears the bundle whose job was begun last. */

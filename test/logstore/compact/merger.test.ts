@@ -6,7 +6,7 @@ import type { BackgroundJob, BackgroundResult, MergeJob } from '../../../src/log
 import type { CompactorParts } from '../../../src/logstore/compact/compactor.ts'
 import type { BundlePlace } from '../../../src/logstore/index/catalog.ts'
 import type { Bundle } from '../../../src/logstore/index/manifest.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const MIB = 1024 * 1024
 /** From the base of a segment to that of the next. */
@@ -106,12 +106,12 @@ class Rig {
 
   async look(): Promise<void> {
     this.#look()
-    await settlePromises()
+    await nextTurn()
   }
 
   async end(result: BackgroundResult | Error): Promise<void> {
     this.jobs.at(-1)!.end(result)
-    await settlePromises()
+    await nextTurn()
   }
 
   get merging(): NonNullable<Compactor['merging']> {
@@ -176,7 +176,7 @@ describe('merging in the background', () => {
     )
     assert.equal(rig.last.kind, 'merge')
     rig.release()
-    await settlePromises()
+    await nextTurn()
     assert.equal(rig.last.kind, 'settle')
     assert.deepEqual(rig.last.segments, segments)
     await rig.end({ kind: 'settled' })
@@ -195,7 +195,7 @@ describe('merging in the background', () => {
     const sizes = { bytesBefore: 10, bytesAfter: 1, directories: ['/data'], problem: null }
     await rig.end({ kind: 'written', bundle: bundleOf(8, true), ...sizes })
     rig.release()
-    await settlePromises()
+    await nextTurn()
     await rig.end({ kind: 'cleared' })
     await rig.look()
     assert.equal(rig.jobs.at(-1)!.job.kind, 'clear')
@@ -289,7 +289,7 @@ describe('merging in the background', () => {
     assert.deepEqual([other.last.kind, other.announced.map(({ base }) => base)], ['merge', [5 * STRIDE]])
     await other.end(mergedOf(other.last))
     other.release()
-    await settlePromises()
+    await nextTurn()
     await other.end({ kind: 'settled' })
     assert.equal(other.merging.merges, 1)
     await other.compactor.close()
@@ -310,7 +310,7 @@ describe('merging in the background', () => {
     await other.end(mergedOf(other.last, '/replica: it is full'))
     assert.equal(other.warned.length, 1)
     other.release()
-    await settlePromises()
+    await nextTurn()
     await other.end({ kind: 'settled' })
     await other.compactor.close()
   })

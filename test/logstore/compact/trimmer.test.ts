@@ -8,7 +8,7 @@ import type { DatasetRetention, TrimmerParts } from '../../../src/logstore/compa
 import type { BundlePlace } from '../../../src/logstore/index/catalog.ts'
 import type { Bundle } from '../../../src/logstore/index/manifest.ts'
 import { createLogger } from '../../../src/observability/logger.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const SECOND = 1_000_000_000n
 const STRIDE = 1000
@@ -88,7 +88,7 @@ class Rig {
 
   async end(result: BackgroundResult | Error): Promise<void> {
     this.jobs.at(-1)!.end(result)
-    await settlePromises()
+    await nextTurn()
   }
 
   get kind(): string {
@@ -122,7 +122,7 @@ describe('taking expired records from bundles in the background', () => {
     assert.equal(rig.bundles[0]!.records, 2)
     assert.equal(rig.jobs.length, 1)
     rig.release()
-    await settlePromises()
+    await nextTurn()
     const { job } = rig.jobs.at(-1)!
     assert(job.kind === 'settle')
     assert.equal(job.bundles[0]!.isMerged, true)
@@ -147,7 +147,7 @@ describe('taking expired records from bundles in the background', () => {
       ],
     )
     rig.release()
-    await settlePromises()
+    await nextTurn()
     assert.equal(rig.kind, 'settle-apart')
   })
 

@@ -24,7 +24,7 @@ import {
   outcomeOf,
 } from './grpc-rig.ts'
 import type { Outcome, Submitted } from './grpc-rig.ts'
-import { nextTurn } from '../../support/waiting.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const MESSAGE = Buffer.from('not looked at before the decode lane')
 const MARKED_COMPRESSED = 1

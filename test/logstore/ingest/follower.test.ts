@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Follower } from '../../../src/logstore/ingest/follower.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 /** Lanes that the test plays, and how handing over ended for each frame. */
 class Rig {
@@ -24,10 +24,10 @@ describe('frames on their way to the decode lane', () => {
     const rig = new Rig()
     for (const name of ['a', 'b', 'c']) rig.follow(name)
     rig.follower.followed(2)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.ended, ['a taken', 'b taken'])
     rig.follower.followed(3)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.ended, ['a taken', 'b taken', 'c taken'])
   })
 
@@ -42,7 +42,7 @@ describe('frames on their way to the decode lane', () => {
     rig.follower.laneStarted(rig.lane)
     assert.deepEqual(rig.given, [1, 2, 2, 3])
     rig.follower.followed(3)
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.ended, ['a taken', 'b taken', 'c taken'])
   })
 
@@ -51,7 +51,7 @@ describe('frames on their way to the decode lane', () => {
     rig.follow('a')
     rig.follow('b')
     rig.follower.failed('they differ')
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.ended, ['a: they differ', 'b: they differ'])
     rig.follower.laneStarted(rig.lane)
     assert.deepEqual(rig.given, [1, 2])
@@ -61,7 +61,7 @@ describe('frames on their way to the decode lane', () => {
     const rig = new Rig()
     rig.follow('a')
     rig.follower.end()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(rig.ended, ['a taken'])
     rig.follower.laneStarted(rig.lane)
     assert.deepEqual(rig.given, [1])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { NoteAhead } from '../../../src/logstore/query/note-ahead.ts'
 import type { Noted } from '../../../src/logstore/query/note-ahead.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const MUCH = 50_000_000
 
@@ -29,7 +29,7 @@ function world() {
   const look = async (came = 0): Promise<number> => {
     its.log.committed += came
     its.look?.()
-    await settlePromises()
+    await nextTurn()
     return its.steps
   }
   return { its, notes, look }
@@ -40,7 +40,7 @@ describe('what comes is noted for searches', () => {
     const { its, notes, look } = world()
     assert.equal(await look(MUCH), 0)
     notes.searched()
-    await settlePromises()
+    await nextTurn()
     assert.equal(its.steps, 1, 'at once')
     assert.equal(await look(MUCH), 2)
     its.nowMs = 59_000
@@ -51,7 +51,7 @@ describe('what comes is noted for searches', () => {
     its.nowMs = 119_001
     assert.equal(await look(MUCH), 4)
     notes.searched()
-    await settlePromises()
+    await nextTurn()
     assert.equal(its.steps, 5)
   })
 
@@ -75,7 +75,7 @@ describe('what comes is noted for searches', () => {
     await Promise.resolve()
     assert(its.steps >= 1)
     its.answer = 'nothing'
-    await settlePromises()
+    await nextTurn()
     const before = its.steps
     its.answer = 'all'
     its.nowMs = 4999

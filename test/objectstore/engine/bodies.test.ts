@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import type { BodyWriter, ReceivedBody } from '../../../src/objectstore/operations.ts'
 import { payloadOf, replay } from '../../support/log-harness.ts'
 import { StoreClient, resultAfterFlush } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 import { FRAME_EXTENT } from '../../../src/objectstore/engine/frames.ts'
 
@@ -284,7 +284,7 @@ describe('when the journal dies with all memory on its way to the disk', () => {
     world.serveDigests() // appends the extents, which are not written yet
     world.files.faults = { write: (path) => (path.startsWith('/replica/') ? 'EIO' : null) }
     world.world.lanes[1]!.step()
-    await settlePromises()
+    await nextTurn()
     assert.equal(world.log.state.kind, 'read-only')
     const late = client.large('late')
     late.write(payloadOf(11, 4 * EXTENT_BYTES))
@@ -326,14 +326,14 @@ describe('more changes at once than the way to the disk has room for', () => {
       Promise.all(keys.map((key) => world.store.deleteObject(client.bucket, key, () => null))),
     )
     assert.equal(world.core.state.index.size(client.bucket.number), 0)
-    await settlePromises()
+    await nextTurn()
   })
 
   it('go on when one that was let in is refused', async () => {
     const world = await StoreWorld.open({ ringBytes: 1 << 12 })
     const client = await StoreClient.open(world)
     const first = client.putting('first', payloadOf(1, 1200))
-    await settlePromises()
+    await nextTurn()
     const { store } = world
     const key = 'k'.repeat(900)
     const deletes = Array.from({ length: 6 }, () => store.deleteObject(client.bucket, key, refuseAll))

@@ -13,7 +13,7 @@ import { StoreState } from '../../../src/objectstore/engine/state.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, resultAfterFlush } from './client.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 /** The bytes that `filled` puts into its bucket, as a checkpoint shows them. */
 const BUCKET_BYTES = `,"bytes":${100 + 3 * EXTENT_BYTES + 2000}`
@@ -240,7 +240,7 @@ describe('a checkpoint whose end was lost', () => {
       }
       const lost = client.putting('lost', payloadOf(9, 900))
       lost.catch(() => {}) // awaited below
-      await settlePromises()
+      await nextTurn()
       await world.journalDies()
       await resultAfterFlush(world, Promise.allSettled([lost]))
       await fill(client, 100, 12)

@@ -9,7 +9,7 @@ import { extentsOf } from '../../../src/objectstore/engine/state.ts'
 import { PAGE_BYTES } from '../../../src/objectstore/index/page-memory.ts'
 import { payloadOf } from '../../support/log-harness.ts'
 import { StoreClient, factsOf, resultAfterFlush } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { RESERVE_BYTES } from '../../support/engine-world.ts'
 import { EXTENT_BYTES, SEGMENT_BYTES, StoreWorld, UPLOAD_TTL_MS } from './world.ts'
 
@@ -332,12 +332,12 @@ describe('cleaning', () => {
     await litter(store, 20)
     world.holdsScans = true
     const cleaning = world.engine.cleaner.enforce()
-    await settlePromises()
+    await nextTurn()
     const tagging = world.store.setTags(client.bucket, 'large', [{ key: 'k', value: 'v' }])
     world.serveReads()
-    await settlePromises() // the tags are appended, but not written
+    await nextTurn() // the tags are appended, but not written
     world.serveScans()
-    await settlePromises()
+    await nextTurn()
     world.serveReads()
     await resultAfterFlush(world, Promise.all([cleaning, tagging]))
     assert.deepEqual(world.log.incidents, [])
@@ -358,7 +358,7 @@ describe('cleaning', () => {
       for (let step = 0; step < steps; step += 1) {
         world.serveReads()
         world.serveScans()
-        await settlePromises()
+        await nextTurn()
       }
       await world.journalDies()
       const [deleted] = await resultAfterFlush(world, Promise.allSettled([deleting, cleaning]))
@@ -398,7 +398,7 @@ describe('cleaning', () => {
     await world.step()
     let isClosed = false
     const closing = world.engine.cleaner.close().then(() => (isClosed = true))
-    await settlePromises()
+    await nextTurn()
     assert.equal(isClosed, false)
     await resultAfterFlush(world, closing)
     await cleaning

@@ -12,7 +12,7 @@ import { COPIED_BODY_BYTES_MIN } from '../../../src/objectstore/engine/written-r
 import type { ByteSource } from '../../../src/objectstore/operations.ts'
 import { payloadOf, replay } from '../../support/log-harness.ts'
 import { PLAN, StoreClient, resultAfterFlush } from './client.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { EXTENT_BYTES, StoreWorld } from './world.ts'
 
 const BODY = payloadOf(1, 3 * EXTENT_BYTES + 300)
@@ -126,12 +126,12 @@ describe('an object that is stored before main has heard of its segment', () => 
   it('is read when it has', async () => {
     const { world, client } = await stored()
     const filling = client.putting('filling', payloadOf(2, 2900))
-    await settlePromises()
+    await nextTurn()
     const next = client.putting('next', payloadOf(3, 2900))
-    await settlePromises()
+    await nextTurn()
     world.stepWithoutNotice()
     const reading = client.world.store.object(client.bucket, 'next')
-    await settlePromises()
+    await nextTurn()
     await resultAfterFlush(world, Promise.all([filling, next]))
     assert.equal((await reading)?.size, 2900)
     assert.deepEqual(world.log.incidents, [])
@@ -270,7 +270,7 @@ describe('what is read ahead of a body', () => {
       sources.push(object.read(0, object.size))
     }
     for (const source of sources) await resultAfterFlush(world, source.next())
-    await resultAfterFlush(world, settlePromises())
+    await resultAfterFlush(world, nextTurn())
     assert.equal(world.store.objects.runs.taken, RUNS_MAX)
     const second = await Promise.all(
       sources.map(async (source) => (await resultAfterFlush(world, source.next()))?.byteLength),
@@ -280,7 +280,7 @@ describe('what is read ahead of a body', () => {
       ...Array.from({ length: RUNS_MAX / 2 + 3 }, () => EXTENT_BYTES),
     ])
     for (const source of sources) source.close()
-    await resultAfterFlush(world, settlePromises())
+    await resultAfterFlush(world, nextTurn())
     assert.equal(world.store.objects.runs.taken, 0)
   })
 
@@ -295,7 +295,7 @@ describe('what is read ahead of a body', () => {
       assert.ok(Buffer.from(run!).equals(LARGE.subarray(4 * EXTENT_BYTES, 8 * EXTENT_BYTES)))
       source.close()
     }
-    await resultAfterFlush(world, settlePromises())
+    await resultAfterFlush(world, nextTurn())
     assert.equal(world.store.objects.runs.taken, 0)
   })
 

@@ -1,5 +1,5 @@
 /** Steps on uploads in parts. */
-import { finishBody as finishedBody } from '../../../src/objectstore/finish-body.ts'
+import { finishBody } from '../../../src/objectstore/finish-body.ts'
 import assert from 'node:assert/strict'
 import { objectChecksum } from '../../../src/objectstore/s3/multipart/multipart-checksums.ts'
 import { atOnce } from '../../../src/steps.ts'
@@ -47,7 +47,7 @@ export class UploadSteps extends Steps {
         const plan = { checksums: ['CRC32'] as const, sha256: true }
         const writer = this.world.store.receive(isSmall ? bytes.byteLength : 1 << 20, plan, target)
         await writeAll(writer, bytes)
-        const body = await finishedBody(writer)
+        const body = await finishBody(writer)
         const checksum = { value: body.digest.checksums[0]!.value, bytes: bytes.byteLength }
         return this.world.store.putPart(upload, partNumber, body, checksum)
       },

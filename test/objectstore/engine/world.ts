@@ -33,7 +33,7 @@ import { Arena } from '../../../src/pipeline/arena.ts'
 import { SpscRing } from '../../../src/pipeline/spsc-ring.ts'
 import { EngineWorld, HeldWork, RESERVE_BYTES } from '../../support/engine-world.ts'
 import { unloggedReadErrors } from '../../support/health.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 export const EXTENT_BYTES = 1024
 export const SEGMENT_BYTES = 3 * 1024
@@ -221,7 +221,7 @@ export class StoreWorld extends EngineWorld {
     if (!this.holdsReads) this.serveReads()
     if (!this.holdsWrites) this.serveWrites()
     if (!this.holdsScans) this.serveScans()
-    await settlePromises()
+    await nextTurn()
   }
 
   /** Steps until no thread has anything to do. */
@@ -288,9 +288,9 @@ export class StoreWorld extends EngineWorld {
     await this.flush()
     await this.digests.close()
     await this.log.close()
-    await settlePromises()
+    await nextTurn()
     this.serveWrites()
-    await settlePromises()
+    await nextTurn()
     this.end('kill')
   }
 

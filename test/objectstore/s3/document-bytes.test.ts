@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { completeBytes, deletedBytes } from '../../../src/objectstore/s3/document-bytes.ts'
 import type { GatewayRequest } from '../../../src/objectstore/s3/handler.ts'
 import { handlers } from '../../../src/objectstore/s3/handlers.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 import { FakeBody, TestGateway, requestOf } from '../../support/object-handlers.ts'
 
 const LISTINGS = ['ListObjectsV2', 'ListObjects', 'ListMultipartUploads', 'ListParts', 'ListBuckets'] as const
@@ -40,7 +40,7 @@ describe('a request with a long document', () => {
       const answer = answered()
         .catch(() => {}) // the body is no document
         .finally(() => (isOver = true))
-      for (let i = 0; i < 5; i++) await settlePromises()
+      for (let i = 0; i < 5; i++) await nextTurn()
       assert.ok(asked > 0)
       assert.deepEqual([isOver, body.wasTaken], [false, false])
       grant()

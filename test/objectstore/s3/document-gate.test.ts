@@ -6,7 +6,7 @@ import {
   DOCUMENTS_IN_WORK_BYTES_MAX,
   DOCUMENTS_WAITING_BYTES_MAX,
 } from '../../../src/objectstore/s3/document-limits.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 const LONG = COMPLETE_BODY_BYTES_MAX
 const IN_WORK = DOCUMENTS_IN_WORK_BYTES_MAX / LONG
@@ -33,7 +33,7 @@ class Works {
   async end(number: number, error: Error | null = null): Promise<void> {
     this.#ends[number]!(error)
     await this.ended[number]!.catch(() => {})
-    await settlePromises()
+    await nextTurn()
   }
 }
 

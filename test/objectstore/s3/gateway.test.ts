@@ -9,7 +9,7 @@ import { refuse } from '../../../src/objectstore/refusals.ts'
 import { until } from '../../support/http-server.ts'
 import { formBody } from '../../support/form-body.ts'
 import { TestGateway, assertRefused, textOf } from './support.ts'
-import { nextTurn } from '../../support/waiting.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 /** What GetBucketLocation answers in these tests. */
 let instead: () => Promise<Answer> | Answer = () => ({ status: 200 })

@@ -6,7 +6,7 @@ import { localAuthenticator } from '../../../src/objectstore/s3/auth/authenticat
 import type { Sliced } from '../../../src/objectstore/s3/slices.ts'
 import { Pace, STEPS_PER_TURN } from '../../../src/objectstore/s3/pace.ts'
 import { TestGateway, assertRefused, textsOf } from './support.ts'
-import { settlePromises } from '../../support/settle-promises.ts'
+import { nextTurn } from '../../support/next-turn.ts'
 
 /** Turns of the event loop, which the test grants. */
 class Turns {
@@ -17,7 +17,7 @@ class Turns {
   async next(): Promise<boolean> {
     const waiting = this.waiting.splice(0)
     for (const run of waiting) run()
-    await settlePromises() // until promises are settled
+    await nextTurn() // until promises are settled
     return waiting.length > 0
   }
 }

@@ -5,7 +5,7 @@ import type { BodySink } from '../../../../src/http/exchange.ts'
 import { ExchangeBody, RepeatableBody } from '../../../../src/objectstore/s3/body/request-body.ts'
 import type { PipedBody } from '../../../../src/objectstore/s3/handler.ts'
 import type { BodyWriter, ReceivedBody } from '../../../../src/objectstore/operations.ts'
-import { settlePromises } from '../../../support/settle-promises.ts'
+import { nextTurn } from '../../../support/next-turn.ts'
 
 /** A connection whose client sends what the test says, and that records whether it is paused. */
 class TestExchange {
@@ -223,7 +223,7 @@ describe('a body that is piped', () => {
     exchange.send('two')
     assert.equal(exchange.isPaused, true)
     exchange.send('end', true) // it was on its way already
-    await settlePromises()
+    await nextTurn()
     assert.equal(writer.text, 'onetwo')
     writer.drain()
     const { received } = await whole
@@ -254,7 +254,7 @@ describe('a body that is piped', () => {
     await assert.rejects(whole, { code: 'IncompleteBody' })
     assert.equal(writer.state, 'abandoned')
     writer.drain() // too late: nothing waits for it any more
-    await settlePromises()
+    await nextTurn()
     assert.equal(writer.text, 'one')
   })
 
@@ -271,11 +271,11 @@ describe('a body that is piped', () => {
         let whole: Promise<unknown> | null = null
         for (const [n, chunk] of [...sent, '!'].entries()) {
           if (n === takenAt) whole = piped(body, 1000, null, writer)
-          if (whole !== null) for (; exchange.isPaused; await settlePromises()) writer.drain()
+          if (whole !== null) for (; exchange.isPaused; await nextTurn()) writer.drain()
           exchange.send(chunk, n === sent.length)
         }
         whole ??= piped(body, 1000, null, writer)
-        for (; writer.state === 'open'; await settlePromises()) writer.drain()
+        for (; writer.state === 'open'; await nextTurn()) writer.drain()
         await whole
         assert.equal(writer.text, `${text}!`)
       },
@@ -299,7 +299,7 @@ describe('a body that is read', () => {
     exchange.send('two', true)
     assert.deepEqual(seen, ['one'])
     waits[0]!()
-    await settlePromises()
+    await nextTurn()
     assert.deepEqual(seen, ['one', 'two'])
     waits[1]!()
     await read

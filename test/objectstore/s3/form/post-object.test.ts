@@ -5,7 +5,7 @@ import type { GatewayContext } from '../../../../src/objectstore/s3/handler.ts'
 import { postObject } from '../../../../src/objectstore/s3/form/post-object.ts'
 import { FakeBody, TestGateway, assertRefusal, headerOf, requestOf, textOf } from '../../../support/object-handlers.ts'
 import type { RequestParts } from '../../../support/object-handlers.ts'
-import { settlePromises } from '../../../support/settle-promises.ts'
+import { nextTurn } from '../../../support/next-turn.ts'
 
 type Fields = Readonly<Record<string, string>>
 
@@ -154,7 +154,7 @@ describe('PostObject', () => {
     const file = 'Content-Disposition: form-data; name="file"\r\n\r\nhello\r\n--limit??'
     const headers = { 'content-type': 'multipart/form-data; boundary=limit' }
     await assertRefusal(gateway.form(postObject, { headers, body: text + file }), 'MalformedPOSTRequest')
-    await settlePromises()
+    await nextTurn()
     gateway.assertClean()
   })
 
