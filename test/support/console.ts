@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { once } from 'node:events'
+import { afterEach } from 'node:test'
 import { AxeBuilder } from '@axe-core/playwright'
-import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
+import type { Browser, BrowserContext, CDPSession, Page, Request } from 'playwright-core'
 import { startBrowser } from './browser.ts'
 import { temporaryDirectory } from './directories.ts'
 import { RunningService, launch } from './process.ts'
@@ -96,7 +97,13 @@ export class SwitchableProxy {
 
 export type Theme = 'light' | 'dark'
 
-/** A browser context of its own, with everything that its pages complain about. */
+const SHOWN_TEXT_MAX = 2000
+
+/**
+ * A browser context of its own, with everything that its pages complain about.
+ *
+ * When a test fails, what the page shows and what it waits for are printed beside it.
+ */
 export class Visitor {
   readonly page: Page
   readonly complaints: string[] = []
@@ -104,6 +111,8 @@ export class Visitor {
   readonly hosts = new Set<string>()
   /** URLs of all requests. */
   readonly asked: string[] = []
+  /** URLs of requests whose answer has not arrived whole. */
+  readonly #unanswered = new Map<Request, string>()
   readonly #context: BrowserContext
   #profiler: CDPSession | null = null
 
@@ -120,7 +129,11 @@ export class Visitor {
       viewport: { width: 1360, height: 850 },
     })
     context.setDefaultTimeout(LIMIT_MS)
-    return new Visitor(context, await context.newPage())
+    const visitor = new Visitor(context, await context.newPage())
+    afterEach(async (test) => {
+      if ('passed' in test && !test.passed) await visitor.#describePage()
+    })
+    return visitor
   }
 
   private constructor(context: BrowserContext, page: Page) {
@@ -138,7 +151,17 @@ export class Visitor {
       const { host, protocol } = new URL(request.url())
       if (protocol.startsWith('http')) this.hosts.add(host)
       this.asked.push(request.url())
+      this.#unanswered.set(request, request.url())
     })
+    page.on('requestfinished', (request) => this.#unanswered.delete(request))
+    page.on('requestfailed', (request) => this.#unanswered.delete(request))
+  }
+
+  async #describePage(): Promise<void> {
+    if (this.page.isClosed()) return
+    const text = await this.page.locator('body').innerText()
+    console.error(`the page ${this.page.url()} shows: ${text.slice(0, SHOWN_TEXT_MAX).replaceAll('\n', ' | ')}`)
+    console.error(`without an answer: ${[...this.#unanswered.values()].join(' ') || 'no request'}`)
   }
 
   /**
