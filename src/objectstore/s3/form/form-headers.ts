@@ -3,8 +3,8 @@ import { readTagging } from '../objects/tagging.ts'
 import type { Tag } from '../../operations.ts'
 import type { FormFields } from './form-fields.ts'
 
-/** Fields that describe the object. The others describe the form itself. */
-const OF_THE_OBJECT = /^(?:cache-control|content-(?:disposition|encoding|language|type)|expires|x-amz-.+)$/
+/** Fields that describe the object, or its bytes. The others describe the form itself. */
+const OF_THE_OBJECT = /^(?:cache-control|content-(?:disposition|encoding|language|md5|type)|expires|x-amz-.+)$/
 
 /** By lower-case name. */
 export function formHeaders(fields: FormFields): ReadonlyMap<string, string> {
