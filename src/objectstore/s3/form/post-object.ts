@@ -27,7 +27,7 @@ import { demandSize } from '../body/receive-body.ts'
 import { withoutAcls } from '../objects/acl.ts'
 import { attributesOf } from '../objects/attributes.ts'
 import { demandPrecondition, writePrecondition } from '../objects/conditions.ts'
-import { formHeaders, formTags } from './form-headers.ts'
+import { formHeaders, formTags, withoutObjectHeaders } from './form-headers.ts'
 import { demandConditions, demandTagging } from '../objects/further-actions.ts'
 import { demandClaimed, newObject, storeObject } from '../objects/incoming-object.ts'
 import { checkKey } from '../objects/object-key.ts'
@@ -116,7 +116,7 @@ class FormUpload {
     const asked = {
       ...this.#request,
       caller: { ...caller, principal },
-      headers: new Map([...requestHeaders, ...fieldHeaders]),
+      headers: new Map([...fieldHeaders, ...withoutObjectHeaders(requestHeaders)]),
       requestTags: attributes.tags,
     }
     this.#target = { fields, policy, claims, algorithms, key, attributes, precondition, asked }

@@ -7,7 +7,7 @@ import type { GatewayRequest } from '../handler.ts'
 
 export type AskedRequest = Pick<
   GatewayRequest,
-  'caller' | 'query' | 'headers' | 'isSecure' | 'sourceAddress' | 'requestTags'
+  'operation' | 'caller' | 'query' | 'headers' | 'isSecure' | 'sourceAddress' | 'requestTags'
 >
 
 /** @param existingTags of the object that is asked for */
@@ -55,10 +55,12 @@ const present = (value: string | undefined): readonly string[] => (value === und
 const valuesOf = (tags: readonly Tag[], wanted: string): readonly string[] =>
   tags.filter(({ key }) => key === wanted).map(({ value }) => value)
 
-/** Tags that the request brings: in its body when that has been read, else in its header. */
-function tagsOf({ headers, requestTags }: AskedRequest): readonly Tag[] {
+/** Tags that the request brings: in its body when that has been read, else in its header, which a copy that keeps the tags of its source ignores. */
+function tagsOf({ operation, headers, requestTags }: AskedRequest): readonly Tag[] {
+  if (requestTags !== undefined) return requestTags
   const header = eitherHeader(headers, 'tagging')
-  return requestTags ?? (header === undefined ? [] : parseTaggingHeader(header))
+  const isIgnored = operation === 'CopyObject' && eitherHeader(headers, 'tagging-directive') !== 'REPLACE'
+  return header === undefined || isIgnored ? [] : parseTaggingHeader(header)
 }
 
 /** True when a condition looks at the tags of the stored object, which have to be fetched. */
