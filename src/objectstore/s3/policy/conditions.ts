@@ -43,6 +43,19 @@ const CONDITION_KEYS = [
 
 type ConditionKeyName = (typeof CONDITION_KEYS)[number]
 
+/** Keys of what an object is to be, beside its key and its bytes: an upload in parts says that once, when it begins. */
+const OF_NEW_OBJECT: ReadonlySet<ConditionKeyName> = new Set([
+  's3:requestobjecttag/',
+  's3:requestobjecttagkeys',
+  's3:x-amz-acl',
+  's3:x-amz-server-side-encryption',
+  's3:x-amz-server-side-encryption-aws-kms-key-id',
+  's3:x-amz-server-side-encryption-customer-algorithm',
+  's3:x-amz-storage-class',
+])
+
+export const describesObject = ({ name }: ConditionKey): boolean => OF_NEW_OBJECT.has(name)
+
 /** What a condition asks the request for; `tag` is the key of a tag, else empty. */
 export interface ConditionKey {
   readonly name: ConditionKeyName

@@ -4,12 +4,15 @@ import { after, before, describe, it } from 'node:test'
 import { localAuthenticator } from '../../../../src/objectstore/s3/auth/authenticator.ts'
 import { formBody } from '../../../support/form-body.ts'
 import type { FormPart } from '../../../support/form-body.ts'
-import { TestGateway, assertRefused } from '../support.ts'
+import { TestGateway, assertRefused, textOf } from '../support.ts'
 import type { Reply } from '../support.ts'
 
 type Headers = Readonly<Record<string, string>>
 
 const COPY = { 'x-obj-copy-source': 'of-bob/source' }
+const SSE = { 'x-obj-server-side-encryption': 'AES256' }
+const COMPLETION =
+  '<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>E</ETag></Part></CompleteMultipartUpload>'
 
 let gateway: TestGateway
 before(async () => {
@@ -73,5 +76,32 @@ describe('a policy', () => {
     assertRefused(await asBob('GET', '/bkt/public/absent'), 404, 'NoSuchKey')
     assertRefused(await asBob('GET', '/bkt/absent'), 403, 'AccessDenied')
     assertRefused(await asBob('GET', '/bkt/absent?prefix=public/a'), 403, 'AccessDenied')
+  })
+
+  it('judges what an object in parts is to be when its upload begins', async () => {
+    const encrypted = { 's3:x-amz-server-side-encryption': 'AES256' }
+    await policy(
+      { Action: 's3:PutObject', Condition: { StringEquals: { 's3:x-amz-acl': 'private' } } },
+      { Effect: 'Deny', Action: 's3:PutObject', Condition: { StringNotEquals: encrypted } },
+      { Effect: 'Deny', Action: 's3:PutObject', Condition: { StringEquals: { 'aws:Referer': 'http://elsewhere/' } } },
+    )
+    const needed = { ...SSE, 'x-obj-acl': 'private' }
+    for (const lacking of [SSE, { 'x-obj-acl': 'private' }]) {
+      assertRefused(await asBob('POST', '/bkt/parts?uploads', lacking), 404, 'NoSuchBucket')
+    }
+    for (const put of [(part: string) => asBob('PUT', part, {}, 'x'), (part: string) => asBob('PUT', part, COPY)]) {
+      const begun = await asBob('POST', '/bkt/parts?uploads', needed)
+      const upload = `uploadId=${textOf(begun.text, 'UploadId')}`
+      const part = `/bkt/parts?partNumber=1&${upload}`
+      assertRefused(await asBob('PUT', part, { referer: 'http://elsewhere/' }, 'x'), 404, 'NoSuchBucket')
+      const kept = await put(part)
+      assert.equal(kept.status, 200, kept.text)
+      const etag = kept.headers['etag'] ?? textOf(kept.text, 'ETag')!.replaceAll('&quot;', '"')
+      const list = COMPLETION.replace('E<', `${etag}<`)
+      const completed = await asBob('POST', `/bkt/parts?${upload}`, {}, list)
+      assert.equal(completed.status, 200, completed.text)
+    }
+    const { headers } = await gateway.ask('HEAD', '/bkt/parts')
+    assert.equal(headers['x-obj-server-side-encryption'], 'AES256')
   })
 })
