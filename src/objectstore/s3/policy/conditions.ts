@@ -28,6 +28,7 @@ const CONDITION_KEYS = [
   's3:if-match',
   's3:if-none-match',
   's3:max-keys',
+  's3:objectcreationoperation',
   's3:prefix',
   's3:requestobjecttag/',
   's3:requestobjecttagkeys',

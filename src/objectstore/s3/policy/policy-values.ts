@@ -4,6 +4,7 @@ import type { ConditionKey, ConditionValues } from './conditions.ts'
 import { parseTaggingHeader } from '../objects/tagging.ts'
 import type { Tag } from '../../operations.ts'
 import type { GatewayRequest } from '../handler.ts'
+import type { OperationName } from '../operations-table.ts'
 
 export type AskedRequest = Pick<
   GatewayRequest,
@@ -38,6 +39,8 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
       case 's3:if-match':
       case 's3:if-none-match':
         return present(headers.get(name.slice('s3:'.length)))
+      case 's3:objectcreationoperation':
+        return present(createsObject(request.operation)?.toString())
       case 's3:existingobjecttag/':
         return valuesOf(existingTags, tag)
       case 's3:requestobjecttag/':
@@ -47,6 +50,26 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
       default:
         return present(eitherHeader(headers, name.slice('s3:x-amz-'.length)))
     }
+  }
+}
+
+/**
+ * Whether an operation puts an object under its key. A policy that demands `If-None-Match` needs to know: other steps of an upload in parts do not have
+ * that header. Undefined: the operation stores no bytes.
+ */
+function createsObject(operation: OperationName): boolean | undefined {
+  switch (operation) {
+    case 'PutObject':
+    case 'PostObject':
+    case 'CopyObject':
+    case 'CompleteMultipartUpload':
+      return true
+    case 'CreateMultipartUpload':
+    case 'UploadPart':
+    case 'UploadPartCopy':
+      return false
+    default:
+      return undefined
   }
 }
 

@@ -78,6 +78,25 @@ describe('a policy', () => {
     assertRefused(await asBob('GET', '/bkt/absent?prefix=public/a'), 403, 'AccessDenied')
   })
 
+  it('demands a condition where an object is put under its key, and not of the steps before', async () => {
+    await policy(
+      { Action: 's3:PutObject' },
+      {
+        Effect: 'Deny',
+        Action: 's3:PutObject',
+        Condition: { Null: { 's3:if-none-match': 'true' }, Bool: { 's3:ObjectCreationOperation': 'true' } },
+      },
+    )
+    assertRefused(await asBob('PUT', '/bkt/once', {}, 'x'), 404, 'NoSuchBucket')
+    assertRefused(await asBob('PUT', '/bkt/once', COPY), 404, 'NoSuchBucket')
+    const begun = await asBob('POST', '/bkt/once?uploads')
+    const upload = `uploadId=${textOf(begun.text, 'UploadId')}`
+    const part = await asBob('PUT', `/bkt/once?partNumber=1&${upload}`, {}, 'x')
+    const list = COMPLETION.replace('E<', `${part.headers['etag']}<`)
+    assertRefused(await asBob('POST', `/bkt/once?${upload}`, {}, list), 404, 'NoSuchBucket')
+    assert.equal((await asBob('POST', `/bkt/once?${upload}`, { 'if-none-match': '*' }, list)).status, 200)
+  })
+
   it('judges what an object in parts is to be when its upload begins', async () => {
     const encrypted = { 's3:x-amz-server-side-encryption': 'AES256' }
     await policy(
