@@ -75,6 +75,7 @@ const asked = {
   bucket: 'photos',
   key: 'team-19/backups/2026/db.tar.zst',
   valuesOf: () => ['10.1.2.3'],
+  isOfUpload: false,
 } as const
 
 const CHUNK = Buffer.alloc(64 << 10, 'some bytes\r\n')

@@ -19,6 +19,7 @@ import type { S3Error } from '../refusals.ts'
 import { policyOf } from './bucket-documents.ts'
 import { KEY_BYTES_MAX } from './limits.ts'
 import { isObjectKey } from './objects/object-key.ts'
+import type { OperationName } from './operations-table.ts'
 import type { Pace } from './pace.ts'
 import { asksForExistingTags, policyValues } from './policy/policy-values.ts'
 import type { AskedRequest } from './policy/policy-values.ts'
@@ -49,6 +50,9 @@ const ON_THE_POLICY: ReadonlySet<PolicyAction> = new Set([
   's3:GetBucketPolicy',
   's3:PutBucketPolicy',
 ])
+
+/** Operations on an upload that was allowed when it began. */
+const OF_UPLOADS: ReadonlySet<OperationName> = new Set(['UploadPart', 'UploadPartCopy', 'CompleteMultipartUpload'])
 
 export class Authorization {
   readonly #store: ObjectStore
@@ -112,7 +116,7 @@ export class Authorization {
   ): Promise<Bucket> {
     const principal = request.caller.principal?.id ?? null
     const valuesOf = policyValues(request, [], this.#nowMs())
-    const asked = { principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf }
+    const asked = { principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf, isOfUpload: false }
     if (await this.#pace.run(policy.mayAllow(asked))) return bucket
     throw hidden(request, bucket.name)
   }
@@ -149,7 +153,9 @@ export class Authorization {
     const existing = isAsked ? await this.#store.object(bucket, key) : null
     const principal = request.caller.principal?.id ?? null
     const valuesOf = policyValues(request, existing?.tags ?? [], this.#nowMs())
-    return this.#pace.run(policy.evaluate({ principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf }))
+    const isOfUpload = action === 's3:PutObject' && OF_UPLOADS.has(request.operation)
+    const asked = { principal, action, bucket: bucket.name, key: possibleKey(key), valuesOf, isOfUpload }
+    return this.#pace.run(policy.evaluate(asked))
   }
 }
 

@@ -116,6 +116,19 @@ describe('a signature in the header', () => {
     ;(await ask('PUT', '/signed/key', 'other', { payloadHash: sha256('content') })).refused('XAmzContentSHA256Mismatch')
     ;(await ask('PUT', '/signed/key', 'content', { payloadHash: 'UNSIGNED-PAYLOAD' })).succeeded(200)
   })
+  it('covers a form: another one is not stored', async () => {
+    const body = formBody('limit', [
+      ['key', 'form'],
+      ['file', 'content', 'a.txt'],
+    ])
+    const headers = { 'content-type': 'multipart/form-data; boundary=limit' }
+    ;(await ask('POST', '/signed', body, { headers, payloadHash: sha256('content') })).refused(
+      'XAmzContentSHA256Mismatch',
+    )
+    ;(await ask('GET', '/signed/form')).refused('NoSuchKey')
+    ;(await ask('POST', '/signed', body, { headers })).succeeded(204)
+    assert.equal((await ask('GET', '/signed/form')).succeeded(200).text, 'content')
+  })
 })
 
 describe('chunks that are signed', () => {

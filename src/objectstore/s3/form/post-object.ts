@@ -2,17 +2,18 @@
  * PostObject: a browser's form. The fields before its file name the caller, the key and what the object is to be; the file goes to the store as it
  * arrives.
  *
- * F1  no object is stored before the form was read to its end, the caller was found to have the permission, and the file to have a size that the policy
- *     allows
+ * F1  no object is stored before the form was read to its end and found to be what the headers claim, the caller was found to have the permission, and
+ *     the file to have a size that the policy allows
  * F2  a form that is refused ends the request at once: the rest is not waited for
  * F3  until the caller was found to have the permission, a refusal does not depend on whether the bucket exists
  */
 import assert from 'node:assert/strict'
 import { isSignedForm } from '../auth/form-signature.ts'
-import { checksumsOfObject, digestPlan } from '../body/body-claims.ts'
+import { checksumsOfObject, digestPlan, parseContentMd5 } from '../body/body-claims.ts'
 import type { BodyClaims } from '../body/body-claims.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { ChecksumAlgorithm } from '../../bodies/checksums.ts'
+import { FormBody } from './form-body.ts'
 import type { FormFields } from './form-fields.ts'
 import { formBoundary } from './part-headers.ts'
 import { PostForm } from './post-form.ts'
@@ -26,25 +27,26 @@ import { demandSize } from '../body/receive-body.ts'
 import { withoutAcls } from '../objects/acl.ts'
 import { attributesOf } from '../objects/attributes.ts'
 import { demandPrecondition, writePrecondition } from '../objects/conditions.ts'
-import { formHeaders, formTags } from './form-headers.ts'
+import { formHeaders, formTags, withoutObjectHeaders } from './form-headers.ts'
 import { demandConditions, demandTagging } from '../objects/further-actions.ts'
 import { demandClaimed, newObject, storeObject } from '../objects/incoming-object.ts'
 import { checkKey } from '../objects/object-key.ts'
 import { postAnswer } from './post-answer.ts'
 
 export const postObject: FormHandler = async (request, bucketName, context) => {
-  const { headers, body } = request
-  const boundary = formBoundary(headers.get('content-type') ?? null)
-  if (body.contentLength !== null) demandSize(body.contentLength, context.putBytesMax + FORM_BYTES_MAX)
+  const boundary = formBoundary(request.headers.get('content-type') ?? null)
   const upload = new FormUpload(request, bucketName, context)
   const form = new PostForm(boundary, upload)
+  const body = await FormBody.open(request, (bytes) => form.push(bytes))
+  if (body.contentLength !== null) demandSize(body.contentLength, context.putBytesMax + FORM_BYTES_MAX)
   try {
-    await body.read({
+    await request.body.read({
       chunk(bytes) {
-        form.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+        body.push(bytes)
         return upload.pause()
       },
     })
+    body.end()
     form.end()
     return await upload.keep()
   } catch (error) {
@@ -109,12 +111,12 @@ class FormUpload {
     const headers = this.#context.ignoresAcls ? withoutAcls(fieldHeaders) : fieldHeaders
     const attributes = { ...attributesOf({ headers }), tags: formTags(fields) }
     const precondition = writePrecondition(requestHeaders, key)
-    const claims = { contentMd5: null, sha256: null, checksum: declaredChecksum(headers) }
+    const claims = { contentMd5: parseContentMd5(headers), sha256: null, checksum: declaredChecksum(headers) }
     const algorithms = checksumsOfObject(claims)
     const asked = {
       ...this.#request,
       caller: { ...caller, principal },
-      headers: new Map([...requestHeaders, ...fieldHeaders]),
+      headers: new Map([...fieldHeaders, ...withoutObjectHeaders(requestHeaders)]),
       requestTags: attributes.tags,
     }
     this.#target = { fields, policy, claims, algorithms, key, attributes, precondition, asked }

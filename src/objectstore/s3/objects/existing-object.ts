@@ -35,14 +35,18 @@ export async function demandExisting(
   if (context.store.peek(bucket, key) === null) throw await absenceRefusal(request, bucket, key, context)
 }
 
-/** Only callers that may list the bucket learn that a key does not exist: its owner, and callers that its policy allows it. */
+/**
+ * Only callers that may list the bucket learn that a key does not exist: its owner, and callers that its policy allows to list what begins with the key.
+ * The parameters of the request itself are not those of a listing.
+ */
 async function absenceRefusal(
   request: GatewayRequest,
   bucket: Bucket,
   key: string,
   context: GatewayContext,
 ): Promise<S3Error> {
-  const refused = await refusalOfAction('s3:ListBucket', request, bucket, null, context)
+  const listing = { ...request, query: new Map([['prefix', key]]) }
+  const refused = await refusalOfAction('s3:ListBucket', listing, bucket, null, context)
   return refused === null
     ? refuse('NoSuchKey', undefined, { fields: { Key: key } })
     : refuse('AccessDenied', undefined, { cause: refused })

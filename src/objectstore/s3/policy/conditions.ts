@@ -28,6 +28,7 @@ const CONDITION_KEYS = [
   's3:if-match',
   's3:if-none-match',
   's3:max-keys',
+  's3:objectcreationoperation',
   's3:prefix',
   's3:requestobjecttag/',
   's3:requestobjecttagkeys',
@@ -42,6 +43,19 @@ const CONDITION_KEYS = [
 ] as const
 
 type ConditionKeyName = (typeof CONDITION_KEYS)[number]
+
+/** Keys of what an object is to be, beside its key and its bytes: an upload in parts says that once, when it begins. */
+const OF_NEW_OBJECT: ReadonlySet<ConditionKeyName> = new Set([
+  's3:requestobjecttag/',
+  's3:requestobjecttagkeys',
+  's3:x-amz-acl',
+  's3:x-amz-server-side-encryption',
+  's3:x-amz-server-side-encryption-aws-kms-key-id',
+  's3:x-amz-server-side-encryption-customer-algorithm',
+  's3:x-amz-storage-class',
+])
+
+export const describesObject = ({ name }: ConditionKey): boolean => OF_NEW_OBJECT.has(name)
 
 /** What a condition asks the request for; `tag` is the key of a tag, else empty. */
 export interface ConditionKey {

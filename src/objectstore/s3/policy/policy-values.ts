@@ -4,10 +4,11 @@ import type { ConditionKey, ConditionValues } from './conditions.ts'
 import { parseTaggingHeader } from '../objects/tagging.ts'
 import type { Tag } from '../../operations.ts'
 import type { GatewayRequest } from '../handler.ts'
+import type { OperationName } from '../operations-table.ts'
 
 export type AskedRequest = Pick<
   GatewayRequest,
-  'caller' | 'query' | 'headers' | 'isSecure' | 'sourceAddress' | 'requestTags'
+  'operation' | 'caller' | 'query' | 'headers' | 'isSecure' | 'sourceAddress' | 'requestTags'
 >
 
 /** @param existingTags of the object that is asked for */
@@ -38,6 +39,8 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
       case 's3:if-match':
       case 's3:if-none-match':
         return present(headers.get(name.slice('s3:'.length)))
+      case 's3:objectcreationoperation':
+        return present(createsObject(request.operation)?.toString())
       case 's3:existingobjecttag/':
         return valuesOf(existingTags, tag)
       case 's3:requestobjecttag/':
@@ -50,15 +53,37 @@ export function policyValues(request: AskedRequest, existingTags: readonly Tag[]
   }
 }
 
+/**
+ * Whether an operation puts an object under its key. A policy that demands `If-None-Match` needs to know: other steps of an upload in parts do not have
+ * that header. Undefined: the operation stores no bytes.
+ */
+function createsObject(operation: OperationName): boolean | undefined {
+  switch (operation) {
+    case 'PutObject':
+    case 'PostObject':
+    case 'CopyObject':
+    case 'CompleteMultipartUpload':
+      return true
+    case 'CreateMultipartUpload':
+    case 'UploadPart':
+    case 'UploadPartCopy':
+      return false
+    default:
+      return undefined
+  }
+}
+
 const present = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 
 const valuesOf = (tags: readonly Tag[], wanted: string): readonly string[] =>
   tags.filter(({ key }) => key === wanted).map(({ value }) => value)
 
-/** Tags that the request brings: in its body when that has been read, else in its header. */
-function tagsOf({ headers, requestTags }: AskedRequest): readonly Tag[] {
+/** Tags that the request brings: in its body when that has been read, else in its header, which a copy that keeps the tags of its source ignores. */
+function tagsOf({ operation, headers, requestTags }: AskedRequest): readonly Tag[] {
+  if (requestTags !== undefined) return requestTags
   const header = eitherHeader(headers, 'tagging')
-  return requestTags ?? (header === undefined ? [] : parseTaggingHeader(header))
+  const isIgnored = operation === 'CopyObject' && eitherHeader(headers, 'tagging-directive') !== 'REPLACE'
+  return header === undefined || isIgnored ? [] : parseTaggingHeader(header)
 }
 
 /** True when a condition looks at the tags of the stored object, which have to be fetched. */

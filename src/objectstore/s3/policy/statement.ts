@@ -9,7 +9,7 @@ import type { Sliced } from '../slices.ts'
 import type { Pattern } from './wildcard.ts'
 import { BUCKET_ACTIONS, OBJECT_ACTIONS } from './actions.ts'
 import type { PolicyAction } from './actions.ts'
-import { parseCondition } from './conditions.ts'
+import { describesObject, parseCondition } from './conditions.ts'
 import type { Condition, ConditionValues } from './conditions.ts'
 import { parsePrincipals } from './principals.ts'
 
@@ -21,6 +21,11 @@ export interface PolicyRequest {
   /** Null: the bucket itself. */
   readonly key: string | null
   readonly valuesOf: ConditionValues
+  /**
+   * True for a part and for the completion of an upload, which do not say what the object is to be: conditions on that were judged when the upload
+   * began, so a statement that denies because of them has no effect, and one that allows needs only its other conditions.
+   */
+  readonly isOfUpload: boolean
 }
 
 export interface Statement {
@@ -92,6 +97,8 @@ export function parseStatement(value: unknown, bucket: string): Statement {
     for (const condition of asked) if (!(yield* condition.holds(valuesOf(condition.key)))) return false
     return true
   }
+  const ofRequest = conditions.filter(({ key }) => !describesObject(key))
+  const isOnObject = ofRequest.length < conditions.length
   const knownBeforeBody = conditions.filter(({ key }) => !key.name.startsWith('s3:'))
   return {
     sid: Sid ?? '',
@@ -99,7 +106,9 @@ export function parseStatement(value: unknown, bucket: string): Statement {
     actions,
     conditions,
     *matches(request) {
-      return (yield* isFor(request)) && (yield* isAbout(request)) && (yield* allHold(request, conditions))
+      if (request.isOfUpload && isOnObject && Effect === 'Deny') return false
+      const asked = request.isOfUpload ? ofRequest : conditions
+      return (yield* isFor(request)) && (yield* isAbout(request)) && (yield* allHold(request, asked))
     },
     *mayMatch(request) {
       if (!(yield* isFor(request))) return false

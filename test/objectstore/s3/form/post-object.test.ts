@@ -5,6 +5,7 @@ import type { GatewayContext } from '../../../../src/objectstore/s3/handler.ts'
 import { postObject } from '../../../../src/objectstore/s3/form/post-object.ts'
 import { FakeBody, TestGateway, assertRefusal, headerOf, requestOf, textOf } from '../../../support/object-handlers.ts'
 import type { RequestParts } from '../../../support/object-handlers.ts'
+import { formBody } from '../../../support/form-body.ts'
 import { nextTurn } from '../../../support/next-turn.ts'
 
 type Fields = Readonly<Record<string, string>>
@@ -21,6 +22,13 @@ function form(fields: Fields, file: string | null, { filename = 'a.txt', pieceBy
     body: new FakeBody(Buffer.from(`${parts.join('')}--limit--\r\n`), { pieceBytes }),
   }
 }
+
+const FORM = { 'content-type': 'multipart/form-data; boundary=limit' }
+const helloUnder = (key: string): Buffer =>
+  formBody('limit', [
+    ['key', key],
+    ['file', 'hello', 'a.txt'],
+  ])
 
 const post = (gateway: TestGateway, fields: Fields, file: string | null = 'hello', options = {}) =>
   gateway.form(postObject, form(fields, file, options))
@@ -206,6 +214,57 @@ describe('PostObject', () => {
     assert.equal(headerOf(answer, 'x-obj-checksum-sha256'), value)
     await assertRefusal(post(gateway, { key: 'other', 'x-amz-checksum-sha256': value }, 'world'), 'BadDigest')
     assert.equal(await gateway.bytesOf('other'), null)
+    gateway.assertClean()
+  })
+
+  it('has the file that the field Content-MD5 names', async () => {
+    const gateway = await TestGateway.open()
+    const md5 = createHash('md5').update('hello').digest('base64')
+    assert.equal((await post(gateway, { key: 'k', 'Content-MD5': md5 })).status, 204)
+    await assertRefusal(post(gateway, { key: 'other', 'Content-MD5': md5 }, 'world'), 'BadDigest')
+    await assertRefusal(post(gateway, { key: 'other', 'Content-MD5': 'none' }), 'InvalidDigest')
+    assert.equal(await gateway.bytesOf('other'), null)
+    gateway.assertClean()
+  })
+
+  it('is the body that its headers describe', async () => {
+    const gateway = await TestGateway.open()
+    const digestOf = (name: string, encoding: 'hex' | 'base64'): string =>
+      createHash(name).update(helloUnder('k')).digest(encoding)
+    const send = (key: string, claims: Fields) =>
+      gateway.form(postObject, { headers: { ...FORM, ...claims }, body: helloUnder(key) })
+    const wrong = [
+      ['XAmzContentSHA256Mismatch', { 'x-amz-content-sha256': digestOf('sha256', 'hex') }],
+      ['BadDigest', { 'content-md5': digestOf('md5', 'base64') }],
+      ['BadDigest', { 'x-amz-checksum-sha1': digestOf('sha1', 'base64') }],
+    ] as const
+    for (const [code, claims] of wrong) {
+      assert.equal((await send('k', claims)).status, 204)
+      await assertRefusal(send('other', claims), code)
+    }
+    assert.equal((await send('k', { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' })).status, 204)
+    for (const [code, claims] of [
+      ['InvalidDigest', { 'content-md5': 'none' }],
+      ['InvalidArgument', { 'x-amz-content-sha256': 'none' }],
+    ] as const) {
+      await assertRefusal(send('other', claims), code)
+    }
+    assert.equal(await gateway.bytesOf('other'), null)
+    gateway.assertClean()
+  })
+
+  it('may come in chunks', async () => {
+    const gateway = await TestGateway.open()
+    const bytes = helloUnder('k')
+    const headers = {
+      ...FORM,
+      'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
+      'x-amz-decoded-content-length': String(bytes.length),
+    }
+    const framed = `${bytes.length.toString(16)}\r\n${bytes.toString()}\r\n0\r\n\r\n`
+    await gateway.form(postObject, { headers, body: framed })
+    assert.equal(await gateway.bytesOf('k'), 'hello')
+    await assertRefusal(gateway.form(postObject, { headers, body: bytes }), 'IncompleteBody')
     gateway.assertClean()
   })
 

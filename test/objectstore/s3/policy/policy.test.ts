@@ -22,6 +22,7 @@ const request = (about: Partial<PolicyRequest> = {}): PolicyRequest => ({
   bucket: 'photos',
   key: 'cats/1.jpg',
   valuesOf: () => [],
+  isOfUpload: false,
   ...about,
 })
 

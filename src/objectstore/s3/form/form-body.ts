@@ -1,0 +1,86 @@
+/**
+ * The body of a request that has a form, as it comes: without its aws-chunked framing, and checked against what the headers claim about it. The headers
+ * are about the whole body; fields of the form are about its file (post-object.ts).
+ */
+import { beginChecksums, beginSha256, bodyDigest } from '../../bodies/body-digests.ts'
+import type { DigestPlan, RunningChecksums } from '../../bodies/body-digests.ts'
+import { beginHash, loadChecksums } from '../../bodies/checksum-algorithms.ts'
+import type { Digest } from '../../bodies/checksum-algorithms.ts'
+import { AwsChunkedDecoder } from '../body/aws-chunked.ts'
+import { checkBody, digestPlan } from '../body/body-claims.ts'
+import { planBody } from '../body/body-plan.ts'
+import type { BodyPlan } from '../body/body-plan.ts'
+import { declaredChecksum } from '../body/declared-checksum.ts'
+import type { GatewayRequest } from '../handler.ts'
+
+/** The digests that the claims need. */
+class RunningDigests {
+  readonly #plan: DigestPlan
+  readonly #md5 = beginHash('md5')
+  readonly #checksums: RunningChecksums
+  readonly #sha256: Digest | null
+  #bytes = 0
+
+  constructor(plan: DigestPlan) {
+    this.#plan = plan
+    this.#checksums = beginChecksums(plan)
+    this.#sha256 = beginSha256(plan)
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#bytes += bytes.byteLength
+    for (const digest of [this.#md5, this.#sha256, ...this.#checksums]) digest?.update(bytes)
+  }
+
+  finish(): ReturnType<typeof bodyDigest> {
+    return bodyDigest(this.#plan, this.#bytes, this.#md5.digest().toString('hex'), this.#checksums, this.#sha256)
+  }
+}
+
+export class FormBody {
+  /** Without the framing; null: not declared. */
+  readonly contentLength: number | null
+  readonly #plan: BodyPlan
+  readonly #decoder: AwsChunkedDecoder | null
+  readonly #sink: (bytes: Buffer) => void
+  /** Null: the headers claim nothing, as those of a browser. */
+  readonly #digests: RunningDigests | null
+
+  /**
+   * @param sink gets the form; the bytes are valid during the call
+   * @throws S3Error when the headers cannot be true of any body
+   */
+  static async open({ headers, caller, body }: GatewayRequest, sink: (bytes: Buffer) => void): Promise<FormBody> {
+    const plan = planBody(headers, caller, body.contentLength, declaredChecksum(headers))
+    const digests = digestPlan(plan.claims, [])
+    await loadChecksums(digests.checksums)
+    return new FormBody(plan, digests, sink)
+  }
+
+  private constructor(plan: BodyPlan, digests: DigestPlan, sink: (bytes: Buffer) => void) {
+    const { contentMd5, sha256, checksum } = plan.claims
+    const isClaimed = contentMd5 !== null || sha256 !== null || checksum !== null
+    this.contentLength = plan.contentLength
+    this.#plan = plan
+    this.#sink = sink
+    this.#digests = isClaimed ? new RunningDigests(digests) : null
+    this.#decoder = plan.framing === null ? null : new AwsChunkedDecoder(plan.framing, (bytes) => this.#take(bytes))
+  }
+
+  /** @throws S3Error of the framing, and what the sink throws; nothing may be pushed after that */
+  push(bytes: Uint8Array): void {
+    if (this.#decoder === null) this.#take(bytes)
+    else this.#decoder.push(bytes)
+  }
+
+  /** To be called when the body has ended. @throws S3Error when it is not what the headers claim */
+  end(): void {
+    const trailer = this.#decoder?.finish() ?? null
+    if (this.#digests !== null) checkBody(this.#plan.claims, this.#digests.finish(), trailer)
+  }
+
+  #take(bytes: Uint8Array): void {
+    this.#digests?.update(bytes)
+    this.#sink(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  }
+}
