@@ -1,11 +1,11 @@
 /** What a policy is told of a request, where the request says things that it does not do. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { localAuthenticator } from '../../../../src/objectstore/s3/auth/authenticator.ts'
-import { formBody } from '../../../support/form-body.ts'
-import type { FormPart } from '../../../support/form-body.ts'
-import { TestGateway, assertRefused, textOf } from '../support.ts'
-import type { Reply } from '../support.ts'
+import { localAuthenticator } from '../../../src/objectstore/s3/auth/authenticator.ts'
+import { formBody } from '../../support/form-body.ts'
+import type { FormPart } from '../../support/form-body.ts'
+import { TestGateway, assertRefused, textOf } from './support.ts'
+import type { Reply } from './support.ts'
 
 type Headers = Readonly<Record<string, string>>
 
