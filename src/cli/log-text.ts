@@ -28,11 +28,11 @@ const textOr = (value: unknown, fallback: string): string => (typeof value === '
 /** An AnyValue of OTLP JSON as people write it. */
 function shownValue(value: unknown): string {
   if (!isObject(value)) return ''
-  const { stringValue, arrayValue, kvlistValue } = value
+  const { stringValue, boolValue, intValue, doubleValue, bytesValue, arrayValue, kvlistValue } = value
   if (typeof stringValue === 'string') return stringValue
   if (isObject(arrayValue)) return `[${listOf(arrayValue['values']).map(shownValue).join(', ')}]`
   if (isObject(kvlistValue)) return `{${shownPairs(kvlistValue['values']).join(', ')}}`
-  const [other] = Object.values(value)
+  const other = boolValue ?? intValue ?? doubleValue ?? bytesValue // null stands for an absent member
   return typeof other === 'string' || typeof other === 'number' || typeof other === 'boolean' ? String(other) : ''
 }
 

@@ -2,7 +2,7 @@ import { SIGNAL_LOG } from '../batch-frame.ts'
 import type { RecordPlace } from '../batch-frame.ts'
 import { parseWithSource } from '../json-source.ts'
 import type { AttributePlace, FieldName } from './names.ts'
-import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, whole } from './record-view.ts'
+import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, validId, whole } from './record-view.ts'
 import type { FieldPlace, RecordView } from './record-view.ts'
 import type { TextTest } from './text-test.ts'
 import { utf8 } from './text-test.ts'
@@ -111,11 +111,12 @@ function readField([, member, of]: FieldPlace, owner: Members): Value {
     case 'number':
       return wholeOf(value) ?? 0
     case 'text':
-      return textOf(value)
+      return textOf(value) || null
     case 'time':
-      return wholeOf(value)
-    case 'id':
-      return textOf(value)?.toLowerCase() || null
+      return wholeOf(value) || null
+    case 'trace id':
+    case 'span id':
+      return validId(textOf(value), of)
   }
 }
 

@@ -2,7 +2,7 @@ import { contentEnd, cursor, readTag, skipField } from '../../../native-free-cod
 import { SIGNAL_LOG } from '../batch-frame.ts'
 import type { RecordPlace } from '../batch-frame.ts'
 import type { AttributePlace, FieldName } from './names.ts'
-import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, whole } from './record-view.ts'
+import { LOG_FIELDS, SCOPE_FIELDS, SPAN_FIELDS, STATUS_FIELDS, durationOf, validId, whole } from './record-view.ts'
 import type { FieldPlace, RecordView } from './record-view.ts'
 import {
   BYTES,
@@ -172,16 +172,17 @@ export class ProtobufView implements RecordView {
       case 'number':
         return readNumber(bytes, start, end, field) ?? 0
       case 'text':
-        return readText(bytes, start, end, field)
+        return readText(bytes, start, end, field) || null
       case 'time': {
         const at = lastField(bytes, start, end, field, FIXED64)
-        return at < 0 ? null : whole(readFixed64(bytes, at))
+        return at < 0 ? null : whole(readFixed64(bytes, at)) || null
       }
-      case 'id': {
+      case 'trace id':
+      case 'span id': {
         const at = lastField(bytes, start, end, field, BYTES)
         if (at < 0) return null
         const idEnd = contentEnd(bytes, at, end)
-        return idEnd === cursor ? null : Buffer.from(bytes.subarray(cursor, idEnd)).toString('hex')
+        return validId(bytes.toString('hex', cursor, idEnd), of)
       }
     }
   }

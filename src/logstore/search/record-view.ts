@@ -20,7 +20,10 @@ export interface RecordView {
   hasInBody(path: string | null, test: ValueTest): boolean
   /** The attributes in their order; a name may be repeated. */
   attributes(place: AttributePlace): readonly (readonly [name: string, value: Value])[]
-  /** The value of a field; ids in lower-case hexadecimal. Null: the record does not have the field, or its signal has no such field. */
+  /**
+   * The value of a field; ids in lower-case hexadecimal. Null: the record does not have the field, its id is invalid, or its signal has no such field. In
+   * OTLP an empty text and a time of 0 say the same as an absent field, and encoders differ in which they write.
+   */
   field(name: FieldName): Value
 }
 
@@ -36,24 +39,37 @@ export const whole = (value: bigint): number | bigint =>
   value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
 
 /** Where fields stand in the two formats: number of the protobuf field, name of the JSON member. */
-export type FieldPlace = readonly [number: number, member: string, of: 'number' | 'text' | 'id' | 'time']
+export type FieldPlace = readonly [
+  number: number,
+  member: string,
+  of: 'number' | 'text' | 'trace id' | 'span id' | 'time',
+]
+
+/** Hexadecimal digits of an id. */
+const DIGITS = { 'trace id': 32, 'span id': 16 } as const
+
+/** The id in lower case. Null: it is invalid, and a record counts as one without it. */
+export function validId(id: string | null, of: keyof typeof DIGITS): string | null {
+  if (id === null || id.length !== DIGITS[of] || !/^[0-9a-f]+$/i.test(id) || /^0+$/.test(id)) return null
+  return id.toLowerCase()
+}
 
 export const LOG_FIELDS: Readonly<Partial<Record<FieldName, FieldPlace>>> = {
   time_unix_nano: [1, 'timeUnixNano', 'time'],
   severity_number: [2, 'severityNumber', 'number'],
   severity_text: [3, 'severityText', 'text'],
   flags: [8, 'flags', 'number'],
-  trace_id: [9, 'traceId', 'id'],
-  span_id: [10, 'spanId', 'id'],
+  trace_id: [9, 'traceId', 'trace id'],
+  span_id: [10, 'spanId', 'span id'],
   observed_time_unix_nano: [11, 'observedTimeUnixNano', 'time'],
   event_name: [12, 'eventName', 'text'],
 }
 
 export const SPAN_FIELDS: Readonly<Partial<Record<FieldName, FieldPlace>>> = {
-  trace_id: [1, 'traceId', 'id'],
-  span_id: [2, 'spanId', 'id'],
+  trace_id: [1, 'traceId', 'trace id'],
+  span_id: [2, 'spanId', 'span id'],
   trace_state: [3, 'traceState', 'text'],
-  parent_span_id: [4, 'parentSpanId', 'id'],
+  parent_span_id: [4, 'parentSpanId', 'span id'],
   name: [5, 'name', 'text'],
   kind: [6, 'kind', 'number'],
   start_time_unix_nano: [7, 'startTimeUnixNano', 'time'],

@@ -49,9 +49,9 @@ export function nameOfSeverity(severity: number): string {
 /** The value of a field, enums by their names; null when the record has none. */
 export const fieldText = (view: RecordView, field: FieldName): string | null => textOfField(field, view.field(field))
 
-/** As `fieldText`, for the value that a view gives. */
+/** As `fieldText`, for the value that a view or a column gives. A column has empty texts, too, which stand for an absent field. */
 export const textOfField = (field: FieldName, value: Value): string | null =>
-  (typeof value === 'number' ? enumName(field, value) : null) ?? textOfValue(value)
+  (typeof value === 'number' ? enumName(field, value) : null) ?? (textOfValue(value) || null)
 
 /** Reads what a name of the search grammar stands for. An attribute is that of the record, else of its scope, else of its resource. */
 export function readerOf(name: string): (view: RecordView) => string | null {

@@ -4,7 +4,7 @@
  * A batch that does not fit waits only until what it lacks has grown; in the sliding window it would wait for a whole burst to leave. The
  * price is that up to twice the limit is admitted in a window that begins after a pause.
  *
- * 0 <= used <= limit, unless the limit was lowered.
+ * 0 <= used <= limit: if the limit is lowered below what was used, the window counts as full, so no batch waits longer than the window.
  */
 import type { TenantLimits } from './tenant-policy.ts'
 import type { QuotaWindow, Used, WindowVerdict } from './admission-window.ts'
@@ -21,6 +21,7 @@ export class SmoothWindow implements QuotaWindow {
 
   applyLimits(limits: TenantLimits): void {
     this.#limits = limits
+    this.#use(this.#usedRecords, this.#usedBytes)
   }
 
   admit(nowMs: number, records: number, bytes: number): WindowVerdict {
@@ -47,13 +48,17 @@ export class SmoothWindow implements QuotaWindow {
 
   takeOver(nowMs: number, { records, bytes }: Used): void {
     this.#refill(nowMs)
-    this.#usedRecords += records
-    this.#usedBytes += bytes
+    this.#use(this.#usedRecords + records, this.#usedBytes + bytes)
   }
 
   undoAdmit(records: number, bytes: number): void {
     this.#usedRecords = Math.max(0, this.#usedRecords - records)
     this.#usedBytes = Math.max(0, this.#usedBytes - bytes)
+  }
+
+  #use(records: number, bytes: number): void {
+    this.#usedRecords = Math.min(records, this.#limits.records)
+    this.#usedBytes = Math.min(bytes, this.#limits.bytes)
   }
 
   #refill(nowMs: number): void {

@@ -157,25 +157,27 @@ function tagsOf(attributes: unknown): Tag[] {
   })
 }
 
-/** Null: there is no value. */
+/** Null: there is no value. A null member of the value stands for an absent one. */
 function tagOf(key: string, given: unknown): Tag | null {
-  const value = membersOf(given)
-  if ('stringValue' in value) return { key, type: 'string', value: textOf(value['stringValue']) }
-  if ('boolValue' in value) return { key, type: 'bool', value: value['boolValue'] === true }
-  if ('intValue' in value) return integerTag(key, textOf(value['intValue']))
-  if ('doubleValue' in value) {
-    const number = Number(value['doubleValue'])
+  const { stringValue, boolValue, intValue, doubleValue, bytesValue, arrayValue, kvlistValue } = membersOf(given)
+  if (isThere(stringValue)) return { key, type: 'string', value: textOf(stringValue) }
+  if (isThere(boolValue)) return { key, type: 'bool', value: boolValue === true }
+  if (isThere(intValue)) return integerTag(key, textOf(intValue))
+  if (isThere(doubleValue)) {
+    const number = Number(doubleValue)
     // JSON has no NaN and no infinities.
     return Number.isFinite(number)
       ? { key, type: 'float64', value: number }
-      : { key, type: 'string', value: textOf(value['doubleValue']) }
+      : { key, type: 'string', value: textOf(doubleValue) }
   }
-  if ('bytesValue' in value) return { key, type: 'binary', value: textOf(value['bytesValue']) }
-  if ('arrayValue' in value || 'kvlistValue' in value) {
+  if (isThere(bytesValue)) return { key, type: 'binary', value: textOf(bytesValue) }
+  if (isThere(arrayValue) || isThere(kvlistValue)) {
     return { key, type: 'string', value: JSON.stringify(plainOf(given)) }
   }
   return null
 }
+
+const isThere = (value: unknown): boolean => value !== undefined && value !== null
 
 const integerTag = (key: string, digits: string): Tag =>
   /^-?[0-9]{1,19}$/.test(digits)
@@ -184,10 +186,10 @@ const integerTag = (key: string, digits: string): Tag =>
 
 /** An AnyValue as the JSON that people would write. */
 function plainOf(given: unknown): unknown {
-  const value = membersOf(given)
-  if ('arrayValue' in value) return listOf(membersOf(value['arrayValue'])['values']).map(plainOf)
-  if ('kvlistValue' in value) {
-    const entries = listOf(membersOf(value['kvlistValue'])['values']).map(membersOf)
+  const { arrayValue, kvlistValue } = membersOf(given)
+  if (isThere(arrayValue)) return listOf(membersOf(arrayValue)['values']).map(plainOf)
+  if (isThere(kvlistValue)) {
+    const entries = listOf(membersOf(kvlistValue)['values']).map(membersOf)
     return Object.fromEntries(entries.map(({ key, value }) => [textOf(key), plainOf(value)]))
   }
   return tagOf('', given)?.value ?? null

@@ -47,7 +47,7 @@ export function spansStep(parts: WalkParts, task: QueryTask<SpansRequest>): Walk
     {
       make({ batch, number }) {
         const view = views.of(batch, number)
-        if (request.of === 'traces') return textOf(view.field('trace_id')).toLowerCase()
+        if (request.of === 'traces') return textOf(view.field('trace_id'))
         return `${KINDS[Number(view.field('kind'))] ?? KINDS[0]} ${textOf(view.field('name'))}`
       },
       take(name) {

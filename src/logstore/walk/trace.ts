@@ -75,8 +75,8 @@ function traceOf(
       json,
       isLog: batch.envelopeOf(number).signal === SIGNAL_LOG,
       dataset: batch.record(number).dataset,
-      spanId: idOf(view.field('span_id')),
-      parentSpanId: idOf(view.field('parent_span_id')),
+      spanId: textOf(view.field('span_id')) || null,
+      parentSpanId: textOf(view.field('parent_span_id')) || null,
       name: textOf(view.field('name')),
       startTime,
       endTime: endOf(view.field('end_time_unix_nano'), startTime),
@@ -85,10 +85,6 @@ function traceOf(
   }
   return { tenant, traceId, records, matched, quarantined }
 }
-
-/** An id of zeros is none. */
-const idOf = (value: Value): string | null =>
-  typeof value === 'string' && /^[0-9a-f]{16}$/i.test(value) && !/^0+$/.test(value) ? value.toLowerCase() : null
 
 export const textOf = (value: Value): string => (typeof value === 'string' ? value : '')
 

@@ -15,6 +15,7 @@ const RETRYABLE = { retryable: true }
 const TENANTS = [
   policyTenant('few', 't', { window_seconds: 1, records: 10, bytes: null, concurrent_requests: null }),
   policyTenant('hour', 't', { window_seconds: 3600, records: 10, bytes: null }),
+  policyTenant('day', 't', { window_seconds: 86_400, records: 10, bytes: null }),
   policyTenant('retried', 't', { window_seconds: 3600, records: 10, bytes: null }),
   policyTenant('thrifty', 't', { window_seconds: 3600, records: null, bytes: 4000 }),
   policyTenant('small', 't', { window_seconds: 1, records: null, bytes: 4000, concurrent_requests: null }),
@@ -103,6 +104,13 @@ describe('the record window of a tenant', () => {
     assertRefused(refused, 429, 'record_quota_exceeded', RETRYABLE)
     const waitSeconds = retryAfter(refused)
     assert(waitSeconds > 3300 && waitSeconds <= 3600, String(waitSeconds))
+  })
+  it('may be as long as a day', async () => {
+    assert.equal((await send('day', 10)).status, 200)
+    const refused = await send('day', 1)
+    assertRefused(refused, 429, 'record_quota_exceeded', RETRYABLE)
+    const waitSeconds = retryAfter(refused)
+    assert(waitSeconds > 86_000 && waitSeconds <= 86_400, String(waitSeconds))
   })
   it('refuses a sender that does not wait 200 times a second at most', async () => {
     const begunMs = performance.now()

@@ -145,8 +145,18 @@ function passes(search: Search, group: Group, record: LogRecord | Span, isLog: b
     }
     case 'name': {
       const { name, value } = search
-      if (name === 'name')
-        return !isLog && span.name !== undefined && span.name !== '' && valuePasses({ stringValue: span.name }, value)
+      const texts = isLog
+        ? { severity_text: log.severityText, event_name: log.eventName }
+        : { name: span.name, 'status.message': span.status?.message }
+      const fields = { name: '', 'status.message': '', severity_text: '', event_name: '', ...texts }
+      if (Object.hasOwn(fields, name)) {
+        const text = fields[name as keyof typeof fields] ?? '' // just checked
+        return text !== '' && valuePasses({ stringValue: text }, value)
+      }
+      if (name === 'end_time_unix_nano') {
+        const end = span.endTimeUnixNano ?? '0'
+        return !isLog && end !== '0' && valuePasses({ intValue: end }, value)
+      }
       if (name === 'status.code') return !isLog && valuePasses({ intValue: `${span.status?.code ?? 0}` }, value)
       if (name === 'body') return isLog && log.body !== undefined && valuePasses(log.body, value)
       if (name.startsWith('body.'))
@@ -236,7 +246,8 @@ const groupOf = (records: fc.Arbitrary<LogRecord | Span>): fc.Arbitrary<Group> =
 const CONDITIONS = `timeout | TIMEOUT* | get | "get timeout" | "timeout get" | größe | 日 | "日 志" | e | k | ge* | a_b | 42 | a:timeout | a:42 | a.b:get |
   a.b.c:* | code:>41 | code:<=42 | code:9007199254740993 | a:true | a:time* | http.method:"get/timeout" | severity:>=warn | severity:error | signal:log |
   severity:* | severity:unspecified | signal:* | "":timeout | "":* | a.:get | a.:* | a..b:* | .b:* | attributes.:42 | attributes.a.:* | body.:timeout | body.:* |
-  body.b:get | body.b.:* | body:* | name:timeout | status:error | status.code:<2 | body:get | duration:>=500 | duration:<1ms`
+  body.b:get | body.b.:* | body:* | name:timeout | name:* | name:"" | severity_text:* | severity_text:odd | event_name:* | status.message:* | end_time_unix_nano:* |
+  end_time_unix_nano:<1 | status:error | status.code:<2 | body:get | duration:>=500 | duration:<1ms`
 const conditions: fc.Arbitrary<Search> = fc
   .constantFrom(...CONDITIONS.split('|').map((text) => text.trim()))
   .map(parseSearch)
@@ -270,6 +281,40 @@ describe('a search finds in a stored batch what a plain look at its records find
       })
     }
   }
+
+  it('takes a record with an invalid id as one without it, and a span without a valid parent as a root', () => {
+    const valid = { traceId: Buffer.alloc(16, 7), spanId: Buffer.alloc(8, 7) }
+    const found = (records: readonly (LogRecord | Span)[], isLog: boolean, text: string): number[][] =>
+      [FORMAT_PROTOBUF, FORMAT_JSON].map((format) =>
+        matching(storedBatch([{ records }], isLog, format), parseSearch(text)),
+      )
+    const logs = [
+      valid,
+      { traceId: Buffer.alloc(16), spanId: Buffer.alloc(8) },
+      { traceId: Buffer.alloc(15, 7), spanId: Buffer.alloc(9, 7) },
+      { traceId: Buffer.alloc(0), spanId: Buffer.alloc(0) },
+      {},
+    ]
+    for (const name of ['trace_id', 'span_id']) {
+      assert.deepEqual(found(logs, true, `${name}:*`), [[0], [0]])
+      assert.deepEqual(found(logs, true, `-${name}:*`), [
+        [1, 2, 3, 4],
+        [1, 2, 3, 4],
+      ])
+    }
+    assert.deepEqual(found(logs, true, `trace_id:${'0'.repeat(32)}`), [[], []])
+    assert.deepEqual(found(logs, true, `trace_id:${'07'.repeat(16)}`), [[0], [0]])
+    const spans = [
+      { ...valid, parentSpanId: Buffer.alloc(8, 9) },
+      { ...valid, parentSpanId: Buffer.alloc(8) },
+      { ...valid, parentSpanId: Buffer.alloc(1, 9) },
+      valid,
+    ]
+    assert.deepEqual(found(spans, false, '-parent_span_id:*'), [
+      [1, 2, 3],
+      [1, 2, 3],
+    ])
+  })
 
   it('takes a name with a prefix as that of one place only', () => {
     const batch = storedBatch(

@@ -32,6 +32,22 @@ describe('a window that refills steadily', () => {
     assert.deepEqual(again.used(136_000).records, 0)
   })
 
+  it('is full, and no fuller, when its limit is lowered below what was used: nobody waits longer than the window', () => {
+    const lower = { ...limits, records: 5, bytes: 50 }
+    const reloaded = new SmoothWindow(limits)
+    reloaded.admit(0, 600, 60_000)
+    reloaded.applyLimits(lower)
+    const sliding = new AdmissionWindow(limits)
+    sliding.admit(0, 600, 60_000)
+    const switched = new SmoothWindow(lower)
+    switched.takeOver(0, sliding.used(0))
+    for (const window of [reloaded, switched]) {
+      assert.deepEqual(window.admit(0, 1, 1), { kind: 'exceeded', of: 'records', waitMs: 12_000 })
+      assert.deepEqual(window.admit(0, 5, 50), { kind: 'exceeded', of: 'records', waitMs: 60_000 })
+      assert.equal(window.admit(60_000, 5, 50).kind, 'admitted')
+    }
+  })
+
   it('says never of what is more than its limit, gives back what was refused after all, and knows no limit that is lifted', () => {
     const window = new SmoothWindow(limits)
     assert.deepEqual(window.admit(0, 601, 1), { kind: 'never', of: 'records' })

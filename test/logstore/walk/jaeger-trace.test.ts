@@ -103,6 +103,18 @@ describe('a trace in the JSON of Jaeger', () => {
     const { spans } = traceOf([recordOf({ attributes })])
     const shown = values.map(([, type, value], i) => ({ key: `k${i}`, type, value }))
     assert.deepEqual(spans[0]!['tags'], shown)
+    const beside = {
+      stringValue: null,
+      boolValue: null,
+      intValue: null,
+      doubleValue: null,
+      bytesValue: null,
+      arrayValue: null,
+      kvlistValue: null,
+    }
+    const withNulls = attributes.map(({ key, value }) => ({ key, value: { ...beside, ...value } }))
+    const tags = traceOf([recordOf({ attributes: [...withNulls, { key: 'none', value: beside }] })]).spans[0]!['tags']
+    assert.deepEqual(tags, shown) // null stands for an absent member
     const digits = '9223372036854775807'
     const json = `{"raw_payload":{"record":{"attributes":[{"key":"a","value":{"intValue":${digits}}},{"key":"b","value":{"intValue":"-${digits}"}}]}}}`
     const text = textOf([{ ...recordOf({}), json }])

@@ -1,66 +1,6 @@
 /** The log store's routes, as far as the pages use them. Shapes are those of its answers. */
 import { askJson } from '../request.ts'
-
-/** A value of OTLP, in its JSON form. */
-export interface AnyValue {
-  readonly stringValue?: string
-  readonly boolValue?: boolean
-  readonly intValue?: string | number
-  readonly doubleValue?: number | string
-  readonly arrayValue?: { readonly values?: readonly AnyValue[] }
-  readonly kvlistValue?: { readonly values?: readonly Attribute[] }
-  readonly bytesValue?: string
-}
-
-export interface Attribute {
-  readonly key: string
-  readonly value?: AnyValue
-}
-
-interface SpanEvent {
-  readonly timeUnixNano?: string
-  readonly name?: string
-  readonly attributes?: readonly Attribute[]
-}
-
-interface SpanLink {
-  readonly traceId?: string
-  readonly spanId?: string
-  readonly attributes?: readonly Attribute[]
-}
-
-/** A log record or a span, as it was sent. */
-interface Sent {
-  readonly severityText?: string
-  readonly eventName?: string
-  readonly body?: AnyValue
-  readonly attributes?: readonly Attribute[]
-  readonly observedTimeUnixNano?: string
-  readonly name?: string
-  readonly kind?: number
-  readonly parentSpanId?: string
-  readonly startTimeUnixNano?: string
-  readonly endTimeUnixNano?: string
-  readonly status?: { readonly code?: number; readonly message?: string }
-  readonly events?: readonly SpanEvent[]
-  readonly links?: readonly SpanLink[]
-}
-
-export interface StoredRecord {
-  readonly record_id: string
-  readonly source: string
-  readonly signal: 'log' | 'trace'
-  readonly dataset: string
-  readonly time_unix_nano: string
-  readonly trace_id: string | null
-  readonly span_id: string | null
-  readonly severity_number?: number
-  readonly raw_payload: {
-    readonly resource?: { readonly attributes?: readonly Attribute[] }
-    readonly scope?: { readonly name?: string; readonly version?: string; readonly attributes?: readonly Attribute[] }
-    readonly record: Sent
-  }
-}
+import type { StoredRecord } from './stored-record.ts'
 
 export interface Dataset {
   readonly dataset: string

@@ -1,32 +1,30 @@
 /** What records say, as text. Everything that comes from a record is shown as text and nothing else. */
-import type { AnyValue, Attribute, StoredRecord } from './api.ts'
+import type { AnyValue, Attribute, StoredRecord } from './stored-record.ts'
 
-/** JSON's own value of one of OTLP's; numbers beyond what JavaScript holds stay texts. */
-function plain(value: AnyValue | undefined): unknown {
-  if (value === undefined) return null
-  if (value.stringValue !== undefined) return value.stringValue
-  if (value.boolValue !== undefined) return value.boolValue
-  if (value.intValue !== undefined) {
-    const number = Number(value.intValue)
-    return Number.isSafeInteger(number) ? number : String(value.intValue)
-  }
-  if (value.doubleValue !== undefined) return value.doubleValue
-  if (value.bytesValue !== undefined) return value.bytesValue
-  if (value.arrayValue !== undefined) return (value.arrayValue.values ?? []).map(plain)
-  if (value.kvlistValue !== undefined) {
-    return Object.fromEntries((value.kvlistValue.values ?? []).map((each) => [each.key, plain(each.value)]))
-  }
+/** JSON's own value of one of OTLP's; numbers beyond what JavaScript holds stay texts. Null stands for an absent member, and its neighbour counts. */
+function plain(value: AnyValue | null | undefined): unknown {
+  const { stringValue, boolValue, intValue, doubleValue, bytesValue, arrayValue, kvlistValue } = value ?? {}
+  const single = stringValue ?? boolValue ?? wholeOf(intValue) ?? doubleValue ?? bytesValue
+  if (single !== undefined && single !== null) return single
+  if (arrayValue) return (arrayValue.values ?? []).map(plain)
+  if (kvlistValue) return Object.fromEntries((kvlistValue.values ?? []).map((each) => [each.key, plain(each.value)]))
   return null
 }
 
-export function valueText(value: AnyValue | undefined, spaces = 0): string {
+function wholeOf(value: string | number | null | undefined): string | number | null {
+  if (value === undefined || value === null) return null
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : String(value)
+}
+
+export function valueText(value: AnyValue | null | undefined, spaces = 0): string {
   const shown = plain(value)
   return typeof shown === 'string' ? shown : shown === null ? '' : JSON.stringify(shown, null, spaces)
 }
 
 /** True when a search can compare the whole value. */
 export const isComparable = ({ value }: Attribute): boolean =>
-  value !== undefined && value.arrayValue === undefined && value.kvlistValue === undefined && valueText(value) !== ''
+  !value?.arrayValue && !value?.kvlistValue && valueText(value) !== ''
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 export type Level = (typeof LEVELS)[number]
@@ -52,14 +50,14 @@ const STATUS_ERROR = 2
 export const isFailed = ({ status }: StoredRecord['raw_payload']['record']): boolean => status?.code === STATUS_ERROR
 
 const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
-export const kindName = (kind: number | undefined): string => KINDS[kind ?? 0] ?? String(kind)
+export const kindName = (kind: number | null | undefined): string => KINDS[kind ?? 0] ?? String(kind)
 
-/** Duration of a span; null: it has no end. */
+/** Duration of a span; null: it has no start or no end. */
 export function durationNano({
   startTimeUnixNano,
   endTimeUnixNano,
 }: StoredRecord['raw_payload']['record']): number | null {
-  if (startTimeUnixNano === undefined || endTimeUnixNano === undefined) return null
-  if (BigInt(endTimeUnixNano) === 0n) return null // it has no end yet
-  return Math.max(0, Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)))
+  const [start, end] = [BigInt(startTimeUnixNano ?? 0), BigInt(endTimeUnixNano ?? 0)]
+  if (start === 0n || end === 0n) return null // it has no start, or no end yet
+  return Math.max(0, Number(end - start))
 }

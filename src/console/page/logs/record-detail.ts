@@ -5,7 +5,7 @@ import { html } from '../html.ts'
 import { useLoaded } from '../loading.ts'
 import { Copy, Loading, Problem } from '../parts.ts'
 import { findRecord } from './api.ts'
-import type { Attribute, StoredRecord } from './api.ts'
+import type { Attribute, StoredRecord } from './stored-record.ts'
 import { durationNano, isComparable, isFailed, kindName, levelOf, valueText } from './otlp.ts'
 import { logsLink, withTerm } from './view.ts'
 import type { View } from './view.ts'
@@ -120,7 +120,7 @@ const Pair = ({ name, value }: { name: string; value: string }): VNode =>
 function SpanPairs({ record }: { record: StoredRecord }): VNode[] {
   const sent = record.raw_payload.record
   const nano = durationNano(sent)
-  const { message = '' } = sent.status ?? {}
+  const message = sent.status?.message ?? ''
   return [
     html`<div key="kind">
       <dt>Kind</dt>
@@ -143,13 +143,13 @@ function SpanPairs({ record }: { record: StoredRecord }): VNode[] {
 interface AttributesProps {
   readonly title: string
   readonly prefix: string
-  readonly of: readonly Attribute[] | undefined
+  readonly of: readonly Attribute[] | null | undefined
   readonly view: Partial<View>
   readonly dataset: string
 }
 
-function Attributes({ title, prefix, of = [], view, dataset }: AttributesProps): VNode | null {
-  if (of.length === 0) return null
+function Attributes({ title, prefix, of, view, dataset }: AttributesProps): VNode | null {
+  if (!of || of.length === 0) return null
   return html`<section aria-label=${title || 'Scope attributes'}>
     ${title !== '' && html`<h3>${title}</h3>`}
     <dl class="pairs attributes">
@@ -181,17 +181,17 @@ function Events({ of }: { of: NonNullable<StoredRecord['raw_payload']['record'][
   if (of.length === 0) return null
   return html`<section aria-label="Events">
     <h3>Events</h3>
-    ${of.map(
-      ({ name, timeUnixNano = '0', attributes = [] }, at) =>
-        html`<div key=${at} class="event">
-          <p>
-            <strong>${name}</strong>
-            <time class="fine" title=${exactTime(timeUnixNano)}>${momentOf(timeUnixNano)}</time>
-          </p>
-          <dl class="pairs">
-            ${attributes.map(({ key, value }) => html`<${Pair} key=${key} name=${key} value=${valueText(value)} />`)}
-          </dl>
-        </div>`,
-    )}
+    ${of.map(({ name, timeUnixNano, attributes }, at) => {
+      const time = String(timeUnixNano ?? 0)
+      return html`<div key=${at} class="event">
+        <p>
+          <strong>${name}</strong>
+          <time class="fine" title=${exactTime(time)}>${momentOf(time)}</time>
+        </p>
+        <dl class="pairs">
+          ${(attributes ?? []).map(({ key, value }) => html`<${Pair} key=${key} name=${key} value=${valueText(value)} />`)}
+        </dl>
+      </div>`
+    })}
   </section>`
 }

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact'
 import { duration, exactTime, momentOf, msOf } from '../format.ts'
 import { html } from '../html.ts'
-import type { StoredRecord } from './api.ts'
+import type { StoredRecord } from './stored-record.ts'
 import { durationNano, isFailed, levelOf, lineOf } from './otlp.ts'
 import type { Level } from './otlp.ts'
 

@@ -10,7 +10,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { Refusal, asRefusal, openStream } from '../request.ts'
 import { rowOf } from './rows.ts'
 import type { Row } from './rows.ts'
-import type { StoredRecord } from './api.ts'
+import type { StoredRecord } from './stored-record.ts'
 
 /** T3 */
 const ROWS_MAX = 5000

@@ -1,5 +1,6 @@
 /** A trace as lists: its spans from the root down, and its log records by time. */
-import type { StoredRecord, Trace, TraceSpan } from './api.ts'
+import type { Trace, TraceSpan } from './api.ts'
+import type { StoredRecord } from './stored-record.ts'
 import { isFailed } from './otlp.ts'
 
 /** Colours of services; style.css has so many. */
