@@ -26,6 +26,8 @@ import { printFailure } from './print-failure.ts'
 
 /** A process must be gone 10 s after its signal. Stalled clients may take this much of that; the rest is left for the sync. */
 const CLOSE_MS = 8000
+/** A node of a cluster that stops hands over after this time at the latest. Slow clients may hold up its end, and new clients find no leader meanwhile. */
+const HAND_OVER_MS = 1000
 
 /** Never returns: it ends the process, also when it cannot start. It throws only errors that are no StoreError. */
 export async function run(config: Config): Promise<void> {
@@ -58,6 +60,7 @@ export async function run(config: Config): Promise<void> {
     manager?.stopping()
     const { drainSeconds } = config
     if (signal === 'SIGTERM' && drainSeconds > 0) await drain(Object.values(opening.services), drainSeconds * 1000)
+    systemClock.after(HAND_OVER_MS, () => handOver(opening))
     await running.close({ withinMs: CLOSE_MS })
     await tracing?.close()
     if (!hasStarted) exitAtOnce(0) // its threads may be loading
@@ -206,6 +209,11 @@ async function serviceManager(logger: ReturnType<typeof createLogger>): Promise<
 const randomWord = new Uint32Array(1)
 /** From 0 to below 1. */
 const randomFraction = (): number => randomFillSync(randomWord)[0]! / 2 ** 32
+
+/** Services that lead give the lead away. */
+function handOver({ services }: Opening): void {
+  for (const { cluster } of Object.values(services)) cluster?.handOver(null)
+}
 
 /** SIGINT ends the drain early: a person waits. */
 async function drain(services: readonly Service[], forMs: number): Promise<void> {

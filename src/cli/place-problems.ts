@@ -6,11 +6,13 @@
 import { constants, accessSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { brokerSettings } from '../config/broker.ts'
+import { clusterSettings } from '../config/cluster.ts'
+import { consoleSettings } from '../config/console.ts'
 import { logStoreSettings } from '../config/logstore.ts'
 import { objectStoreSettings } from '../config/objectstore.ts'
 import { servicesNamed, startSettings } from '../config/process.ts'
 import { readSettingFile } from '../config/setting-file.ts'
-import { SettingProblems, readSettings } from '../config/settings.ts'
+import { SettingProblems, isGiven, readSettings } from '../config/settings.ts'
 import type { BindAddress, Environment } from '../config/settings.ts'
 import { StoreError } from '../errors.ts'
 import { errorCode } from '../log/files.ts'
@@ -26,7 +28,14 @@ import { parseCredentials } from '../objectstore/s3/auth/credentials.ts'
 export function placeProblems(env: Environment): readonly string[] {
   const told = new SettingProblems() // `loadConfig` reports these
   const settings = readSettings(
-    { ...startSettings, ...logStoreSettings, ...objectStoreSettings, ...brokerSettings },
+    {
+      ...startSettings,
+      ...logStoreSettings,
+      ...objectStoreSettings,
+      ...brokerSettings,
+      ...clusterSettings,
+      ...consoleSettings,
+    },
     env,
     told,
   )
@@ -71,6 +80,11 @@ export function placeProblems(env: Environment): readonly string[] {
     look(() => dataProblem('MQ_DATA_DIR', settings.MQ_DATA_DIR, 'segments', isReplicated))
     for (const replica of settings.MQ_REPLICA_DIRS) look(() => directoryProblem('MQ_REPLICA_DIRS', replica))
   }
+  if (told.check(() => settings.TRILOG_CLUSTER_SERVERS !== null) === true)
+    take('TRILOG_CLUSTER_BIND', () => shownListener(settings.TRILOG_CLUSTER_BIND))
+  // A start does without the console where only its default address is taken.
+  if (isGiven(consoleSettings.TRILOG_CONSOLE_BIND, env['TRILOG_CONSOLE_BIND']))
+    take('TRILOG_CONSOLE_BIND', () => shownListener(settings.TRILOG_CONSOLE_BIND))
   return problems
 }
 

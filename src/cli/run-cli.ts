@@ -9,8 +9,9 @@ import { CommanderError } from 'commander'
 import type { Environment } from '../config/settings.ts'
 import { systemClock } from '../observability/system-clock.ts'
 import { withoutUrlSecrets } from '../url-secrets.ts'
+import { watchStdout } from './answer-output.ts'
 import type { World } from './command.ts'
-import { CliFailure, EXIT_REFUSED, EXIT_USAGE } from './failure.ts'
+import { CliFailure, EXIT_USAGE } from './failure.ts'
 import type { FailureDetail } from './failure.ts'
 import { runCommand } from './program.ts'
 import type { Program } from './program.ts'
@@ -61,12 +62,7 @@ class Output {
   #listens = false
 
   constructor() {
-    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-      this.#stop.abort()
-      if (error.code === 'EPIPE') return // E2
-      process.stderr.write(`error: the answer cannot be written: ${error.message}\n`)
-      process.exit(EXIT_REFUSED)
-    })
+    watchStdout(() => this.#stop.abort()) // E2
   }
 
   /** A command that asks for this signal ends by itself on Ctrl-C; all others are ended by the process's signal. */

@@ -3,6 +3,7 @@ import { RemoteNode } from '../cluster/catch-up/remote.ts'
 import { StoreError } from '../errors.ts'
 import type { ClusterReply } from '../http/cluster.ts'
 import { printFailure } from '../print-failure.ts'
+import { writeAnswer } from './answer-output.ts'
 import type { ClusterCommand } from './cluster-command.ts'
 import { columns } from './columns.ts'
 import { EXIT_REFUSED } from './failure.ts'
@@ -14,7 +15,7 @@ export async function runClusterCommand(command: ClusterCommand, style: Style): 
   try {
     const reply = name === 'status' ? await node.nodes() : await node.handOver(service, to)
     const text = json ? JSON.stringify(reply) : name === 'status' ? shownStatus(reply, style) : shownHandOver(reply, to)
-    process.stdout.write(`${text}\n`)
+    writeAnswer(text)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     printFailure(error)

@@ -3,6 +3,7 @@ import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
 import { printFailure } from '../print-failure.ts'
+import { writeAnswer } from './answer-output.ts'
 import { nodeCommand } from './node-command.ts'
 import { styleFor } from './style.ts'
 
@@ -19,7 +20,7 @@ export async function runMq(args: readonly string[]): Promise<void> {
       const { run } = await import('../run.ts') // only now: a command that prints one line should print it soon
       await run(answer.config)
     } else {
-      process.stdout.write(`${answer.text}\n`)
+      writeAnswer(answer.text)
       process.exitCode = answer.exitCode
     }
   } catch (error) {

@@ -17,6 +17,7 @@ import { openS3Target, s3PlaceOf } from '../maintenance/s3-target.ts'
 import type { BackupTarget, TargetAccess } from '../maintenance/target.ts'
 import { systemClock } from '../observability/system-clock.ts'
 import { withoutUrlSecrets } from '../url-secrets.ts'
+import { writeAnswer } from './answer-output.ts'
 import { EXIT_REFUSED } from './failure.ts'
 import type { BackupPlace, StoreCommand } from './store-command.ts'
 import { asJson, backupJson, backupText, checkJson, checkText, inspectText, restoreText } from './store-text.ts'
@@ -30,11 +31,10 @@ interface Answer {
 }
 
 export async function runStoreCommand(command: StoreCommand, env: Environment): Promise<void> {
-  process.stdout.on('error', () => {}) // the reader of stdout may have gone
   try {
     const { json, text, isWell } = await answerTo(command)
     const lines = command.json ? [JSON.stringify(asJson(json))] : text(styleFor(process.stdout, env))
-    process.stdout.write(`${lines.join('\n')}\n`)
+    writeAnswer(lines.join('\n'))
     if (!isWell) process.exitCode = EXIT_REFUSED
   } catch (error) {
     const isKnown = error instanceof StoreError || (error instanceof Error && 'syscall' in error)

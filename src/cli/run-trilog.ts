@@ -3,6 +3,7 @@ import release from '../../package.json' with { type: 'json' }
 import { EXIT_BAD_CONFIGURATION } from '../config/config.ts'
 import { StoreError } from '../errors.ts'
 import { printFailure } from '../print-failure.ts'
+import { writeAnswer } from './answer-output.ts'
 import { styleFor } from './style.ts'
 import { trilogCommand } from './trilog-command.ts'
 
@@ -39,6 +40,6 @@ export async function runTrilog(args: readonly string[]): Promise<void> {
 }
 
 function say({ text, exitCode }: { readonly text: string; readonly exitCode: number }): void {
-  process.stdout.write(`${text}\n`)
+  writeAnswer(text)
   process.exitCode = exitCode
 }

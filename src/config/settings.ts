@@ -308,8 +308,9 @@ export function oneOrMoreOf<const Value extends string>(
 
 export function flag(given: Given): Setting<boolean> {
   return readAs(given, 'must be 1 or 0', (value) => {
-    if (value === '1' || value === 'true') return true
-    return value === '0' || value === 'false' ? false : null
+    const word = value.toLowerCase() // OpenTelemetry takes `true` and `false` in any case
+    if (word === '1' || word === 'true') return true
+    return word === '0' || word === 'false' ? false : null
   })
 }
 
@@ -323,6 +324,14 @@ const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/
 export function share(given: Given): Setting<number> {
   return readAs(given, 'must be off, all, or a share from 0 to 1, as in 0.01', (value) => {
     const number = value === 'off' ? 0 : value === 'all' ? 1 : /^[01]?\.?[0-9]{1,9}$/.test(value) ? Number(value) : NaN
+    return number >= 0 && number <= 1 ? number : null
+  })
+}
+
+/** A probability as OpenTelemetry writes it: any decimal number. */
+export function ratio(given: Given): Setting<number> {
+  return readAs(given, 'must be a number from 0 to 1, as in 0.01', (value) => {
+    const number = /^[0-9]*\.?[0-9]+(e-?[0-9]+)?$/i.test(value) ? Number(value) : NaN
     return number >= 0 && number <= 1 ? number : null
   })
 }

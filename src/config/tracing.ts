@@ -4,7 +4,7 @@
  *
  * Source: OpenTelemetry specification, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
  */
-import { flag, httpUrl, optional, share, text } from './settings.ts'
+import { flag, httpUrl, optional, ratio, text } from './settings.ts'
 import type { SettingsOf } from './settings.ts'
 
 export const tracingSettings = {
@@ -36,7 +36,7 @@ export const tracingSettings = {
     description:
       'Which requests are traced: `always_on`, `always_off` or `traceidratio`; with `parentbased_` before it, the decision of the caller comes first',
   }),
-  OTEL_TRACES_SAMPLER_ARG: share({ default: '1', description: 'The share of `traceidratio`, from 0 to 1' }),
+  OTEL_TRACES_SAMPLER_ARG: ratio({ default: '1', description: 'The share of `traceidratio`, from 0 to 1' }),
 }
 
 export interface Sampler {

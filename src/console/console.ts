@@ -195,8 +195,10 @@ class Console {
     const problem = isData ? dataProblem(asked) : null
     if (problem !== null) return answerProblem(answer, 403, problem)
     if (name !== undefined) return this.#forward(name, rest, visit, answer)
-    if (method !== 'GET' && method !== 'HEAD')
+    if (method !== 'GET' && method !== 'HEAD') {
+      answer.setHeader('allow', 'GET, HEAD')
       return answerProblem(answer, 405, 'the console has only pages, which take GET and HEAD')
+    }
     if (first === 'console.json') return answerJson(answer, 200, this.#about)
     void this.#servePage(visit, answer, url.split('?')[0]!)
   }

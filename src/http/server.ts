@@ -277,16 +277,18 @@ class UwsServer implements HttpServer, ExchangeHost<UwsExchange>, SocketHost {
     this.#leaveGate?.()
     this.#listener?.close()
     for (const { listener } of this.#sockets) listener.stop()
-    if (!this.#isIdle) {
-      let stopWaiting = (): void => {}
-      await new Promise<void>((resolve) => {
-        stopWaiting = this.#dependencies.clock.every(withinMs, resolve)
-        this.#idle = resolve
-      })
-      stopWaiting()
-    }
-    // Not inside a callback of the library, which still has to send what was answered there.
-    await new Promise((resolve) => setImmediate(resolve))
+    let stopWaiting = (): void => {}
+    const late = new Promise<'late'>((resolve) => {
+      stopWaiting = this.#dependencies.clock.every(withinMs, () => resolve('late'))
+    })
+    let reached: 'idle' | 'late' = 'idle'
+    do {
+      const idle = new Promise<'idle'>((resolve) => (this.#idle = () => resolve('idle')))
+      if (!this.#isIdle) reached = await Promise.race([idle, late])
+      // Not inside a callback of the library, which still has to send what was answered there. A request that comes meanwhile is let finish, too.
+      await new Promise((resolve) => setImmediate(resolve))
+    } while (reached === 'idle' && !this.#isIdle)
+    stopWaiting()
     this.#stopSweeping()
     this.#served.stop()
     for (const { app } of this.#apps) app.close() // aborts what is still in flight

@@ -7,7 +7,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readdirSync
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { after, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { flagOf } from '../../src/config/all-settings.ts'
 import { brokerSettings } from '../../src/config/broker.ts'
@@ -32,6 +32,7 @@ const START = `${root}/src/start.js`
 /** Entry points for tests of what sources and built programs have in common. */
 const TESTED_MQ = entryFile('src/cli/mq.js')
 const TESTED_START = entryFile('src/start.js')
+const TESTED_TRILOG = entryFile('src/cli/trilog.js')
 
 const directory = mkdtempSync(`${tmpdir()}/trilog-mq-`)
 after(() => rmSync(directory, { recursive: true }))
@@ -244,6 +245,44 @@ describe('output that cannot be written', () => {
     all.stdout.destroy()
     await stop(all)
   })
+})
+
+describe('the answer of a command', { concurrency: 2 }, () => {
+  const full = openSync('/dev/full', 'w')
+  after(() => closeSync(full))
+  const data = `${directory}/of-answers`
+  const answering = [
+    [TESTED_TRILOG, '--help'],
+    [TESTED_TRILOG, 'check'],
+    [TESTED_TRILOG, 'config', '--output', 'json'],
+    [TESTED_TRILOG, 'inspect', data],
+    [TESTED_TRILOG, 'cluster', '--help'],
+    [TESTED_MQ, '--version'],
+    [TESTED_MQ, '--validate-config'],
+    [TESTED_MQ, 'cli', '--data-dir', data, 'lease', 'list', 's', 'g'],
+  ]
+  before(async () => assert.equal((await mq(['cli', '--data-dir', data, 'stream', 'create', 's'])).code, 0))
+
+  const ending = async (args: readonly string[], stdout: number | 'pipe'): Promise<readonly [unknown, string]> => {
+    const child = killAtEnd(
+      spawn(process.execPath, args, { cwd: directory, env: environmentOf({}), stdio: ['ignore', stdout, 'pipe'] }),
+    )
+    child.stdout?.destroy() // its reader leaves before the command has begun
+    const [stderr, [code]] = await Promise.all([text(child.stderr!), once(child, 'close')])
+    return [code, stderr]
+  }
+
+  for (const args of answering) {
+    const shown = args.slice(1).join(' ').replace(data, 'DIR')
+    it(`on a full disk is a failure that one line tells: ${shown}`, async () => {
+      const said = 'error: the answer cannot be written: ENOSPC: no space left on device, write\n'
+      assert.deepEqual(await ending(args, full), [1, said])
+    })
+
+    it(`without a reader is no failure: ${shown}`, async () => {
+      assert.deepEqual(await ending(args, 'pipe'), [0, ''])
+    })
+  }
 })
 
 describe('a Node that is told to do without what is needed', { concurrency: 2 }, () => {

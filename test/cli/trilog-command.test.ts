@@ -331,6 +331,25 @@ describe('trilog check', () => {
     assert.equal(said(['check', '--services', 'broker'], env).text, 'valid')
   })
 
+  it('finds a console or a cluster that wants the address of a service', () => {
+    const cluster = {
+      TRILOG_CLUSTER_SERVERS: '127.0.0.1:4222',
+      TRILOG_CLUSTER_NAME: 'trial',
+      TRILOG_CLUSTER_SECRET: '0123456789abcdef',
+      TRILOG_NODE_ID: 'a',
+      TRILOG_CLUSTER_BIND: '127.0.0.1:7400',
+    }
+    const alone = { TRILOG_SERVICES: 'broker', MQ_DATA_DIR: `${temporaryDirectory()}/data` }
+    const taken = 'must not be 127.0.0.1:7400, because MQ_HTTP_BIND names it already'
+    assert.deepEqual(
+      said(['check'], { ...alone, ...cluster, TRILOG_CONSOLE_BIND: '127.0.0.1:7400' }).text.split('\n'),
+      [`problem: TRILOG_CLUSTER_BIND ${taken}`, `problem: TRILOG_CONSOLE_BIND ${taken}`, 'invalid'],
+    )
+    // A start goes on without the console, whose default address the broker takes here.
+    assert.equal(said(['check'], { ...alone, MQ_HTTP_BIND: '127.0.0.1:7480' }).text, 'valid')
+    assert.equal(said(['check'], { ...alone, TRILOG_CONSOLE_BIND: 'off' }).text, 'valid')
+  })
+
   it('judges the services that are known beside a name that is none', () => {
     const env = { TRILOG_SERVICES: 'broker, cache', MQ_SEGMENT_BYTES: '1', MQ_DATA_DIR: '/dev/null' }
     assert.deepEqual(

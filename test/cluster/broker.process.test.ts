@@ -10,6 +10,7 @@ import {
 } from '../support/cluster.ts'
 import type { WaitForAnswers } from '../support/cluster.ts'
 import { Exposition } from '../support/exposition.ts'
+import { RawClient } from '../support/http-server.ts'
 import { natsOrSkip } from '../support/nats-server.ts'
 import { eventually } from '../support/waiting.ts'
 import { BrokerLedger } from '../support/broker-ledger.ts'
@@ -64,6 +65,22 @@ describe(name, { skip }, () => {
   })
 
   testLeaderFailover({ cluster, waitForAnswers, answersAfterStop: 100 })
+
+  it('goes on with the other node while the leader, which is told to stop, waits for a slow client', async () => {
+    const stopped = await cluster.leader()
+    const { hostname: host, port } = new URL(stopped.url)
+    const slow = await RawClient.connect({ host, port: Number(port) })
+    const begin = 'POST /v1/streams/orders/records HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n'
+    await slow.send(`${begin}Expect: 100-continue\r\n\r\n`)
+    assert.equal((await slow.reply())?.status, 100)
+    stopped.signal('SIGTERM')
+    await cluster.leader(() => cluster.nodes.filter((node) => node !== stopped))
+    assert.ok(stopped.isRunning)
+    slow.destroy()
+    await stopped.ended()
+    await stopped.startAgain()
+  })
+
   testNatsServersKilled({ cluster, waitForAnswers })
   testEachNodeHasEverything({
     cluster,

@@ -14,6 +14,8 @@ describe('traces of trilog itself', () => {
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'none' }), null)
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'console' }), null)
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'true' }), null)
+    assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'True' }), null)
+    assert.notEqual(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'FALSE' }), null)
     assert.equal(tracingOf({ OTEL_TRACES_EXPORTER: 'otlp' })!.url, 'http://localhost:4318/v1/traces')
     const whole = 'http://x/v1/otlp/traces'
     assert.equal(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole })!.url, whole)
@@ -41,5 +43,12 @@ describe('traces of trilog itself', () => {
     assert.deepEqual(samplerOf('always_off'), { followsParent: false, share: 0 })
     assert.deepEqual(samplerOf('traceidratio', '0.25'), { followsParent: false, share: 0.25 })
     assert.deepEqual(samplerOf('parentbased_traceidratio', '0.5'), { followsParent: true, share: 0.5 })
+    assert.deepEqual(samplerOf('traceidratio', '1e-4'), { followsParent: false, share: 0.0001 })
+    assert.deepEqual(samplerOf('traceidratio', '.00000000001'), { followsParent: false, share: 1e-11 })
+    for (const wrong of ['all', '1.01', '-0.1', '0x1', '1e1', '.']) {
+      assert.throws(() => samplerOf('traceidratio', wrong), {
+        message: 'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, as in 0.01',
+      })
+    }
   })
 })

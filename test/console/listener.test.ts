@@ -144,6 +144,14 @@ describe('the listener of the console', () => {
       assert.ok(all > 100_000 && all < 150 * 1024, `${all} bytes`)
     }))
 
+  it('refuses methods that pages do not take, and names those that they take', () =>
+    withConsole(hello, async ({ console }) => {
+      for (const path of ['/', '/streams/orders', '/console.json']) {
+        const { status, headers } = await ask(console, path, { method: 'DELETE' })
+        assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], path)
+      }
+    }))
+
   it('says which services there are, and what each asks of a visitor', () =>
     withConsole(hello, async ({ console, service }) => {
       assert.deepEqual(JSON.parse((await ask(console, '/console.json')).text), {

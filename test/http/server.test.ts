@@ -3,7 +3,8 @@ import { describe, it } from 'node:test'
 import { textOfHeaders } from '../../src/http/exchange.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { compileRoutes } from '../../src/http/routes.ts'
-import { RawClient, answerBodyLength, ask, serve, withServer } from '../support/http-server.ts'
+import { RawClient, answerBodyLength, ask, serve, until, withServer } from '../support/http-server.ts'
+import { nextTurn } from '../support/next-turn.ts'
 
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 const post = (path: string, body: string, headers = ''): string =>
@@ -342,6 +343,33 @@ describe('closing', () => {
     const reply = await busy.reply()
     assert.deepEqual([reply!.body, reply!.headers['connection']], ['finished', 'close'])
     await Promise.all([closed, idle.closed(), busy.closed()])
+  })
+
+  it('lets a request finish that came with the end of the last one in flight', async () => {
+    const begun: Exchange[] = []
+    const { promise: bothBegun, resolve: haveBothBegun } = Promise.withResolvers<void>()
+    const late = (_head: unknown, exchange: Exchange): void => {
+      if (begun.push(exchange) === 2) haveBothBegun()
+    }
+    const { server } = await serve({ 'GET /late': late, 'GET /a': hello })
+    const first = await RawClient.connect(server)
+    const second = await RawClient.connect(server)
+    await second.send(get('/a'))
+    await second.reply()
+    await first.send(get('/late'))
+    await until(() => begun.length === 1)
+
+    const closed = server.close({ withinMs: 1000 })
+    // In one turn of the event loop, so that the server is idle while the request is on its way.
+    void second.send(get('/late'))
+    begun[0]!.answer(200, null, 'first')
+    await Promise.race([bothBegun, closed])
+    await nextTurn() // the server would close its connections in this turn
+    begun[1]!.answer(200, null, 'second')
+    assert.equal((await first.reply())!.body, 'first')
+    const reply = await second.reply()
+    assert.deepEqual([reply?.body, reply?.headers['connection']], ['second', 'close'])
+    await Promise.all([closed, first.closed(), second.closed()])
   })
 
   it('gives up on what does not finish in time', async () => {
