@@ -356,7 +356,7 @@ export class HttpClient implements BrokerClient {
     const claims = this.#connection.check(() => new PushedClaims(streaming, stream, group))
     return {
       claimQueue: (_stream, _group, body = {}, options = {}) => claims.claim(body, options),
-      endClaims: () => claims.end(),
+      pushed: claims,
       ack: (delivery) => this.ack(delivery),
       nack: (delivery, body) => this.nack(delivery, body),
       renewLease: (delivery, body) => this.renewLease(delivery, body),

@@ -203,4 +203,17 @@ describe('a streaming connection', () => {
     assert.deepEqual(await outcomeOf(world.stream.ask('6', undefined)), ['client_closed', false])
     assert(world.last.isClosed)
   })
+
+  it('sends what its subscriptions need, however many calls wait', async () => {
+    const world = new World()
+    for (const text of ['1', '2', '3']) void outcomeOf(world.stream.ask(text, undefined))
+    world.stream.request('credit', { answered: () => {}, failed: () => {} })
+    world.last.events.opened()
+    await nextTurn()
+    assert.deepEqual(
+      world.last.frames.map(({ text }) => text),
+      ['1', '2', '3', 'credit'],
+    )
+    assert.deepEqual(await outcomeOf(world.stream.ask('4', undefined)), ['too_many_calls', true])
+  })
 })

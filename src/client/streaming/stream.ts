@@ -114,10 +114,11 @@ export class Stream {
     pending: Pending,
     isPublish: boolean,
   ): number {
+    this.#admit()
     return this.#add(isPublish ? this.#publishes : this.#others, type, flags, name, false, write, pending)
   }
 
-  /** Sends an operation as JSON in a frame of its own. @throws SdkError */
+  /** Sends an operation of the client itself as JSON in a frame of its own, however many calls wait. @throws SdkError when it is closed */
   request(text: string, pending: Pending): number {
     return this.#add(this.#others, REQUEST, 0, '', true, (writer) => writer.text(text), pending)
   }
@@ -125,7 +126,10 @@ export class Stream {
   /** The same; resolves with the answer. */
   ask<T>(text: string, signal: AbortSignal | undefined): Promise<T> {
     return this.promised(
-      (pending) => this.request(text, pending),
+      (pending) => {
+        this.#admit()
+        return this.request(text, pending)
+      },
       (frame) => JSON.parse(frame.text()) as T, // the broker's own answer
       signal,
     )
@@ -184,6 +188,12 @@ export class Stream {
     this.#failAll(closed, closed)
   }
 
+  /** @throws SdkError when too many calls wait */
+  #admit(): void {
+    if (this.#pending.size < this.#parts.maxQueuedCalls) return
+    throw transportFailed('too_many_calls', 'too many calls wait for their answers', { retryable: true })
+  }
+
   #add(
     lane: Lane,
     type: number,
@@ -194,9 +204,6 @@ export class Stream {
     pending: Pending,
   ): number {
     if (this.#isClosed) throw transportFailed('client_closed', 'the client is closed')
-    if (this.#pending.size >= this.#parts.maxQueuedCalls) {
-      throw transportFailed('too_many_calls', 'too many calls wait for their answers', { retryable: true })
-    }
     const isIdle = this.#pending.size === 0
     const id = lane.add(type, flags, name, isAlone, write)
     this.#pending.set(id, { pending, dueMs: this.#parts.timers.nowMs() + this.#parts.requestTimeoutMs })
