@@ -216,4 +216,16 @@ describe('a streaming connection', () => {
     )
     assert.deepEqual(await outcomeOf(world.stream.ask('4', undefined)), ['too_many_calls', true])
   })
+
+  it('is closed as soon as no call waits any more, also when the last is aborted, and however often it is told to close', async () => {
+    const world = new World()
+    const aborting = new AbortController()
+    const call = outcomeOf(world.stream.ask('1', aborting.signal))
+    world.last.events.opened()
+    const closing = [1, 2].map(() => world.stream.close({ withinMs: 8000 }))
+    aborting.abort()
+    await Promise.all(closing)
+    assert.deepEqual(await call, ['aborted', false])
+    assert(world.last.isClosed)
+  })
 })

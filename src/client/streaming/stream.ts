@@ -96,6 +96,7 @@ export class Stream {
   #isClosed = false
   /** Called when nothing is pending any more. */
   #idle: () => void = () => {}
+  #closed: Promise<void> | null = null
   #cancelPause: () => void = () => {}
   #cancelLook: (() => void) | null = null
 
@@ -155,7 +156,9 @@ export class Stream {
         },
       })
       const abort = (): void => {
-        if (this.#pending.delete(id)) reject(aborted())
+        if (!this.#pending.delete(id)) return
+        reject(aborted())
+        if (this.#pending.size === 0) this.#idle()
       }
       signal?.addEventListener('abort', abort, { once: true })
     })
@@ -171,7 +174,12 @@ export class Stream {
   }
 
   /** S4. Earlier operations are waited for. */
-  async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+  close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+    this.#closed ??= this.#close(withinMs)
+    return this.#closed
+  }
+
+  async #close(withinMs: number): Promise<void> {
     if (this.#pending.size > 0) {
       await new Promise<void>((resolve) => {
         const cancel = this.#parts.timers.wait(withinMs, resolve)
