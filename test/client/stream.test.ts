@@ -1,11 +1,16 @@
 /** The client's side of the streaming connection, with sockets and time that the test controls. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ANSWER, FrameReader, FrameWriter, REFUSED } from '../../src/broker/wire/connection-frames.ts'
+import { ANSWER, FrameReader, FrameWriter, PUBLISH, REFUSED } from '../../src/broker/wire/connection-frames.ts'
 import { SdkError } from '../../src/client/index.ts'
+import { ClientConfig } from '../../src/client/client-config.ts'
 import { Stream } from '../../src/client/streaming/stream.ts'
+import { publishOver } from '../../src/client/streaming/streamed-calls.ts'
 import type { StreamParts } from '../../src/client/streaming/stream.ts'
 import { nextTurn } from '../support/next-turn.ts'
+
+/** The shortest limit of messages that a broker can have. */
+const MIB = 1 << 20
 
 type Events = Parameters<StreamParts['openSocket']>[2]
 
@@ -14,6 +19,7 @@ class FakeSocket {
   readonly protocols: readonly string[]
   readonly events: Events
   readonly frames: { readonly id: number; readonly text: string }[] = []
+  readonly messageBytes: number[] = []
   isClosed = false
 
   constructor(url: string, protocols: readonly string[], events: Events) {
@@ -23,6 +29,7 @@ class FakeSocket {
   }
 
   send(message: Uint8Array): void {
+    this.messageBytes.push(message.byteLength)
     const frame = new FrameReader(message.slice())
     while (frame.next()) this.frames.push({ id: frame.id, text: frame.text() })
   }
@@ -160,6 +167,39 @@ describe('a streaming connection', () => {
     world.last.events.opened()
     world.last.say(ANSWER, world.last.frames[0]!.id, {})
     assert.deepEqual(await again, {})
+  })
+
+  it('sends what gathered before it was open in messages that a broker takes', async () => {
+    const world = new World({ maxQueuedCalls: 1000 })
+    const ignored = { answered: () => {}, failed: () => {} }
+    for (let i = 0; i < 100; i += 1) {
+      const bytes = new Uint8Array(i % 3 === 0 ? 250_000 : 1000)
+      world.stream.add(PUBLISH, 0, i % 10 === 0 ? 'a' : 'b', (writer) => writer.raw(bytes), ignored, true)
+    }
+    world.last.events.opened()
+    assert.ok(Math.max(...world.last.messageBytes) <= MIB, String(world.last.messageBytes))
+    assert.ok(world.last.messageBytes.length < 34)
+    const ids = world.last.frames.map(({ id }) => id)
+    assert.deepEqual(
+      ids,
+      ids.toSorted((a, b) => a - b),
+    )
+  })
+
+  it('leaves records to HTTP that are long or that the broker will refuse', () => {
+    const { stream } = new World()
+    const config = new ClientConfig({ producerId: 'p' })
+    const isStreamed = (record: object): boolean => {
+      const published = publishOver(stream, 's', { message_id: 'm', payload: '', ...record }, config, undefined)
+      void published?.catch(() => {})
+      return published !== null
+    }
+    const half = new Uint8Array(128 << 10)
+    assert.deepEqual(
+      [isStreamed({ payload: half, key: half.subarray(3) }), isStreamed({ payload: half, key: half })],
+      [true, false],
+    )
+    assert.equal(isStreamed({ headers: { h: 'x'.repeat(64 << 10) } }), false)
   })
 
   it('that only waits for deliveries is asked for a sign of life', async () => {

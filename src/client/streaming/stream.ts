@@ -29,7 +29,7 @@ import { aborted, transportFailed } from '../sdk-error.ts'
 import type { SdkError } from '../sdk-error.ts'
 import type { Delivery } from '../broker-client.ts'
 import { deliveriesIn, refusalIn } from './decode.ts'
-import { Lane } from './lane.ts'
+import { Lane, MESSAGE_BYTES_MAX } from './lane.ts'
 import type { ClientSocket, OpenSocket } from './socket.ts'
 
 export interface StreamParts {
@@ -71,7 +71,6 @@ export interface PushTarget {
 /** Publishes have ids below this, all other operations from here on. */
 const HALF_OF_IDS = 2 ** 31
 const IDS_END = 2 ** 32
-const MESSAGE_BYTES_MAX = 512 << 10
 const BACKOFF_MS_FIRST = 50
 const BACKOFF_MS_MAX = 2000
 const LOOKS_PER_TIMEOUT = 4
