@@ -169,6 +169,25 @@ describe('a streaming connection', () => {
     assert.deepEqual(await again, {})
   })
 
+  it('that does not open in time is given up: its calls fail as not sent, and later ones go to the next address', async () => {
+    const world = new World()
+    const early = outcomeOf(world.stream.ask('1', undefined))
+    await world.pass(500)
+    const late = outcomeOf(world.stream.ask('2', undefined))
+    const silent = world.last
+    await world.pass(500)
+    for (const call of [early, late]) assert.deepEqual(await call, ['connection_failed', true])
+    assert(silent.isClosed)
+    const next = world.stream.ask('3', undefined)
+    await world.pass(50)
+    assert.match(world.last.url, /^ws:\/\/b\//)
+    silent.events.opened()
+    assert.deepEqual(silent.frames, [])
+    world.last.events.opened()
+    world.last.say(ANSWER, world.last.frames[0]!.id, {})
+    assert.deepEqual(await next, {})
+  })
+
   it('sends what gathered before it was open in messages that a broker takes', async () => {
     const world = new World({ maxQueuedCalls: 1000 })
     const ignored = { answered: () => {}, failed: () => {} }

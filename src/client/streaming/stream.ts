@@ -7,7 +7,7 @@
  * S3  operations that were sent and not answered when the connection is lost may have had their effect: their callers are told so, and
  *     nothing is sent twice
  * S4  after `close` no operation is sent
- * S5  a connection on which an operation was not answered in time is given up. If no operation is pending, as while it waits for deliveries,
+ * S5  a connection on which an operation was not answered in time is given up, and so is one that does not open in time. If no operation is pending, as while it waits for deliveries,
  *     a ping is sent
  */
 import {
@@ -260,6 +260,7 @@ export class Stream {
     let hasOpened = false
     const socket: ClientSocket = openSocket(url, this.#protocols, {
       opened: () => {
+        if (this.#socket !== socket) return
         hasOpened = true
         this.#failures = 0
         this.#tried = 0
@@ -368,6 +369,7 @@ export class Stream {
     for (const [id, { pending, dueMs }] of this.#pending) {
       if (dueMs > nowMs) break
       isLate = true
+      if (this.#state === 'opening') break // nothing was sent
       this.#pending.delete(id)
       pending.failed(transportFailed('timeout', 'the broker did not answer in time'))
     }
@@ -383,7 +385,8 @@ export class Stream {
     const socket = this.#socket
     if (socket === null) return
     const { origins } = this.#parts
-    this.#lost(origins[this.#origin % origins.length]!, true, 0, 'it does not answer')
+    this.#tried = origins.length // what waits for a connection has waited long enough
+    this.#lost(origins[this.#origin % origins.length]!, this.#state === 'open', 0, 'it does not answer')
     socket.close()
   }
 }
