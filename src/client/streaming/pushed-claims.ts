@@ -112,14 +112,15 @@ export class PushedClaims implements PushTarget, PushedDeliveries {
       this.#credit += missing
       return
     }
-    this.#credit = max
     const { stream, group: consumer_group } = this
     const id = this.#connection.request(
-      bodyOf({ op: 'subscribe', stream, consumer_group, credit: max, ...limits }),
+      bodyOf({ op: 'subscribe', stream, consumer_group, credit: 0, ...limits }),
       { answered: () => {}, failed: (error) => this.#refused(id, error as SdkError) }, // a stream fails with SdkErrors only
     )
     this.#id = id
     this.#connection.listen(id, this)
+    this.#addCredit(id, max) // P2: its answer says which stream it is, that of `subscribe` does not
+    this.#credit = max
   }
 
   /** A failure needs no handling here, as the subscription fails, too. */
