@@ -328,7 +328,8 @@ export class HttpClient implements BrokerClient {
 
   /** @param body undefined: none */
   #settle<T>(delivery: DeliveryName, verb: string, body: object | undefined, options: Stoppable): Promise<T> {
-    return this.#leases.settling([delivery], () => this.#deliveryCall<T>(delivery, verb, body, options))
+    const call = (): Promise<T> => this.#deliveryCall<T>(delivery, verb, body, options)
+    return this.#leases.settling([delivery], call, verb === 'dead-letter')
   }
 
   async #deliveryCall<T>(
