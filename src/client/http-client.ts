@@ -328,7 +328,8 @@ export class HttpClient implements BrokerClient {
 
   /** @param body undefined: none */
   #settle<T>(delivery: DeliveryName, verb: string, body: object | undefined, options: Stoppable): Promise<T> {
-    return this.#leases.settling([delivery], () => this.#deliveryCall<T>(delivery, verb, body, options))
+    const call = (): Promise<T> => this.#deliveryCall<T>(delivery, verb, body, options)
+    return this.#leases.settling([delivery], call, verb === 'dead-letter')
   }
 
   async #deliveryCall<T>(
@@ -356,7 +357,7 @@ export class HttpClient implements BrokerClient {
     const claims = this.#connection.check(() => new PushedClaims(streaming, stream, group))
     return {
       claimQueue: (_stream, _group, body = {}, options = {}) => claims.claim(body, options),
-      endClaims: () => claims.end(),
+      pushed: claims,
       ack: (delivery) => this.ack(delivery),
       nack: (delivery, body) => this.nack(delivery, body),
       renewLease: (delivery, body) => this.renewLease(delivery, body),

@@ -5,7 +5,8 @@
  * H2  a lease is lost once: the broker says that it is over, or its time has passed while the broker could not be reached. Time is counted
  *     from before the broker was asked, so that no lease is believed in for too long
  * H3  while a call settles a delivery, its lease is neither renewed nor lost: the call tells its caller. When the broker has settled it, or
- *     says that there is nothing left to settle, the lease is held no more
+ *     says that there is nothing left to settle, the lease is held no more. A dead-letter whose target does not exist says no such thing, though
+ *     it is refused with the same code as one whose stream is gone
  */
 import type { BrokerClient, Delivery, DeliveryName } from './broker-client.ts'
 import type { ClientTimers } from './pause.ts'
@@ -37,6 +38,8 @@ const OVER: ReadonlySet<string> = new Set([
   'missing_stream',
   'stream_not_found',
 ])
+/** H3 */
+const MAY_BE_TARGET = 'missing_stream'
 const isOver = (error: unknown): error is SdkError => error instanceof SdkError && OVER.has(error.code)
 
 /** How often leases are checked during the length of one. */
@@ -48,8 +51,8 @@ const LOOK_MS_MAX = 5000
 export class HeldLeases {
   readonly #leases = new Map<string, Lease>()
 
-  /** H3. @param names as the caller of the client gave them, unchecked */
-  async settling<T>(names: readonly DeliveryName[], call: () => Promise<T>): Promise<T> {
+  /** H3. @param names as the caller of the client gave them, unchecked @param hasTarget true for a dead-letter */
+  async settling<T>(names: readonly DeliveryName[], call: () => Promise<T>, hasTarget = false): Promise<T> {
     if (this.#leases.size === 0) return call()
     const leases = names.flatMap((name) => this.#leases.get(name?.delivery_id) ?? [])
     for (const lease of leases) lease.settling += 1
@@ -58,7 +61,7 @@ export class HeldLeases {
       leases.forEach(endOf)
       return reply
     } catch (error) {
-      if (isOver(error)) leases.forEach(endOf)
+      if (isOver(error) && !(hasTarget && error.code === MAY_BE_TARGET)) leases.forEach(endOf)
       throw error
     } finally {
       for (const lease of leases) lease.settling -= 1

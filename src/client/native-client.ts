@@ -269,7 +269,7 @@ export class NativeClient implements BrokerClient {
   deadLetter(delivery: DeliveryName, body: DeadLetterBody, options: Stoppable = {}): Reply<'deadLetter'> {
     const deadLetter: Ask<'deadLetter'> = (broker, caller) =>
       broker.deadLetter(caller, deliveryOf(delivery), checkDeadLetter(body))
-    return this.#settle([delivery], deadLetter, options)
+    return this.#settle([delivery], deadLetter, options, true)
   }
 
   // Inspection
@@ -325,13 +325,14 @@ export class NativeClient implements BrokerClient {
     return this.#call((broker, caller) => broker.audit(caller, auditOf(page, format)), { signal })
   }
 
-  /** A call that settles deliveries. */
+  /** A call that settles deliveries. @param hasTarget true for a dead-letter */
   #settle<T>(
     deliveries: readonly DeliveryName[],
     operation: (broker: AskedBroker, caller: Caller) => Promise<T>,
     options: Stoppable,
+    hasTarget = false,
   ): Promise<T> {
-    return this.#leases.settling(deliveries, () => this.#call(operation, options))
+    return this.#leases.settling(deliveries, () => this.#call(operation, options), hasTarget)
   }
 
   /** An aborted operation continues in the broker; only its answer is dropped. */

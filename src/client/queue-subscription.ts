@@ -33,8 +33,18 @@ export interface QueueClient extends Pick<
   BrokerClient,
   'claimQueue' | 'ack' | 'nack' | 'renewLease' | 'retryDelivery'
 > {
-  /** For a subscription to which deliveries are pushed: stops the pushes. @returns deliveries that came and no claim took */
-  endClaims?(): readonly Delivery[]
+  /** For a subscription to which deliveries are pushed. */
+  readonly pushed?: PushedDeliveries
+}
+
+/** Deliveries that the broker pushed and no claim took. */
+export interface PushedDeliveries {
+  /** @param told called with all deliveries as they come, those that come after the end included */
+  onCame(told: (deliveries: readonly Delivery[]) => void): void
+  /** Forgets a delivery. @returns false when it is not among them */
+  drop(delivery: Delivery): boolean
+  /** Stops the pushes. @returns what came and no claim took */
+  end(): readonly Delivery[]
 }
 
 export interface QueueParts {
@@ -179,6 +189,7 @@ class Claims {
     const onLost = (delivery: Delivery, error: SdkError): void => this.#lost(delivery, error)
     this.leases = new LeaseKeeper(parts.client, parts.timers, { leaseMs, renewForMs, onLost }, parts.leases)
     this.#stop.addEventListener('abort', () => this.#giveBack(), { once: true })
+    parts.client.pushed?.onCame((deliveries) => this.#came(deliveries))
   }
 
   get closing(): AbortSignal {
@@ -260,7 +271,7 @@ class Claims {
       const claimed = await retrying(() => client.claimQueue(stream, group, body, { signal: this.#stop }))
       const { deliveries, stream_created_at_ms } = claimed
       if (stream_created_at_ms !== undefined) this.#limits = { ...this.#limits, stream_created_at_ms } // Q5
-      for (const delivery of deliveries) this.leases.hold(delivery)
+      if (client.pushed === undefined) for (const delivery of deliveries) this.leases.hold(delivery)
       this.#waiting.push(...deliveries)
       if (this.#stop.aborted) this.#giveBack()
     } catch (error) {
@@ -271,10 +282,19 @@ class Claims {
     if (this.#prefetch > 0) this.#claimMore()
   }
 
+  /** Deliveries that were pushed. Their leases are held from now on, though a claim may take them much later (Q3). */
+  #came(deliveries: readonly Delivery[]): void {
+    if (this.#stop.aborted) return this.#giveBackAll(deliveries)
+    for (const delivery of deliveries) this.leases.hold(delivery)
+  }
+
   /** Q2 */
   #giveBack(): void {
+    this.#giveBackAll([...this.#waiting.splice(0), ...(this.#parts.client.pushed?.end() ?? [])])
+  }
+
+  #giveBackAll(returned: readonly Delivery[]): void {
     const { client } = this.#parts
-    const returned = [...this.#waiting.splice(0), ...(client.endClaims?.() ?? [])]
     if (returned.length === 0) return
     for (const delivery of returned) this.leases.end(delivery)
     const calls = returned.map((delivery) => client.retryDelivery(delivery, GIVEN_BACK))
@@ -283,6 +303,7 @@ class Claims {
 
   /** Q3 */
   #lost(delivery: Delivery, error: SdkError): void {
+    if (this.#parts.client.pushed?.drop(delivery)) return
     const kept = this.#waiting.indexOf(delivery)
     if (kept >= 0) {
       this.#waiting.splice(kept, 1)

@@ -167,6 +167,21 @@ for (const kind of KINDS)
         )
       })
 
+      it('acknowledges what a handler did after it found no dead-letter stream', async () => {
+        const stream = await newStream(client, 'a')
+        const stop = new AbortController()
+        await client.subscribeQueue(stream, 'g', { signal: stop.signal }).handle(async (delivery) => {
+          const refused = client.deadLetter(delivery, { dead_letter_stream: 'nowhere', reason: 'poison' })
+          assert.equal((await refusalOf(refused)).code, 'missing_stream')
+          stop.abort()
+        })
+        const { leases } = await client.inspectLeases(stream, 'g', { include_completed: true })
+        assert.deepEqual(
+          leases.map(({ state }) => state),
+          ['acked'],
+        )
+      })
+
       it('renews leases for as long as a handler takes, however short they are', async () => {
         const stream = await newStream(client, 'slow')
         const stop = new AbortController()

@@ -262,6 +262,17 @@ describe('a client that is closed', () => {
     assert.deepEqual([network.asked.length, network.timers], [2, 0])
   })
 
+  it('a second time waits for the same calls, and not longer than the first (C4)', async () => {
+    const network = new Network()
+    network.faults.set(A, null)
+    const call = network.ask()
+    await nextTurn()
+    const closing = [1, 2].map(() => network.connection.close({ withinMs: 1000 }))
+    network.open[0]!.answer(OK)
+    await Promise.all([call, ...closing])
+    assert.equal(network.timers, 0)
+  })
+
   it('does not wait for ever (C4)', async () => {
     const network = new Network()
     network.faults.set(A, null)

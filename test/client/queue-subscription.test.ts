@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { FrameReader } from '../../src/broker/wire/connection-frames.ts'
 import { SdkError } from '../../src/client/index.ts'
 import type {
   ClaimedDeliveries,
@@ -10,6 +11,8 @@ import type {
 import { HeldLeases } from '../../src/client/leases.ts'
 import { ClaimingSubscription } from '../../src/client/queue-subscription.ts'
 import type { QueueClient } from '../../src/client/queue-subscription.ts'
+import { PushedClaims } from '../../src/client/streaming/pushed-claims.ts'
+import type { Pending, PushTarget } from '../../src/client/streaming/stream.ts'
 import { nextTurn } from '../support/next-turn.ts'
 
 const LEASE_MS = 8000
@@ -121,6 +124,44 @@ class Queue {
       await nextTurn()
     }
     this.nowMs = untilMs
+  }
+}
+
+/** A queue whose deliveries the test pushes. */
+class PushingQueue extends Queue {
+  readonly requests: object[] = []
+  readonly #pending: Pending[] = []
+  target: PushTarget | null = null
+
+  constructor() {
+    super()
+    const claims = new PushedClaims(
+      {
+        request: (text, pending) => {
+          this.requests.push(JSON.parse(text) as object) // made by the subscription
+          return this.#pending.push(pending)
+        },
+        listen: (_id, target) => void (this.target = target),
+        unlisten: () => void (this.target = null),
+      },
+      'orders',
+      'workers',
+    )
+    Object.assign(this.client, { pushed: claims })
+    this.client.claimQueue = (_stream, _group, body = {}, options = {}) => claims.claim(body, options)
+  }
+
+  push(count: number): void {
+    const deliveries = Array.from({ length: count }, () => {
+      const offset = this.claimed++
+      return { offset, delivery_id: `dlv-${offset}`, lease_remaining_millis: LEASE_MS } as Delivery // the subscription reads nothing else
+    })
+    this.target?.delivered(deliveries)
+  }
+
+  /** Answers the last request. */
+  answerLast(): void {
+    this.#pending.at(-1)!.answered({} as FrameReader, 0) // nothing of it is read
   }
 }
 
@@ -259,6 +300,48 @@ describe('the leases of a subscription', () => {
     await assert.rejects(settling)
     await queue.pass(2 * LEASE_MS)
     assert.deepEqual([queue.lost, queue.timers], [[], 0])
+  })
+})
+
+describe('a subscription to which deliveries are pushed', () => {
+  it('holds the leases of deliveries that no claim took yet: they are renewed, and not given out when they are lost (Q3)', async () => {
+    const queue = new PushingQueue()
+    queue.refusals.set(3, 'lease_expired')
+    const deliveries = queue.subscribe({ prefetch: 4, max_messages: 1000 })
+    const first = deliveries.next()
+    await nextTurn()
+    queue.push(3)
+    await first
+    await nextTurn()
+    queue.push(1)
+    await nextTurn()
+    queue.push(2) // no claim waits
+    await queue.pass(LEASE_MS / 2)
+    assert.deepEqual(
+      queue.renewed.map(([offset]) => offset),
+      [0, 1, 2, 4, 5],
+    )
+    const given: (number | undefined)[] = []
+    while (given.length < 4) given.push((await deliveries.next()).value?.offset)
+    assert.deepEqual(given, [1, 2, 4, 5])
+    assert.deepEqual(queue.lost, [])
+    await deliveries.return()
+  })
+
+  it('gives back what comes after it has ended, until the broker has ended it, too (Q2)', async () => {
+    const queue = new PushingQueue()
+    const deliveries = queue.subscribe({ prefetch: 4 })
+    const first = deliveries.next()
+    await nextTurn()
+    queue.push(2)
+    await first
+    queue.stop.abort()
+    assert.deepEqual(queue.requests.at(-1), { op: 'unsubscribe', subscription: 1 })
+    queue.push(1)
+    assert.deepEqual(queue.givenBack, [1, 2])
+    queue.answerLast()
+    assert.equal(queue.target, null)
+    assert.equal((await deliveries.next()).done, true)
   })
 })
 

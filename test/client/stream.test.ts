@@ -1,11 +1,16 @@
 /** The client's side of the streaming connection, with sockets and time that the test controls. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ANSWER, FrameReader, FrameWriter, REFUSED } from '../../src/broker/wire/connection-frames.ts'
+import { ANSWER, FrameReader, FrameWriter, PUBLISH, REFUSED } from '../../src/broker/wire/connection-frames.ts'
 import { SdkError } from '../../src/client/index.ts'
+import { ClientConfig } from '../../src/client/client-config.ts'
 import { Stream } from '../../src/client/streaming/stream.ts'
+import { publishOver } from '../../src/client/streaming/streamed-calls.ts'
 import type { StreamParts } from '../../src/client/streaming/stream.ts'
 import { nextTurn } from '../support/next-turn.ts'
+
+/** The shortest limit of messages that a broker can have. */
+const MIB = 1 << 20
 
 type Events = Parameters<StreamParts['openSocket']>[2]
 
@@ -14,6 +19,7 @@ class FakeSocket {
   readonly protocols: readonly string[]
   readonly events: Events
   readonly frames: { readonly id: number; readonly text: string }[] = []
+  readonly messageBytes: number[] = []
   isClosed = false
 
   constructor(url: string, protocols: readonly string[], events: Events) {
@@ -23,6 +29,7 @@ class FakeSocket {
   }
 
   send(message: Uint8Array): void {
+    this.messageBytes.push(message.byteLength)
     const frame = new FrameReader(message.slice())
     while (frame.next()) this.frames.push({ id: frame.id, text: frame.text() })
   }
@@ -162,6 +169,58 @@ describe('a streaming connection', () => {
     assert.deepEqual(await again, {})
   })
 
+  it('that does not open in time is given up: its calls fail as not sent, and later ones go to the next address', async () => {
+    const world = new World()
+    const early = outcomeOf(world.stream.ask('1', undefined))
+    await world.pass(500)
+    const late = outcomeOf(world.stream.ask('2', undefined))
+    const silent = world.last
+    await world.pass(500)
+    for (const call of [early, late]) assert.deepEqual(await call, ['connection_failed', true])
+    assert(silent.isClosed)
+    const next = world.stream.ask('3', undefined)
+    await world.pass(50)
+    assert.match(world.last.url, /^ws:\/\/b\//)
+    silent.events.opened()
+    assert.deepEqual(silent.frames, [])
+    world.last.events.opened()
+    world.last.say(ANSWER, world.last.frames[0]!.id, {})
+    assert.deepEqual(await next, {})
+  })
+
+  it('sends what gathered before it was open in messages that a broker takes', async () => {
+    const world = new World({ maxQueuedCalls: 1000 })
+    const ignored = { answered: () => {}, failed: () => {} }
+    for (let i = 0; i < 100; i += 1) {
+      const bytes = new Uint8Array(i % 3 === 0 ? 250_000 : 1000)
+      world.stream.add(PUBLISH, 0, i % 10 === 0 ? 'a' : 'b', (writer) => writer.raw(bytes), ignored, true)
+    }
+    world.last.events.opened()
+    assert.ok(Math.max(...world.last.messageBytes) <= MIB, String(world.last.messageBytes))
+    assert.ok(world.last.messageBytes.length < 34)
+    const ids = world.last.frames.map(({ id }) => id)
+    assert.deepEqual(
+      ids,
+      ids.toSorted((a, b) => a - b),
+    )
+  })
+
+  it('leaves records to HTTP that are long or that the broker will refuse', () => {
+    const { stream } = new World()
+    const config = new ClientConfig({ producerId: 'p' })
+    const isStreamed = (record: object): boolean => {
+      const published = publishOver(stream, 's', { message_id: 'm', payload: '', ...record }, config, undefined)
+      void published?.catch(() => {})
+      return published !== null
+    }
+    const half = new Uint8Array(128 << 10)
+    assert.deepEqual(
+      [isStreamed({ payload: half, key: half.subarray(3) }), isStreamed({ payload: half, key: half })],
+      [true, false],
+    )
+    assert.equal(isStreamed({ headers: { h: 'x'.repeat(64 << 10) } }), false)
+  })
+
   it('that only waits for deliveries is asked for a sign of life', async () => {
     const world = new World()
     const ended: string[] = []
@@ -201,6 +260,31 @@ describe('a streaming connection', () => {
       ],
     )
     assert.deepEqual(await outcomeOf(world.stream.ask('6', undefined)), ['client_closed', false])
+    assert(world.last.isClosed)
+  })
+
+  it('sends what its subscriptions need, however many calls wait', async () => {
+    const world = new World()
+    for (const text of ['1', '2', '3']) void outcomeOf(world.stream.ask(text, undefined))
+    world.stream.request('credit', { answered: () => {}, failed: () => {} })
+    world.last.events.opened()
+    await nextTurn()
+    assert.deepEqual(
+      world.last.frames.map(({ text }) => text),
+      ['1', '2', '3', 'credit'],
+    )
+    assert.deepEqual(await outcomeOf(world.stream.ask('4', undefined)), ['too_many_calls', true])
+  })
+
+  it('is closed as soon as no call waits any more, also when the last is aborted, and however often it is told to close', async () => {
+    const world = new World()
+    const aborting = new AbortController()
+    const call = outcomeOf(world.stream.ask('1', aborting.signal))
+    world.last.events.opened()
+    const closing = [1, 2].map(() => world.stream.close({ withinMs: 8000 }))
+    aborting.abort()
+    await Promise.all(closing)
+    assert.deepEqual(await call, ['aborted', false])
     assert(world.last.isClosed)
   })
 })

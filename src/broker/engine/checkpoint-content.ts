@@ -38,6 +38,8 @@ interface Content {
   readonly stream_numbers?: number
   readonly group_numbers?: number
   readonly claim_numbers_used?: number
+  /** Absent in checkpoints of older versions. */
+  readonly deleted_created_at_ms?: number
   readonly streams: readonly {
     readonly number: number
     readonly tenant: string
@@ -130,6 +132,7 @@ export class StateCopy implements GroupCopier {
       stream_numbers: state.streams.length,
       group_numbers: state.groups.length,
       claim_numbers_used: state.claimNumbersUsed,
+      deleted_created_at_ms: state.deletedCreatedAtMs,
       acknowledged_incidents: [...state.acknowledgedIncidents],
     }
     this.#head = JSON.stringify(head).slice(0, -1)
@@ -322,6 +325,7 @@ class Restored {
     state.streams.length = content.stream_numbers ?? state.streams.length
     state.groups.length = content.group_numbers ?? state.groups.length
     state.claimNumbersUsed = content.claim_numbers_used ?? 0
+    state.deletedCreatedAtMs = content.deleted_created_at_ms ?? 0
     state.lastAtMs = content.last_at_ms
     state.eventsLost = content.events_lost ?? 0
     return state

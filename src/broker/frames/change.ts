@@ -56,6 +56,8 @@ const Change = Type.Union([
     default_durability: Text,
     retention: Retention,
     failure_policy: FailurePolicy,
+    /** When the stream counts as created (state S6); absent: at `at_ms`. */
+    created_at_ms: Type.Optional(Integer),
   }),
   /** The fields are the whole new configuration. */
   change('stream_updated', {

@@ -155,12 +155,14 @@ export class Streams {
   ): { readonly before: readonly NewFrame<Change>[]; readonly frame: NewFrame<Change> } {
     const core = this.#core
     const { tenant } = caller
+    const earliestMs = core.state.deletedCreatedAtMs + 1 // state S6
     const { before, frame } = core.audited(caller, 'admit', (event, before) => ({
       kind: 'stream_created',
       stream_number: core.state.streams.length + before,
       stream: name,
       ...config,
       ...event,
+      ...(event.at_ms < earliestMs && { created_at_ms: earliestMs }),
     }))
     const onTaken = (): void => core.holdAnswersUntilStored(core.state.stream(tenant, name)!)
     return { before, frame: { ...frame, onTaken } }

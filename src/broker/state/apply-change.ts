@@ -20,9 +20,9 @@ function applyFacts(state: BrokerState, change: Change): boolean {
       state.secret = Buffer.from(change.secret, 'hex')
       return true
     case 'stream_created': {
-      const { stream_number, tenant, stream, default_durability, retention, failure_policy, at_ms } = change
+      const { stream_number, tenant, stream, default_durability, retention, failure_policy } = change
       const config = { default_durability, retention, failure_policy }
-      state.applyStreamCreated(stream_number, tenant, stream, config, at_ms)
+      state.applyStreamCreated(stream_number, tenant, stream, config, change.created_at_ms ?? change.at_ms)
       return true
     }
     case 'stream_updated': {

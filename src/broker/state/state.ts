@@ -9,6 +9,8 @@
  *     Groups that are behind the floor of their stream (stream F1) catch up before totals are read, so that these are exact
  * S5  numbers of streams and groups are given once: a deleted one leaves its place empty, so that its frames and ids are never taken for those
  *     of a later one with its name. Claim numbers, too, go on above those of deleted groups
+ * S6  a stream is created at a later time than all streams that were deleted before, even if the wall clock went back or both happen in one
+ *     millisecond: clients and other sites tell the streams of a name apart by this time
  */
 import type { Position } from '../../log/log-writer.ts'
 import { SortedList } from '../../sorted-list.ts'
@@ -81,6 +83,8 @@ export class BrokerState {
   /** Claims of new groups are numbered from here on, above the claims of all deleted groups. */
   claimNumbersUsed = 0
   readonly acknowledgedIncidents = new Map<string, AcknowledgedIncident>()
+  /** S6. The latest creation of a stream that was deleted. */
+  deletedCreatedAtMs = 0
   /** Audit events that may have been given by a stream whose creation is lost: an audit stream that is created begins behind them (S1). */
   eventsLost = 0
   readonly copiers = new Set<GroupCopier>()
@@ -163,6 +167,7 @@ export class BrokerState {
     this.#counting.forgetAll(stream, groups.values())
     for (const group of groups.values()) this.#emptyPlace(group)
     groups.clear()
+    this.deletedCreatedAtMs = Math.max(this.deletedCreatedAtMs, stream.createdAtMs)
     this.streams[number] = undefined
     this.streamCount -= 1
     this.#byTenant.get(tenant)?.delete(name)

@@ -54,6 +54,7 @@ export class HttpConnection implements Waiting {
   /** One for each request on its way. */
   readonly #requests = new Set<Abandonment>()
   #isClosed = false
+  #closed: Promise<void> | null = null
   #inFlight = 0
   #idle: () => void = () => {}
   /** Index of the address that is used. */
@@ -107,7 +108,12 @@ export class HttpConnection implements Waiting {
   }
 
   /** C4 */
-  async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+  close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+    this.#closed ??= this.#close(withinMs)
+    return this.#closed
+  }
+
+  async #close(withinMs: number): Promise<void> {
     this.#closing.abort() // subscriptions give back what they hold
     if (this.#inFlight > 0) {
       const ended = new AbortController()

@@ -1,12 +1,15 @@
 /**
  * Writes operations into frames for the broker. Consecutive operations of a turn with the same type, flags and name share a frame, and the
- * operations of a frame have consecutive ids.
+ * operations of a frame have consecutive ids. Many operations may gather before the connection is open, and the broker closes a connection
+ * for a message that is too long, so they are sent in messages of at most about MESSAGE_BYTES_MAX.
  */
 import { FrameWriter } from '../../broker/wire/connection-frames.ts'
 
 /** Operations of one frame: the broker takes no more, and a longer frame saves nothing. */
 const OPERATIONS_MAX = 1000
 const FRAME_BYTES_MAX = 256 << 10
+/** Messages have one operation more at most. No broker takes less than 1 MiB. */
+export const MESSAGE_BYTES_MAX = 512 << 10
 
 export class Lane {
   readonly #writer = new FrameWriter()
@@ -19,6 +22,8 @@ export class Lane {
   #name = ''
   #count = 0
   #frameAt = 0
+  /** Where messages begin, the first one apart. */
+  #messagesAt: number[] = []
 
   /** @param firstId ids go from here to `endId`, and begin anew */
   constructor(firstId: number, endId: number) {
@@ -43,6 +48,9 @@ export class Lane {
     const id = this.#nextId
     this.#nextId += 1
     if (this.#count === 0) {
+      if (writer.length - (this.#messagesAt.at(-1) ?? 0) > MESSAGE_BYTES_MAX - FRAME_BYTES_MAX) {
+        this.#messagesAt.push(writer.length)
+      }
       this.#type = type
       this.#flags = flags
       this.#name = name
@@ -54,18 +62,28 @@ export class Lane {
     return id
   }
 
-  /** @param send called with what was written; the bytes are valid only during the call */
+  /** @param send called with each message that was written; its bytes are valid only during the call */
   flush(send: (message: Uint8Array<ArrayBuffer>) => void): void {
     this.#endFrame()
-    if (this.#writer.length === 0) return
-    send(this.#writer.written)
-    this.#writer.clear()
+    const { written } = this.#writer
+    if (written.byteLength === 0) return
+    let from = 0
+    for (const to of [...this.#messagesAt, written.byteLength]) {
+      send(written.subarray(from, to))
+      from = to
+    }
+    this.#clear()
   }
 
   /** Drops what was not sent. */
   clear(): void {
     this.#count = 0
+    this.#clear()
+  }
+
+  #clear(): void {
     this.#writer.clear()
+    this.#messagesAt = []
   }
 
   #endFrame(): void {

@@ -4,21 +4,30 @@
  *
  * P1  the broker has credit for no more than the deliveries that the last claim wants and that have not come
  * P2  after a connection was lost, the next claim opens one and subscribes anew, to the same stream if the broker has said which that is
+ * P3  more deliveries may come than the claim waits for. They are kept for the next one, which may come late, so the subscription is told of
+ *     all deliveries at once, and holds their leases from then on
+ * P4  after the end deliveries may still come that the broker had sent before: only the subscription is told of these
  */
 import type { ClaimBody } from '../../broker/wire/requests.ts'
 import { CLAIM_MESSAGES_DEFAULT } from '../../broker/limits.ts'
 import type { ClaimedDeliveries, Delivery, Stoppable } from '../broker-client.ts'
 import { streamOf, tokenOf } from '../arguments.ts'
 import { bodyOf } from '../http/wire.ts'
+import type { PushedDeliveries } from '../queue-subscription.ts'
 import type { SdkError } from '../sdk-error.ts'
 import { aborted } from '../sdk-error.ts'
 import type { PushTarget, Stream } from './stream.ts'
 
-export class PushedClaims implements PushTarget {
+type PushingConnection = Pick<Stream, 'request' | 'listen' | 'unlisten'>
+
+export class PushedClaims implements PushTarget, PushedDeliveries {
   readonly stream: string
   readonly group: string
-  readonly #connection: Stream
+  readonly #connection: PushingConnection
   #came: Delivery[] = []
+  /** P3 */
+  #told: (deliveries: readonly Delivery[]) => void = () => {}
+  #isOver = false
   /** P1 */
   #credit = 0
   /** Id of the subscription; null: there is none. */
@@ -28,7 +37,7 @@ export class PushedClaims implements PushTarget {
   /** P2 */
   #streamCreatedAtMs: number | undefined
 
-  constructor(connection: Stream, stream: string, group: string) {
+  constructor(connection: PushingConnection, stream: string, group: string) {
     this.#connection = connection
     this.stream = streamOf(stream)
     this.group = tokenOf(group, 'consumer group')
@@ -58,12 +67,22 @@ export class PushedClaims implements PushTarget {
     }
   }
 
-  /** Stops the pushes. @returns deliveries that came and no claim took */
+  onCame(told: (deliveries: readonly Delivery[]) => void): void {
+    this.#told = told
+  }
+
+  drop(delivery: Delivery): boolean {
+    const at = this.#came.indexOf(delivery)
+    if (at >= 0) this.#came.splice(at, 1)
+    return at >= 0
+  }
+
   end(): readonly Delivery[] {
+    this.#isOver = true
     const id = this.#id
     if (id !== null) {
       this.#id = null
-      this.#sendOnly({ op: 'unsubscribe', subscription: id })
+      this.#unsubscribe(id)
     }
     const left = this.#came
     this.#came = []
@@ -72,7 +91,8 @@ export class PushedClaims implements PushTarget {
 
   delivered(deliveries: readonly Delivery[]): void {
     this.#credit -= deliveries.length
-    this.#came.push(...deliveries)
+    if (!this.#isOver) this.#came.push(...deliveries) // P4
+    this.#told(deliveries)
     this.#wake?.()
   }
 
@@ -88,17 +108,19 @@ export class PushedClaims implements PushTarget {
     const missing = max - this.#credit
     if (missing <= 0 && this.#id !== null) return
     if (this.#id !== null) {
+      this.#addCredit(this.#id, missing)
       this.#credit += missing
-      return this.#addCredit(this.#id, missing)
+      return
     }
-    this.#credit = max
     const { stream, group: consumer_group } = this
     const id = this.#connection.request(
-      bodyOf({ op: 'subscribe', stream, consumer_group, credit: max, ...limits }),
+      bodyOf({ op: 'subscribe', stream, consumer_group, credit: 0, ...limits }),
       { answered: () => {}, failed: (error) => this.#refused(id, error as SdkError) }, // a stream fails with SdkErrors only
     )
     this.#id = id
     this.#connection.listen(id, this)
+    this.#addCredit(id, max) // P2: its answer says which stream it is, that of `subscribe` does not
+    this.#credit = max
   }
 
   /** A failure needs no handling here, as the subscription fails, too. */
@@ -118,9 +140,10 @@ export class PushedClaims implements PushTarget {
     if (this.#id === id) this.ended(error)
   }
 
-  /** A failure needs no handling here, as the subscription fails, too. */
-  #sendOnly(message: object): void {
-    this.#connection.request(bodyOf(message), { answered: () => {}, failed: () => {} })
+  /** P4. Nothing comes behind the answer. If there is none, the connection is lost, and has forgotten the subscription. */
+  #unsubscribe(subscription: number): void {
+    const answered = (): void => this.#connection.unlisten(subscription)
+    this.#connection.request(bodyOf({ op: 'unsubscribe', subscription }), { answered, failed: answered })
   }
 
   #arrival(signal: AbortSignal | undefined): Promise<void> {

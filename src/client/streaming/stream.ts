@@ -7,7 +7,7 @@
  * S3  operations that were sent and not answered when the connection is lost may have had their effect: their callers are told so, and
  *     nothing is sent twice
  * S4  after `close` no operation is sent
- * S5  a connection on which an operation was not answered in time is given up. If no operation is pending, as while it waits for deliveries,
+ * S5  a connection on which an operation was not answered in time is given up, and so is one that does not open in time. If no operation is pending, as while it waits for deliveries,
  *     a ping is sent
  */
 import {
@@ -29,7 +29,7 @@ import { aborted, transportFailed } from '../sdk-error.ts'
 import type { SdkError } from '../sdk-error.ts'
 import type { Delivery } from '../broker-client.ts'
 import { deliveriesIn, refusalIn } from './decode.ts'
-import { Lane } from './lane.ts'
+import { Lane, MESSAGE_BYTES_MAX } from './lane.ts'
 import type { ClientSocket, OpenSocket } from './socket.ts'
 
 export interface StreamParts {
@@ -71,7 +71,6 @@ export interface PushTarget {
 /** Publishes have ids below this, all other operations from here on. */
 const HALF_OF_IDS = 2 ** 31
 const IDS_END = 2 ** 32
-const MESSAGE_BYTES_MAX = 512 << 10
 const BACKOFF_MS_FIRST = 50
 const BACKOFF_MS_MAX = 2000
 const LOOKS_PER_TIMEOUT = 4
@@ -96,6 +95,7 @@ export class Stream {
   #isClosed = false
   /** Called when nothing is pending any more. */
   #idle: () => void = () => {}
+  #closed: Promise<void> | null = null
   #cancelPause: () => void = () => {}
   #cancelLook: (() => void) | null = null
 
@@ -114,10 +114,11 @@ export class Stream {
     pending: Pending,
     isPublish: boolean,
   ): number {
+    this.#admit()
     return this.#add(isPublish ? this.#publishes : this.#others, type, flags, name, false, write, pending)
   }
 
-  /** Sends an operation as JSON in a frame of its own. @throws SdkError */
+  /** Sends an operation of the client itself as JSON in a frame of its own, however many calls wait. @throws SdkError when it is closed */
   request(text: string, pending: Pending): number {
     return this.#add(this.#others, REQUEST, 0, '', true, (writer) => writer.text(text), pending)
   }
@@ -125,7 +126,10 @@ export class Stream {
   /** The same; resolves with the answer. */
   ask<T>(text: string, signal: AbortSignal | undefined): Promise<T> {
     return this.promised(
-      (pending) => this.request(text, pending),
+      (pending) => {
+        this.#admit()
+        return this.request(text, pending)
+      },
       (frame) => JSON.parse(frame.text()) as T, // the broker's own answer
       signal,
     )
@@ -151,7 +155,9 @@ export class Stream {
         },
       })
       const abort = (): void => {
-        if (this.#pending.delete(id)) reject(aborted())
+        if (!this.#pending.delete(id)) return
+        reject(aborted())
+        if (this.#pending.size === 0) this.#idle()
       }
       signal?.addEventListener('abort', abort, { once: true })
     })
@@ -167,7 +173,12 @@ export class Stream {
   }
 
   /** S4. Earlier operations are waited for. */
-  async close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+  close({ withinMs }: { readonly withinMs: number }): Promise<void> {
+    this.#closed ??= this.#close(withinMs)
+    return this.#closed
+  }
+
+  async #close(withinMs: number): Promise<void> {
     if (this.#pending.size > 0) {
       await new Promise<void>((resolve) => {
         const cancel = this.#parts.timers.wait(withinMs, resolve)
@@ -184,6 +195,12 @@ export class Stream {
     this.#failAll(closed, closed)
   }
 
+  /** @throws SdkError when too many calls wait */
+  #admit(): void {
+    if (this.#pending.size < this.#parts.maxQueuedCalls) return
+    throw transportFailed('too_many_calls', 'too many calls wait for their answers', { retryable: true })
+  }
+
   #add(
     lane: Lane,
     type: number,
@@ -194,9 +211,6 @@ export class Stream {
     pending: Pending,
   ): number {
     if (this.#isClosed) throw transportFailed('client_closed', 'the client is closed')
-    if (this.#pending.size >= this.#parts.maxQueuedCalls) {
-      throw transportFailed('too_many_calls', 'too many calls wait for their answers', { retryable: true })
-    }
     const isIdle = this.#pending.size === 0
     const id = lane.add(type, flags, name, isAlone, write)
     this.#pending.set(id, { pending, dueMs: this.#parts.timers.nowMs() + this.#parts.requestTimeoutMs })
@@ -246,6 +260,7 @@ export class Stream {
     let hasOpened = false
     const socket: ClientSocket = openSocket(url, this.#protocols, {
       opened: () => {
+        if (this.#socket !== socket) return
         hasOpened = true
         this.#failures = 0
         this.#tried = 0
@@ -354,6 +369,7 @@ export class Stream {
     for (const [id, { pending, dueMs }] of this.#pending) {
       if (dueMs > nowMs) break
       isLate = true
+      if (this.#state === 'opening') break // nothing was sent
       this.#pending.delete(id)
       pending.failed(transportFailed('timeout', 'the broker did not answer in time'))
     }
@@ -369,7 +385,8 @@ export class Stream {
     const socket = this.#socket
     if (socket === null) return
     const { origins } = this.#parts
-    this.#lost(origins[this.#origin % origins.length]!, true, 0, 'it does not answer')
+    this.#tried = origins.length // what waits for a connection has waited long enough
+    this.#lost(origins[this.#origin % origins.length]!, this.#state === 'open', 0, 'it does not answer')
     socket.close()
   }
 }

@@ -14,6 +14,7 @@ import {
 import type { FrameReader } from '../../broker/wire/connection-frames.ts'
 import type { AckReply } from '../../broker/wire/queue-answers.ts'
 import type { PublishReply, ReplicationReceipt } from '../../broker/wire/record-answers.ts'
+import { fitHeaders } from '../../broker/names.ts'
 import { isObject } from '../../plain-objects.ts'
 import { deliveryOf, optionsOf } from '../arguments.ts'
 import type { DeliveryName, RecordToPublish, Stoppable } from '../broker-client.ts'
@@ -24,8 +25,10 @@ import { acknowledgementOf } from './decode.ts'
 import { putId } from './ids.ts'
 import type { Stream } from './stream.ts'
 
-/** Longer records go over HTTP: the node may refuse them for their length, and the connection stays. */
+/** Longer records go over HTTP: the node may refuse them for their length, and the connection stays. Headers come on top, with a bound of their own. */
 const RECORD_BYTES_MAX = 256 << 10
+/** Most bytes of UTF-8 for one UTF-16 code unit. */
+const BYTES_PER_UNIT_MAX = 3
 const ID_PAIR_BYTES = 32
 const FIELDS: ReadonlySet<string> = new Set([
   'message_id',
@@ -51,6 +54,7 @@ export function publishOver(
   const durability = DURABILITY_CODES.findIndex((each) => each === (durability_mode ?? config.defaultDurability ?? ''))
   if (durability < 0 || durability >= DURABILITY_CODES.indexOf('local-quorum')) return null
   const headers = config.headersOf(own)
+  if (!fitHeaders(headers)) return null
   const fields = { messageId: message_id, payload, key, headers, eventTimeMs: event_time_ms }
   return stream.promised(
     (pending) => stream.add(PUBLISH, durability, name, (writer) => writer.record(fields), pending, true),
@@ -91,15 +95,19 @@ function isPlain(record: unknown): record is RecordToPublish {
   if (!isObject(record)) return false
   for (const field in record) if (!FIELDS.has(field)) return false
   const { message_id, payload, key = null, event_time_ms = null } = record
-  if (typeof message_id !== 'string' || !isShortText(message_id)) return false
-  if (!isContent(payload) || (key !== null && !isContent(key))) return false
+  if (typeof message_id !== 'string' || !isContent(payload) || (key !== null && !isContent(key))) return false
+  const parts = key === null ? [message_id, payload] : [message_id, payload, key]
+  const bytesMax = parts.reduce((sum, part) => sum + bytesMaxOf(part), 0)
+  if (bytesMax > RECORD_BYTES_MAX || !parts.every(isWhole)) return false
   return event_time_ms === null || (Number.isSafeInteger(event_time_ms) && (event_time_ms as number) >= 0) // an integer
 }
 
-const isShortText = (text: string): boolean => text.length <= RECORD_BYTES_MAX / 3 && text.isWellFormed()
+const isContent = (value: unknown): value is string | Uint8Array => typeof value === 'string' || isBytes(value)
 
-const isContent = (value: unknown): value is string | Uint8Array =>
-  typeof value === 'string' ? isShortText(value) : isBytes(value) && value.byteLength <= RECORD_BYTES_MAX
+const bytesMaxOf = (content: string | Uint8Array): number =>
+  typeof content === 'string' ? BYTES_PER_UNIT_MAX * content.length : content.byteLength
+
+const isWhole = (content: string | Uint8Array): boolean => typeof content !== 'string' || content.isWellFormed()
 
 function areHeaders(headers: Headers): boolean {
   if (!isObject(headers)) return false
@@ -107,7 +115,7 @@ function areHeaders(headers: Headers): boolean {
   if (prototype !== Object.prototype && prototype !== null) return false
   for (const name in headers) {
     const value: unknown = headers[name]
-    if (typeof value !== 'string' || !isShortText(value) || !isShortText(name)) return false
+    if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) return false
   }
   return true
 }

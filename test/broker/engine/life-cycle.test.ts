@@ -80,6 +80,45 @@ describe('a stream that is deleted', () => {
     })
   }
 
+  for (const how of ['frames', 'checkpoint'] as const) {
+    it(`is told from one of its name by the time of its creation, although the wall clock goes back, after a start from ${how} too`, async () => {
+      const { world, client } = await opened(8192)
+      await client.now(client.create('filler', { retention: { max_bytes: 1 } }))
+      await client.now(client.create('orders'))
+      const { created_at_ms: first } = await client.now(client.describe('orders'))
+      world.wallSkewMs = -3_600_000
+      await done(world, world.broker.deleteStream(CALLER, 'orders', NO_FORCE))
+      if (how === 'checkpoint') await checkpoint(world, client)
+      await world.close()
+      await world.open()
+      await client.now(client.create('orders'))
+      const { created_at_ms: second } = await client.now(client.describe('orders'))
+      assert.ok(second > first)
+      const event = (await client.now(client.events())).at(-1)!
+      assert.deepEqual([event.kind, event.at_ms < first], ['stream_created', true]) // an event has the time on the wall
+      await world.close()
+      await world.open()
+      assert.equal((await client.now(client.describe('orders'))).created_at_ms, second)
+      const late = client.claim('orders', { stream_created_at_ms: first })
+      await world.flush()
+      assert.equal(late.code, 'missing_stream')
+      await world.close()
+    })
+  }
+
+  it('and created again in the same millisecond is told from the first', async () => {
+    const { world, client } = await opened()
+    const created: number[] = []
+    for (let i = 0; i < 3; i += 1) {
+      client.create('orders')
+      const described = client.describe('orders')
+      await done(world, world.broker.deleteStream(CALLER, 'orders', NO_FORCE))
+      created.push(described.value.created_at_ms)
+    }
+    assert.equal(new Set(created).size, 3)
+    await world.close()
+  })
+
   it('refuses those who wait for its records, though one of its name comes at once', async () => {
     const { world, client } = await opened()
     await client.now(client.create('orders'))

@@ -120,12 +120,12 @@ export class RefStream {
   visibleNext = 0
 
   constructor(created: ChangeOf<'stream_created'>) {
-    const { stream_number, tenant, stream, default_durability, retention, failure_policy, at_ms } = created
+    const { stream_number, tenant, stream, default_durability, retention, failure_policy } = created
     this.number = stream_number
     this.tenant = tenant
     this.name = stream
     this.config = { default_durability, retention, failure_policy }
-    this.createdAtMs = at_ms
+    this.createdAtMs = created.created_at_ms ?? created.at_ms
   }
 
   get appliesOnExpiry(): boolean {
@@ -165,3 +165,7 @@ export class RefStream {
 const NO_HOLES: ReadonlySet<number> = new Set()
 
 export const payloadBytesOf = (record: RefRecord | undefined): number => (record ? record.payload_hex.length / 2 : 0)
+
+/** Whether the last of the streams was created later than all that are deleted. */
+export const isNewest = (streams: readonly RefStream[]): boolean =>
+  streams.every(({ isDeleted, createdAtMs }) => !isDeleted || createdAtMs < streams.at(-1)!.createdAtMs)

@@ -24,7 +24,7 @@ import type { Change } from '../../../src/broker/frames/change.ts'
 import { JsonText } from '../../../src/broker/records/json-text.ts'
 import { renderRecord } from '../../../src/broker/records/render-record.ts'
 import { Tokens } from '../../../src/broker/tokens.ts'
-import { AUDIT_STREAM, RefGroup, RefStream } from './reference-streams.ts'
+import { AUDIT_STREAM, RefGroup, RefStream, isNewest } from './reference-streams.ts'
 import type { Frame, RefRecord, RefEvent, Intent } from './reference-streams.ts'
 
 export class Reference {
@@ -311,6 +311,7 @@ export class Reference {
         assert.equal(change.stream_number, this.streams.length)
         assert.equal(change.audit_offset === null, change.stream === AUDIT_STREAM)
         this.streams.push(new RefStream(change))
+        assert.ok(isNewest(this.streams), 'a stream is created later than all that were deleted before')
         return
       case 'group_created': {
         const stream = this.streams[change.stream_number]!
