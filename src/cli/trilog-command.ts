@@ -77,7 +77,8 @@ export function trilogCommand(
   if (name === LOGS) return { kind: 'logs' }
   if (name === CLUSTER) {
     const asked = clusterCommand(rest, env)
-    return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode: 0 } : { kind: 'cluster', command: asked }
+    const exitCode = rest.length === 0 ? EXIT_BAD_CONFIGURATION : 0
+    return typeof asked === 'string' ? { kind: 'say', text: asked, exitCode } : { kind: 'cluster', command: asked }
   }
   if (isStoreCommand(name)) {
     const asked = storeCommand(name, rest)

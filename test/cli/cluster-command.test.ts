@@ -40,11 +40,15 @@ describe('trilog cluster', () => {
     )
   })
 
-  it('shows its help', () => {
-    for (const args of [[], ['--help']]) {
+  it('shows its help, and ends as after a mistake when it was not asked for', () => {
+    for (const [args, exitCode] of [
+      [[], 2],
+      [['--help'], 0],
+    ] as const) {
       const shown = answer(args)
       assert(shown.kind === 'say')
       assert.match(shown.text, /trilog cluster hand-over/)
+      assert.equal(shown.exitCode, exitCode)
     }
   })
 
