@@ -10,6 +10,7 @@
  * F5 [forgotten]     nothing of a request is kept, and none of it is logged
  * F6 [answered]      every visitor gets an answer or a closed connection, whatever the service sends: what is no answer of HTTP must neither
  *                    leave a page waiting nor end this process
+ * F7 [parts-raw]     a part of an encoded object goes without its encoding: browsers would decode it, and fail
  */
 import { request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
@@ -29,6 +30,11 @@ export interface Target {
 
 /** A service that takes no connection in this time counts as away. */
 const CONNECT_MS = 10_000
+
+/** Objects may have as many headers as a request that stores them. */
+export const HEADER_BYTES_MAX = 48 * 1024
+
+const PARTIAL = 206
 
 const COMMON: ReadonlySet<string> = new Set([
   'accept',
@@ -78,6 +84,7 @@ export function forward(
     timeout: CONNECT_MS,
     agent: false, // services close idle connections, which would meet the next request
     rejectUnauthorized: !isLocal,
+    maxHeaderSize: HEADER_BYTES_MAX,
   })
   asked.on('timeout', () => {
     if (asked.socket?.connecting !== false) asked.destroy(new Error('it does not accept the connection in time'))
@@ -119,6 +126,7 @@ function headersOf(given: IncomingMessage, visit: IncomingMessage): OutgoingHttp
   for (const [name, value] of Object.entries(given.headers)) {
     if (!KEPT_BACK.has(name) && !name.startsWith('access-control-')) headers[name] = value
   }
+  if (given.statusCode === PARTIAL) delete headers['content-encoding'] // F7
   const isOpened = visit.headers['sec-fetch-dest'] === 'document'
   const disposition = given.headers['content-disposition']
   if (isOpened && !/^attachment\b/i.test(disposition ?? '')) headers['content-disposition'] = 'attachment'

@@ -1,6 +1,8 @@
 /** Issue "The console": what services send and visitors type may be odd. Pages show it, or say why not, and the rest of the console stays usable. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, it } from 'node:test'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { Route } from 'playwright-core'
 import { ConsoleServer, Visitor, startBrowser } from '../support/console.ts'
 
@@ -66,6 +68,33 @@ it('a record whose event time no date can have is shown', async () => {
   await record(1).getByText('8,640,000,000,000,001 ms after 1970').waitFor()
   await page.keyboard.press('k')
   await record(2).getByText('9,007,199,254,740,991 ms after 1970').waitFor()
+  assert.deepEqual(visitor.complaints, [])
+})
+
+it('an object is previewed whatever its encoding says, and however many headers it has', async () => {
+  const bucket = `${server.at('objectstore')}/encoded`
+  const put = async (key: string, body: Uint8Array, headers: Readonly<Record<string, string>>): Promise<void> => {
+    const answer = await fetch(`${bucket}/${key}`, { method: 'PUT', body, headers })
+    assert.equal(answer.status, 200, await answer.text())
+  }
+  await fetch(bucket, { method: 'PUT' })
+  const noise = randomBytes(600_000).toString('hex')
+  const many = 'x'.repeat(6000)
+  const objects = [
+    ['large', gzipSync(`begins ${noise}`), 'gzip', /^begins [0-9a-f]+$/],
+    ['small', gzipSync('{"a":1}'), 'gzip', /^\{\n {2}"a": 1\n\}$/],
+    ['wrong', Buffer.from('not of gzip'), 'gzip', /^not of gzip$/],
+    ['brotli', brotliCompressSync('of brotli'), 'br', /^of brotli$/],
+    ['wrong-brotli', Buffer.from('not of brotli'), 'br', /^not of brotli$/],
+    ['unknown', Buffer.from('of its own'), 'own', /^of its own$/],
+  ] as const
+  for (const [key, body, encoding, shown] of objects) {
+    const others = { 'cache-control': many, 'content-disposition': many, 'content-language': many }
+    await put(key, body, { 'content-encoding': encoding, ...(key === 'unknown' && others) })
+    await page.goto(`/objects/encoded?key=${key}`)
+    assert.match((await page.getByLabel('Content', { exact: true }).textContent())!, shown)
+    assert.equal(await page.getByText('Only the beginning is shown.').count(), key === 'large' ? 1 : 0)
+  }
   assert.deepEqual(visitor.complaints, [])
 })
 
