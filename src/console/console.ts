@@ -29,7 +29,7 @@ import type { TlsListener } from '../http/tls.ts'
 import { WebGuard } from '../http/web-guard.ts'
 import type { TlsMaterial } from '../tls-files.ts'
 import { OWN_HEADERS, answerJson, answerProblem } from './answers.ts'
-import { forward } from './forward.ts'
+import { HEADER_BYTES_MAX, forward } from './forward.ts'
 import type { Target } from './forward.ts'
 import { loadPage } from './page-files.ts'
 import type { Encoding, Page, PageFile } from './page-files.ts'
@@ -37,7 +37,6 @@ import { dataProblem, hostProblem } from './visitors.ts'
 
 /** C3 */
 const CONNECTIONS_MAX = 256
-const HEADER_BYTES_MAX = 48 * 1024
 /** A handshake that takes longer ends its connection, which is then free for other visitors. */
 const HANDSHAKE_MS = 10_000
 

@@ -8,6 +8,9 @@
  *                    the page signs for
  * F4 [inert]         an answer is never more than data to the browser: no script runs in it, and what a visitor opens by its address is saved
  * F5 [forgotten]     nothing of a request is kept, and none of it is logged
+ * F6 [answered]      every visitor gets an answer or a closed connection, whatever the service sends: what is no answer of HTTP must neither
+ *                    leave a page waiting nor end this process
+ * F7 [parts-raw]     a part of an encoded object goes without its encoding: browsers would decode it, and fail
  */
 import { request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
@@ -27,6 +30,11 @@ export interface Target {
 
 /** A service that takes no connection in this time counts as away. */
 const CONNECT_MS = 10_000
+
+/** Objects may have as many headers as a request that stores them. */
+export const HEADER_BYTES_MAX = 48 * 1024
+
+const PARTIAL = 206
 
 const COMMON: ReadonlySet<string> = new Set([
   'accept',
@@ -76,19 +84,31 @@ export function forward(
     timeout: CONNECT_MS,
     agent: false, // services close idle connections, which would meet the next request
     rejectUnauthorized: !isLocal,
+    maxHeaderSize: HEADER_BYTES_MAX,
   })
   asked.on('timeout', () => {
     if (asked.socket?.connecting !== false) asked.destroy(new Error('it does not accept the connection in time'))
   })
+  let response: IncomingMessage | null = null
   asked.on('response', (given) => {
-    answer.writeHead(given.statusCode ?? 502, headersOf(given, visit))
+    try {
+      answer.writeHead(given.statusCode ?? 502, headersOf(given, visit))
+    } catch (error) {
+      return void asked.destroy(error as Error) // F6: Node reads more than it writes, such as the status 099
+    }
+    response = given
     pipeline(given, answer, () => {}) // F1; an answer that breaks off in the service breaks off here as well
   })
-  asked.on('error', (error: NodeJS.ErrnoException) => {
+  const fail = (error: NodeJS.ErrnoException): void => {
+    if (response?.complete) return // bytes behind the answer are no reason to cut it
     if (answer.headersSent) return void answer.destroy()
     visit.unpipe(asked)
     visit.resume()
     answerProblem(answer, 502, `${url} does not answer: ${error.code ?? error.message}`)
+  }
+  asked.on('error', fail)
+  asked.on('close', () => {
+    if (response === null && !answer.headersSent) fail(new Error('it changes the protocol')) // F6: Node drops such an answer without an error
   })
   answer.on('close', () => asked.destroy())
   visit.pipe(asked) // F1
@@ -106,6 +126,7 @@ function headersOf(given: IncomingMessage, visit: IncomingMessage): OutgoingHttp
   for (const [name, value] of Object.entries(given.headers)) {
     if (!KEPT_BACK.has(name) && !name.startsWith('access-control-')) headers[name] = value
   }
+  if (given.statusCode === PARTIAL) delete headers['content-encoding'] // F7
   const isOpened = visit.headers['sec-fetch-dest'] === 'document'
   const disposition = given.headers['content-disposition']
   if (isOpened && !/^attachment\b/i.test(disposition ?? '')) headers['content-disposition'] = 'attachment'

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, Server } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect, createServer as createSocketServer } from 'node:net'
+import type { AddressInfo, Server as SocketServer } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
@@ -27,7 +27,7 @@ interface World {
   readonly warnings: string[]
 }
 
-const addressOf = (server: Server): string => `127.0.0.1:${(server.address() as AddressInfo).port}`
+const addressOf = (server: Server | SocketServer): string => `127.0.0.1:${(server.address() as AddressInfo).port}`
 
 /** Runs a console whose only service is a broker. */
 async function withConsole(
@@ -370,6 +370,29 @@ describe('the listener of the console', () => {
       assert.equal(away.status, 502)
       assert.match(away.text, /^\{"console":\{"message":"http:.+ does not answer: ECONNREFUSED"\}\}\n$/)
     }))
+
+  it('gives every visitor an answer, whatever the service sends', async () => {
+    const answers = [
+      ['HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', 502],
+      ['HTTP/1.1 099 Odd\r\ncontent-length: 2\r\n\r\nok', 502],
+      ['hello\r\n\r\n', 502],
+      ['HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n', 204],
+      ['HTTP/1.1 200 OK\r\nupgrade: x\r\nconnection: upgrade\r\ncontent-length: 2\r\n\r\nok', 200],
+      ['HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\nok', 999],
+    ] as const
+    for (const [sent, status] of answers) {
+      const service = createSocketServer((socket) => {
+        socket.on('error', () => {}) // the console may reset it
+        socket.once('data', () => socket.write(sent))
+      })
+      await once(service.listen(0, '127.0.0.1'), 'listening')
+      const target = { url: `http://${addressOf(service)}`, isLocal: false, headers: [] }
+      await withConsole(hello, async ({ console }) => assert.equal((await ask(console, '/broker/x')).status, status), {
+        target,
+      })
+      service.close()
+    }
+  })
 
   it('goes without an address that is taken, unless somebody asked for it', () =>
     withConsole(hello, async ({ console }) => {

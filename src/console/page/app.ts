@@ -3,6 +3,7 @@ import type { VNode } from 'preact'
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso/router'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Account } from './account.ts'
+import { Boundary } from './boundary.ts'
 import { Help, useShortcuts } from './help.ts'
 import { html } from './html.ts'
 import { PAGES } from './pages.ts'
@@ -33,7 +34,7 @@ export const App = (): VNode => html`<${LocationProvider}><${Frame} /><//>`
 
 function Frame(): VNode {
   const [isHelpShown, showHelp] = useState(false)
-  const { path, route } = useLocation()
+  const { path, url, route } = useLocation()
   const main = useRef<HTMLElement>(null)
   const here = DESTINATIONS.filter(({ service }) => service === null || session.about.services[service] !== null)
   useShortcuts(here, route, () => showHelp(true))
@@ -67,9 +68,11 @@ function Frame(): VNode {
       <${Account} />
     </header>
     <main id="main" tabindex="-1" ref=${main}>
-      <${Router}>
-        ${PAGES.map(({ path, component }) => html`<${Route} key=${path} path=${path} component=${component} />`)}
-        <${Route} default component=${NotFound} />
+      <${Boundary} url=${url}>
+        <${Router}>
+          ${PAGES.map(({ path, component }) => html`<${Route} key=${path} path=${path} component=${component} />`)}
+          <${Route} default component=${NotFound} />
+        <//>
       <//>
     </main>
     ${isHelpShown && html`<${Help} destinations=${here} onClose=${() => showHelp(false)} />`}

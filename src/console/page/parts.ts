@@ -21,11 +21,17 @@ export const Duration = ({ seconds }: { seconds: number }): VNode =>
 export const Waiting = ({ ms }: { ms: number | null }): VNode =>
   ms === null ? html`<span>–</span>` : html`<${Duration} seconds=${Math.max(1, ms) / 1000} />`
 
-/** A moment: how long ago, and exactly when on hover. */
-export const When = ({ ms, asTime = false }: { ms: number; asTime?: boolean }): VNode =>
-  html`<time datetime=${new Date(ms).toISOString()} title=${`${time(ms)} · ${new Date(ms).toISOString()}`}>
+/** Beyond it, dates of JavaScript have no text. */
+const MOMENT_MAX_MS = 8.64e15
+
+/** A moment: how long ago, and exactly when on hover. Senders of records may name times that no date has. */
+export function When({ ms, asTime = false }: { ms: number; asTime?: boolean }): VNode {
+  if (Number.isNaN(ms)) return html`<span>–</span>`
+  if (Math.abs(ms) > MOMENT_MAX_MS) return html`<span>${exact(ms)} ms after 1970</span>`
+  return html`<time datetime=${new Date(ms).toISOString()} title=${`${time(ms)} · ${new Date(ms).toISOString()}`}>
     ${asTime ? time(ms) : ago(ms, Date.now())}
   </time>`
+}
 
 /** What went wrong, in the service's words, and what to do. */
 export function Problem({ of, title, children }: { of: Refusal; title?: string } & Children): VNode {

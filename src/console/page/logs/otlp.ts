@@ -1,5 +1,5 @@
 /** What records say, as text. Everything that comes from a record is shown as text and nothing else. */
-import type { AnyValue, Attribute, StoredRecord } from './stored-record.ts'
+import type { AnyValue, Attribute, StoredRecord, Time } from './stored-record.ts'
 
 /** JSON's own value of one of OTLP's; numbers beyond what JavaScript holds stay texts. Null stands for an absent member, and its neighbour counts. */
 function plain(value: AnyValue | null | undefined): unknown {
@@ -52,12 +52,24 @@ export const isFailed = ({ status }: StoredRecord['raw_payload']['record']): boo
 const KINDS = ['unspecified', 'internal', 'server', 'client', 'producer', 'consumer']
 export const kindName = (kind: number | null | undefined): string => KINDS[kind ?? 0] ?? String(kind)
 
+/** As the log store takes times: `17e17` and `1700000000000000000.0` are whole numbers, too. */
+const WHOLE = /^(\d+)(?:\.(\d+))?(?:e\+?(-?\d+))?$/i
+const DIGITS_MAX = 20
+
+/** A time as it was sent, in nanoseconds; 0: there is none. */
+export function nanoOf(sent: Time | undefined): bigint {
+  const [, whole = '', fraction = '', exponent = '0'] = WHOLE.exec(String(sent ?? '')) ?? []
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const count = digits.length + Number(exponent) - fraction.length
+  return count > 0 && count <= DIGITS_MAX ? BigInt(digits.padEnd(count, '0').slice(0, count)) : 0n
+}
+
 /** Duration of a span; null: it has no start or no end. */
 export function durationNano({
   startTimeUnixNano,
   endTimeUnixNano,
 }: StoredRecord['raw_payload']['record']): number | null {
-  const [start, end] = [BigInt(startTimeUnixNano ?? 0), BigInt(endTimeUnixNano ?? 0)]
+  const [start, end] = [nanoOf(startTimeUnixNano), nanoOf(endTimeUnixNano)]
   if (start === 0n || end === 0n) return null // it has no start, or no end yet
   return Math.max(0, Number(end - start))
 }

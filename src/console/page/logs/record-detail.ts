@@ -6,7 +6,7 @@ import { useLoaded } from '../loading.ts'
 import { Copy, Loading, Problem } from '../parts.ts'
 import { findRecord } from './api.ts'
 import type { Attribute, StoredRecord } from './stored-record.ts'
-import { durationNano, isComparable, isFailed, kindName, levelOf, valueText } from './otlp.ts'
+import { durationNano, isComparable, isFailed, kindName, levelOf, nanoOf, valueText } from './otlp.ts'
 import { logsLink, withTerm } from './view.ts'
 import type { View } from './view.ts'
 
@@ -182,7 +182,7 @@ function Events({ of }: { of: NonNullable<StoredRecord['raw_payload']['record'][
   return html`<section aria-label="Events">
     <h3>Events</h3>
     ${of.map(({ name, timeUnixNano, attributes }, at) => {
-      const time = String(timeUnixNano ?? 0)
+      const time = String(nanoOf(timeUnixNano))
       return html`<div key=${at} class="event">
         <p>
           <strong>${name}</strong>

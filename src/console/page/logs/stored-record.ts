@@ -16,8 +16,11 @@ export interface Attribute {
   readonly value?: AnyValue | null
 }
 
+/** Nanoseconds as they were sent: also `17e17`, and a number. */
+export type Time = string | number | null
+
 interface SpanEvent {
-  readonly timeUnixNano?: string | null
+  readonly timeUnixNano?: Time
   readonly name?: string | null
   readonly attributes?: readonly Attribute[] | null
 }
@@ -34,12 +37,11 @@ interface Sent {
   readonly eventName?: string | null
   readonly body?: AnyValue | null
   readonly attributes?: readonly Attribute[] | null
-  readonly observedTimeUnixNano?: string | null
   readonly name?: string | null
   readonly kind?: number | null
   readonly parentSpanId?: string | null
-  readonly startTimeUnixNano?: string | null
-  readonly endTimeUnixNano?: string | null
+  readonly startTimeUnixNano?: Time
+  readonly endTimeUnixNano?: Time
   readonly status?: { readonly code?: number | null; readonly message?: string | null } | null
   readonly events?: readonly SpanEvent[] | null
   readonly links?: readonly SpanLink[] | null

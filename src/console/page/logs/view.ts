@@ -62,7 +62,7 @@ function rangeOf(given: URLSearchParams): Range {
   const [fromMs, toMs] = [Date.parse(given.get('from') ?? ''), Date.parse(given.get('to') ?? '')]
   if (fromMs < toMs) return { kind: 'between', fromMs, toMs }
   if (name === 'all') return { kind: 'all' }
-  return { kind: 'last', name: name in RANGES ? (name as RangeName) : RANGE_DEFAULT }
+  return { kind: 'last', name: Object.hasOwn(RANGES, name) ? (name as RangeName) : RANGE_DEFAULT }
 }
 
 /** The address of a view. */

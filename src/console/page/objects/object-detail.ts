@@ -1,7 +1,6 @@
 /** Everything about one object, and what can be done with it. */
 import type { VNode } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import { prettyJson } from '../format.ts'
+import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
 import { useAction, useLoaded } from '../loading.ts'
 import { Bytes, Command, Dialog, Field, Form, Loading, Problem, When } from '../parts.ts'
@@ -9,11 +8,9 @@ import type { FormValues } from '../parts.ts'
 import { Refusal } from '../request.ts'
 import { session } from '../session.ts'
 import { DeleteMany } from './delete-objects.ts'
+import { Preview } from './preview.ts'
 import { downloadAddress, linkTo, putTags, s3, tagsOf } from './s3.ts'
 import type { Tags } from './s3.ts'
-
-const PREVIEW_BYTES = 256 * 1024
-const IMAGE_BYTES_MAX = 16 * 1024 * 1024
 
 interface DetailProps {
   readonly bucket: string
@@ -123,7 +120,13 @@ function Facts({ bucket, name, about: { headers, tags } }: { bucket: string; nam
     </dl>
     <${Pairs} title="Metadata" pairs=${[...named(OWN_METADATA)]} />
     <${Pairs} title="Tags" pairs=${tags} />
-    <${Preview} bucket=${bucket} name=${name} size=${size} type=${headers.get('content-type') ?? ''} />
+    <${Preview}
+      bucket=${bucket}
+      name=${name}
+      size=${size}
+      type=${headers.get('content-type') ?? ''}
+      encoding=${headers.get('content-encoding') ?? ''}
+    />
   </div>`
 }
 
@@ -142,63 +145,6 @@ const Pairs = ({ title, pairs }: { title: string; pairs: Tags }): VNode | null =
           )}
         </dl>
       </div>`
-
-interface PreviewProps {
-  readonly bucket: string
-  readonly name: string
-  readonly size: number
-  readonly type: string
-}
-
-type Seen =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'image'; readonly blob: Blob }
-  | { readonly kind: 'bytes' }
-
-function Preview({ bucket, name, size, type }: PreviewProps): VNode {
-  const isImage = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)\b/.test(type) && size <= IMAGE_BYTES_MAX
-  const { value, problem } = useLoaded(
-    (signal) => look(bucket, name, size, isImage, type, signal),
-    [bucket, name, size],
-  )
-  const [address, setAddress] = useState('')
-  useEffect(() => {
-    if (value?.kind !== 'image') return
-    const made = URL.createObjectURL(value.blob)
-    setAddress(made)
-    return () => URL.revokeObjectURL(made)
-  }, [value])
-  return html`<div>
-    <h3>Preview</h3>
-    ${problem && html`<${Problem} of=${problem} />`} ${value === null && problem === null && html`<${Loading} />`}
-    ${value?.kind === 'image' && address !== '' && html`<img class="preview" src=${address} alt=${`What ${name} shows`} />`}
-    ${value?.kind === 'text' && html`<pre class="payload" tabindex="0" aria-label="Content"><code>${value.text}</code></pre>`}
-    ${value?.kind === 'bytes' && html`<p class="loading">Neither text nor a picture.</p>`}
-    ${value?.kind === 'text' && size > PREVIEW_BYTES && html`<p class="fine">Only the beginning is shown.</p>`}
-  </div>`
-}
-
-async function look(
-  bucket: string,
-  key: string,
-  size: number,
-  isImage: boolean,
-  type: string,
-  signal: AbortSignal,
-): Promise<Seen> {
-  if (size === 0) return { kind: 'text', text: '' }
-  const headers: Record<string, string> = isImage ? {} : { range: `bytes=0-${PREVIEW_BYTES - 1}` }
-  const response = await s3({ method: 'GET', bucket, key, headers, signal })
-  if (isImage) return { kind: 'image', blob: new Blob([await response.arrayBuffer()], { type }) }
-  const bytes = new Uint8Array(await response.arrayBuffer())
-  if (bytes.subarray(0, 4096).includes(0)) return { kind: 'bytes' }
-  const text = new TextDecoder().decode(bytes)
-  try {
-    return { kind: 'text', text: size <= PREVIEW_BYTES ? prettyJson(text) : text }
-  } catch {
-    return { kind: 'text', text }
-  }
-}
 
 const HOUR_SECONDS = 3600
 

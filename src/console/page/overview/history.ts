@@ -6,8 +6,7 @@
  */
 import { useEffect, useState } from 'preact/hooks'
 import { onceVisible } from '../loading.ts'
-import { asRefusal, askJson, askText } from '../request.ts'
-import type { Refusal } from '../request.ts'
+import { Refusal, asRefusal, askJson, askText } from '../request.ts'
 import { SERVICES, session } from '../session.ts'
 import type { ServiceName } from '../session.ts'
 import { listStreams } from '../streams/api.ts'
@@ -25,8 +24,10 @@ interface Reason {
   readonly since?: string
 }
 
+const STATUSES = ['ok', 'degraded', 'unavailable', 'recovering', 'draining'] as const
+
 interface Readiness {
-  readonly status: 'ok' | 'degraded' | 'unavailable' | 'recovering' | 'draining'
+  readonly status: (typeof STATUSES)[number]
   readonly reasons: readonly Reason[]
 }
 
@@ -72,7 +73,14 @@ async function lookAt(service: ServiceName): Promise<void> {
 /** A service that is not ready says why with status 503. */
 async function ready(service: ServiceName): Promise<Readiness> {
   try {
-    return await askJson<Readiness>(service, '/readyz')
+    const answer = await askJson<unknown>(service, '/readyz')
+    if (isReadiness(answer)) return answer
+    throw new Refusal(
+      200,
+      'other_service',
+      'Its answer is not that of a service of trilog.',
+      'Correct the address that the console has of it.',
+    )
   } catch (error) {
     const refusal = asRefusal(error)
     if (refusal.status !== 503) throw refusal
@@ -82,10 +90,17 @@ async function ready(service: ServiceName): Promise<Readiness> {
 
 function parsed(text: string): Readiness | null {
   try {
-    return JSON.parse(text) as Readiness // as the route answers
+    const value: unknown = JSON.parse(text)
+    return isReadiness(value) ? value : null
   } catch {
     return null
   }
+}
+
+/** The console may have an address that is of another program. */
+function isReadiness(value: unknown): value is Readiness {
+  const { status, reasons } = (value ?? {}) as Partial<Readiness> // read from any value
+  return STATUSES.some((each) => each === status) && Array.isArray(reasons)
 }
 
 /** A sample, and why it is not complete; null: it is. */

@@ -47,6 +47,7 @@ function Audit(): VNode {
         label="Kind"
         value=${kind}
         values=${distinct((event) => event.kind)}
+        titleOf=${kindTitle}
         onChange=${(next: string) => go({ kind: next })}
       />
       <${Choice}
@@ -89,7 +90,7 @@ function Audit(): VNode {
                     (event) =>
                       html`<tr key=${event.offset}>
                         <td><${When} ms=${event.at_ms} /></td>
-                        <th scope="row">${event.kind.replaceAll('_', ' ')}</th>
+                        <th scope="row">${kindTitle(event.kind)}</th>
                         <td>
                           ${event.stream !== null && html`<a href=${`/streams/${encodeURIComponent(event.stream)}`}>${event.stream}</a>`}
                         </td>
@@ -116,19 +117,22 @@ function detailText(detail: AuditEvent['detail']): string {
   return words.filter((each) => each !== '').join(', ')
 }
 
+const kindTitle = (kind: string): string => kind.replaceAll('_', ' ')
+
 interface ChoiceProps {
   readonly label: string
   readonly value: string
   readonly values: readonly string[]
+  readonly titleOf?: (value: string) => string
   readonly onChange: (value: string) => void
 }
 
-const Choice = ({ label, value, values, onChange }: ChoiceProps): VNode =>
+const Choice = ({ label, value, values, titleOf = (each) => each, onChange }: ChoiceProps): VNode =>
   html`<select
     aria-label=${label}
     value=${value}
     onChange=${(event: { currentTarget: HTMLSelectElement }) => onChange(event.currentTarget.value)}
   >
     <option value="">${label}: all</option>
-    ${values.map((each) => html`<option key=${each} value=${each}>${each.replaceAll('_', ' ')}</option>`)}
+    ${values.map((each) => html`<option key=${each} value=${each}>${titleOf(each)}</option>`)}
   </select>`
