@@ -29,10 +29,18 @@ export function describeProblem(
     (error) => error.instancePath === instancePath && error.keyword !== 'anyOf' && error.message.startsWith('must be '),
   )
   if (alternatives.length > 1) {
-    return `${field || whole} must be ${alternatives.map((error) => error.message.slice('must be '.length)).join(' or ')}`
+    const constants = new Set(
+      alternatives.filter(({ keyword }) => keyword === 'const').map((error) => error.schemaPath),
+    )
+    const own = alternatives.filter((error) => error.keyword === 'const' || !constants.has(error.schemaPath))
+    return `${field || whole} must be ${own.map((error) => expectedIn(error)).join(' or ')}`
   }
-  return `${field || whole} ${first.message}`
+  return `${field || whole} ${first.keyword === 'const' ? `must be ${expectedIn(first)}` : first.message}`
 }
+
+/** What an error whose message begins with 'must be ' expects. A constant is shown, as it is the schema's (V1). */
+const expectedIn = (error: TLocalizedValidationError): string =>
+  error.keyword === 'const' ? JSON.stringify(error.params.allowedValue) : error.message.slice('must be '.length)
 
 /**
  * One sentence for every mistake that the check found. The check ends after some mistakes.

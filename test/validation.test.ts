@@ -35,6 +35,15 @@ describe('a problem', () => {
     assert.equal(describeProblem(Errors(record, { s3cret: 1 })[1], record), 'a field must be string')
   })
 
+  it('of a constant names the constants', () => {
+    const word = Type.Union([Type.Literal('one'), Type.Literal(2), Type.Null()])
+    const problemOf = (value: unknown) => describeProblem(Errors(word, value)[1], word)
+    assert.equal(problemOf('s3cret'), 'the body must be "one" or 2 or null')
+    assert.equal(problemOf(true), 'the body must be "one" or 2 or null')
+    const only = Type.Object({ kind: Type.Literal('one') })
+    assert.equal(describeProblem(Errors(only, { kind: 's3cret' })[1], only), 'kind must be "one"')
+  })
+
   it('is told of a whole by its name', () => {
     const [, errors] = Errors(schema, { s3cret: 1 })
     assert.match(describeProblem(errors, schema, 'the file'), /^the file has an unknown field; known are properties, /)

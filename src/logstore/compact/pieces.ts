@@ -18,6 +18,9 @@ import type { ByteWriter } from './byte-writer.ts'
  */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
+/** Shorter pieces are not compressed: zlib makes a new compressor for each, which takes longer than all else for a block of one record. */
+const COMPRESSED_BYTES_MIN = 32
+
 /** zlib's minimum. */
 const CHUNK_BYTES_MIN = 64
 
@@ -43,6 +46,7 @@ export interface WrittenPiece {
  * chunk, which is freed at once, and the copy, which is kept until the bundle is written, takes no more than its bytes.
  */
 export function compressed(raw: Buffer): WrittenPiece {
+  if (raw.byteLength < COMPRESSED_BYTES_MIN) return uncompressed(raw)
   const written = zstdCompressSync(raw, { ...LEVEL, chunkSize: Math.max(raw.byteLength, CHUNK_BYTES_MIN) })
   const piece =
     written.byteLength < raw.byteLength ? { bytes: Buffer.from(written), rawBytes: raw.byteLength } : uncompressed(raw)

@@ -36,12 +36,11 @@ export function keyHashOf(key: string): number {
   return mix(hash + key.length + 1)
 }
 
-/** @param hashes of `count` distinct tokens, and zeros */
-export function filterOf(hashes: Uint32Array, count: number): Buffer {
-  const filter = new Uint32Array(Math.max(1, Math.ceil((count * BITS_PER_TOKEN) / 32)))
+/** @param hashes of distinct tokens */
+export function filterOf(hashes: Uint32Array): Buffer {
+  const filter = new Uint32Array(Math.max(1, Math.ceil((hashes.length * BITS_PER_TOKEN) / 32)))
   const bits = 32 * filter.length
   for (const hash of hashes) {
-    if (hash === 0) continue
     const step = mix(hash) | 1
     for (let probe = 0, at = hash; probe < PROBES; probe++, at = (at + step) >>> 0) {
       const bit = at % bits

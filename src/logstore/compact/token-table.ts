@@ -3,6 +3,8 @@
  * filter of the block; those that many rows have are listed with their number (token-counts.ts).
  *
  * T1  a number is exact or not listed: two tokens with one hash, long tokens, and words beside a character beyond ASCII are not listed
+ * T2  a block costs what its tokens cost, whatever blocks before it had: a bundle of many datasets has some ten thousand blocks of a few records, and the
+ *     table stays as large as its largest block made it
  */
 import { LOWER } from '../search/byte-finder.ts'
 import { ASCII_OF_WORD } from '../search/words.ts'
@@ -25,12 +27,15 @@ export interface CountedToken {
 }
 
 const SLOTS_AT_FIRST = 1 << 14
+/** With more slots for each token than this, the slots in use are emptied one by one. */
+const SLOTS_PER_TOKEN = 16
 
 export class TokenTable {
   #hashes = new Uint32Array(SLOTS_AT_FIRST)
   /** By slot, where its hash is not 0: the number of the token. */
   #numbers = new Uint32Array(SLOTS_AT_FIRST)
   // By token, in the order in which they came.
+  #keys = new Uint32Array(SLOTS_AT_FIRST / 2)
   #rows = new Uint32Array(SLOTS_AT_FIRST / 2)
   #lastRow = new Uint32Array(SLOTS_AT_FIRST / 2)
   #attributes = new Uint16Array(SLOTS_AT_FIRST / 2)
@@ -179,7 +184,7 @@ export class TokenTable {
 
   /** The bytes of the block's filter. */
   filter(): Buffer {
-    return filterOf(this.#hashes, this.#count)
+    return filterOf(this.#keys.subarray(0, this.#count))
   }
 
   /** At most `most` tokens: those with the most rows. A token of a single row is not listed. */
@@ -187,9 +192,7 @@ export class TokenTable {
     const tokens: number[] = []
     const isListed = (token: number): boolean =>
       this.#rows[token]! > 1 && this.#textBytes[token] !== NOT_LISTED && this.#textBytes[token] !== WITHOUT_TEXT
-    for (let slot = 0; slot < this.#hashes.length; slot++) {
-      if (this.#hashes[slot] !== 0 && isListed(this.#numbers[slot]!)) tokens.push(this.#numbers[slot]!)
-    }
+    for (let token = 0; token < this.#count; token++) if (isListed(token)) tokens.push(token)
     if (tokens.length > most) tokens.sort((a, b) => this.#rows[b]! - this.#rows[a]!).splice(most)
     return tokens.map((token) => {
       const at = this.#textAt[token]!
@@ -198,8 +201,10 @@ export class TokenTable {
     })
   }
 
+  /** T2 */
   clear(): void {
-    this.#hashes.fill(0)
+    if (this.#count > this.#hashes.length / SLOTS_PER_TOKEN) this.#hashes.fill(0)
+    else for (let token = 0; token < this.#count; token++) this.#hashes[this.#slotOf(this.#keys[token]!)] = 0
     this.#count = 0
     this.#textsEnd = 0
   }
@@ -219,6 +224,7 @@ export class TokenTable {
     }
     const token = this.#count++
     hashes[slot] = key
+    this.#keys[token] = key
     this.#numbers[slot] = token
     this.#rows[token] = 0
     this.#lastRow[token] = NO_ROW
@@ -226,20 +232,27 @@ export class TokenTable {
     return token
   }
 
+  /** The slot of a hash that is in the table. Slots before it may have been emptied. */
+  #slotOf(key: number): number {
+    const mask = this.#hashes.length - 1
+    let slot = key & mask
+    while (this.#hashes[slot] !== key) slot = (slot + 1) & mask
+    return slot
+  }
+
   #grow(): void {
-    const [hashes, numbers] = [this.#hashes, this.#numbers]
-    const slots = 2 * hashes.length
+    const slots = 2 * this.#hashes.length
     const mask = slots - 1
     this.#hashes = new Uint32Array(slots)
     this.#numbers = new Uint32Array(slots)
-    for (let old = 0; old < hashes.length; old++) {
-      const key = hashes[old]!
-      if (key === 0) continue
+    for (let token = 0; token < this.#count; token++) {
+      const key = this.#keys[token]!
       let slot = key & mask
       while (this.#hashes[slot] !== 0) slot = (slot + 1) & mask
       this.#hashes[slot] = key
-      this.#numbers[slot] = numbers[old]!
+      this.#numbers[slot] = token
     }
+    this.#keys = longer(this.#keys)
     this.#rows = longer(this.#rows)
     this.#lastRow = longer(this.#lastRow)
     this.#attributes = longer(this.#attributes)

@@ -22,6 +22,7 @@ import type { Caller } from '../tenants/caller.ts'
 import type { SpansRequest, WalkBody } from '../walk/tasks.ts'
 import { traceSearchOf } from './jaeger-query.ts'
 import type { TraceSearch } from './jaeger-query.ts'
+import { JaegerServices } from './jaeger-services.ts'
 import { ReadBroke, piecesOf, queryParameters } from './readers.ts'
 import type { Readers } from './readers.ts'
 import { traceNotFound } from './trace-front.ts'
@@ -29,8 +30,6 @@ import { traceNotFound } from './trace-front.ts'
 const PROBE_STEPS = 2
 const NAME_STEPS = 16
 const NAMES_MAX = 1000
-/** Datasets that are known to have spans. */
-const KNOWN_SERVICES_MAX = 10_000
 const SPANS: QueryFilter = {
   recordId: null,
   traceId: null,
@@ -45,13 +44,14 @@ export class JaegerFront {
   readonly #readers: Readers
   readonly #slots: AdmissionSlots
   readonly #logger: Pick<Logger, 'warn'>
-  readonly #services = new Set<string>()
+  readonly #services: JaegerServices
 
   /** @param slots the slots of short reads */
   constructor(readers: Readers, slots: AdmissionSlots, logger: Pick<Logger, 'warn'>) {
     this.#readers = readers
     this.#slots = slots
     this.#logger = logger
+    this.#services = new JaegerServices(() => this.#nowMs())
   }
 
   services(document: OperationDocument): Endpoint {
@@ -111,15 +111,12 @@ export class JaegerFront {
   }
 
   /** J2 */
-  async #hasSpans(caller: Caller, dataset: string, untilMs: number): Promise<boolean | Refusal> {
-    const key = JSON.stringify([caller.tenant.id, dataset])
-    if (this.#services.has(key)) return true
-    const found = await this.#gather(caller, dataset, SPANS, { of: 'names', limit: 1, steps: PROBE_STEPS, untilMs })
-    if (isRefusal(found)) return found
-    if (found.length === 0) return false
-    if (this.#services.size >= KNOWN_SERVICES_MAX) this.#services.clear()
-    this.#services.add(key)
-    return true
+  #hasSpans(caller: Caller, dataset: string, untilMs: number): Promise<boolean | Refusal> {
+    return this.#services.has(caller.tenant.id, dataset, async () => {
+      const wanted = { of: 'names', limit: 1, steps: PROBE_STEPS, untilMs } as const
+      const found = await this.#gather(caller, dataset, SPANS, wanted)
+      return isRefusal(found) ? found : { hasSpans: found.names.length > 0, isAll: found.isAll }
+    })
   }
 
   /** @param kind of the spans; '': of any kind; null: only names are wanted */
@@ -134,7 +131,7 @@ export class JaegerFront {
     const wanted = { of: 'names', limit: NAMES_MAX, steps: NAME_STEPS, untilMs } as const
     const found = await this.#gather(caller, service, SPANS, wanted)
     if (isRefusal(found)) return found
-    const operations = found.map((text) => {
+    const operations = found.names.map((text) => {
       const space = text.indexOf(' ')
       return { name: text.slice(space + 1), spanKind: text.slice(0, space) }
     })
@@ -152,17 +149,17 @@ export class JaegerFront {
     const untilMs = this.#nowMs() + DEADLINE_DEFAULT_MS
     const ids = await this.#gather(caller, service, filter, { of: 'traces', limit, steps: Infinity, untilMs })
     if (isRefusal(ids)) return ids
-    this.#answerTraces(exchange, caller, ids)
+    this.#answerTraces(exchange, caller, ids.names)
     return null
   }
 
-  /** Distinct names, newest first. */
+  /** Distinct names, newest first, and whether they are of all records. */
   async #gather(
     caller: Caller,
     dataset: string,
     filter: QueryFilter,
     { of, limit, steps, untilMs }: { of: SpansRequest['of']; limit: number; steps: number; untilMs: number },
-  ): Promise<readonly string[] | Refusal> {
+  ): Promise<{ readonly names: readonly string[]; readonly isAll: boolean } | Refusal> {
     const names = new Set<string>()
     const request: Omit<SpansRequest, 'resume'> = {
       kind: 'spans',
@@ -179,9 +176,9 @@ export class JaegerFront {
       if (isRefusal(step)) return step
       for (const name of step.names) if (names.size < limit) names.add(name)
       ;({ resume } = step)
-      if (resume === null) break
+      if (resume === null) return { names: [...names], isAll: true }
     }
-    return [...names]
+    return { names: [...names], isAll: false }
   }
 
   async #getTrace(caller: Caller, exchange: Exchange, given: string): Promise<Refusal | null> {

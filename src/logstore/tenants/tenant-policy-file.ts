@@ -110,6 +110,8 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
     const { id, credentials, limits, retention = {}, ...options } = tenant
     if (ids.has(id)) throw new EntryMistake(`tenants.${index}.id is there twice`)
     ids.add(id)
+    const again = tokenTwice(credentials.map(({ token_sha256 }) => token_sha256.toLowerCase()))
+    if (again !== -1) throw new EntryMistake(`tenants.${index}.credentials.${again}.token_sha256 is there twice`)
     return {
       id,
       credentials: credentials.map(({ token_sha256, datasets }) => ({
@@ -122,6 +124,12 @@ export function parseTenantPolicy(text: string, generation: number): TenantPolic
     }
   })
   return policyOf(generation, tenants)
+}
+
+/** The index of the first digest that came before; -1: there is none. One credential would hide the other, and what it may use. */
+function tokenTwice(digests: readonly string[]): number {
+  const seen = new Set<string>()
+  return digests.findIndex((digest) => seen.size === seen.add(digest).size)
 }
 
 type OptionsFields = Pick<

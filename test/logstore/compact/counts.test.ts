@@ -273,6 +273,32 @@ describe('counts of tokens', () => {
     )
   })
 
+  it('are those of one block alone, however many tokens the blocks before it had', () => {
+    const used = new TokenTable()
+    const fill = (table: TokenTable, hashes: readonly number[]): void => {
+      for (const row of [0, 1]) {
+        for (const hash of hashes) {
+          const text = Buffer.from(`t${hash}`)
+          table.count(hash, 0, text, 0, text.byteLength, row)
+        }
+      }
+    }
+    const many = Array.from({ length: 30_000 }, (_, i) => i + 1)
+    const near = fc.integer({ min: 0, max: 40 }) // these share slots, so that one is found behind another
+    const far = fc.integer({ min: 1, max: 50 }).map((i) => 2 ** 16 * i + (i % 3))
+    fc.assert(
+      fc.property(fc.array(fc.oneof(near, far), { maxLength: 80 }), fc.boolean(), (hashes, isBehindLarge) => {
+        if (isBehindLarge) fill(used, many)
+        used.clear()
+        const fresh = new TokenTable()
+        for (const table of [used, fresh]) fill(table, hashes)
+        assert.deepEqual(used.listed(1000), fresh.listed(1000))
+        assert.deepEqual(used.filter(), fresh.filter())
+      }),
+      { numRuns: 60, seed: testSeed() },
+    )
+  })
+
   it('are none of two tokens with one hash, and none of long ones', () => {
     const table = new TokenTable()
     const count = (text: string, row: number, hash: number, attribute = 0) => {

@@ -92,6 +92,19 @@ describe('a mistake in a tenant policy', () => {
     ],
     ['a field that is missing', { id: 'a' }, 'tenants.0.credentials is missing'],
     [
+      'a token that is there twice, with other datasets',
+      {
+        id: 'a',
+        credentials: [...credentials, { token_sha256: digest('one').toUpperCase(), datasets: ['search'] }],
+      },
+      'tenants.0.credentials.2.token_sha256 is there twice',
+    ],
+    [
+      'a word that is none of those known',
+      { id: 'a', credentials, deduplication: 'none' },
+      'tenants.0.deduplication must be "batches" or "records"',
+    ],
+    [
       'a retention of no time',
       { id: 'a', credentials, retention: { debug: { max_age_seconds: 0 } } },
       'a field of tenants.0.retention must be >= 1',
