@@ -47,6 +47,7 @@ import { PushedClaims } from './streaming/pushed-claims.ts'
 import { copyOf, publishOver, settleOver } from './streaming/streamed-calls.ts'
 import type { Stream } from './streaming/stream.ts'
 import { replayRecords, subscriptionParts } from './subscriptions.ts'
+import { nothingClaimed, waitMsOf } from './waits.ts'
 
 /** What a method of the interface returns. */
 type Reply<Name extends keyof BrokerClient> = ReturnType<BrokerClient[Name]>
@@ -396,26 +397,9 @@ export class HttpClient implements BrokerClient {
 
 const isAborted = (error: unknown): boolean => error instanceof SdkError && error.kind === 'Aborted'
 
-/** 0 also for values that the broker will refuse. */
-const waitMsOf = (asked: { readonly wait_millis?: number | null | undefined }): number => {
-  const waitMs: unknown = asked?.wait_millis
-  return typeof waitMs === 'number' && waitMs > 0 && waitMs < Infinity ? waitMs : 0
-}
-
 const forceIn = (options: Forcible): string => (forceOf(options) ? '?force=true' : '')
 
 function auditQuery(options: AuditOptions & Stoppable): string {
   const { signal: _, ...query } = optionsOf(options)
   return queryOf(query)
 }
-
-/** As the broker's answer to a claim that found nothing. */
-const nothingClaimed = (stream: string, group: string, startOffset: number): ClaimedDeliveries => ({
-  api_version: 'v1',
-  stream,
-  consumer_group: group,
-  subscription_id: '',
-  deliveries: [],
-  next_offset: startOffset,
-  delivery_count: 0,
-})

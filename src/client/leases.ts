@@ -3,7 +3,8 @@
  *
  * H1  when half of a lease is over, it is renewed to its full length, for as long as its terms allow
  * H2  a lease is lost once: the broker says that it is over, or its time has passed while the broker could not be reached. Time is counted
- *     from before the broker was asked, so that no lease is believed in for too long
+ *     from before the broker was asked for a renewal, so that no renewed lease is believed in for too long. Before the first renewal it is
+ *     counted from when the delivery came: nobody knows how long a claim waited in the broker
  * H3  while a call settles a delivery, its lease is neither renewed nor lost: the call tells its caller. When the broker has settled it, or
  *     says that there is nothing left to settle, the lease is held no more. A dead-letter whose target does not exist says no such thing, though
  *     it is refused with the same code as one whose stream is gone

@@ -51,6 +51,7 @@ import { DEFAULT_RETRY_POLICY, withRetry } from './retry.ts'
 import type { RetryPolicy } from './retry.ts'
 import { aborted } from './sdk-error.ts'
 import { replayRecords, subscriptionParts } from './subscriptions.ts'
+import { nothingClaimed, waitMsOf } from './waits.ts'
 
 const checkCreate = bodyCheck(CreateStreamBody)
 const checkCommit = bodyCheck(CursorCommitBody)
@@ -150,6 +151,7 @@ export class NativeClient implements BrokerClient {
   }
 
   async fetch(stream: string, options: FetchOptions = {}, wait: Stoppable = {}): Promise<ReplayPage> {
+    if (this.#isAborted(wait) && waitMsOf(options) === 0) throw aborted()
     const page = await this.#waiting(wait, (broker, caller, abandonedSignal) =>
       broker.replay(caller, streamOf(stream), replayOf(options), abandonedSignal),
     )
@@ -218,6 +220,10 @@ export class NativeClient implements BrokerClient {
     body: ClaimBody = {},
     options: Stoppable = {},
   ): Promise<ClaimedDeliveries> {
+    if (this.#isAborted(options)) {
+      if (waitMsOf(body) === 0) throw aborted()
+      return nothingClaimed(stream, group, body.start_offset ?? 0) // the wait is over, and nobody looks at deliveries
+    }
     const claimed = await this.#waiting(options, (broker, caller, abandonedSignal) =>
       broker.claim(caller, groupOf(stream, group), checkClaim(body), abandonedSignal),
     )
@@ -355,6 +361,10 @@ export class NativeClient implements BrokerClient {
     } finally {
       abandonedSignal.end()
     }
+  }
+
+  #isAborted(options: Stoppable): boolean {
+    return this.#optionsOf(options).signal?.aborted ?? false
   }
 
   #optionsOf<Options extends object>(options: Options): Options {

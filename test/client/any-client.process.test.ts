@@ -327,11 +327,26 @@ for (const kind of KINDS)
           client.publishWithRetry(stream, { message_id: 'm', payload: '' }, undefined, { signal }),
           client.describeStream(stream, { signal }),
           client.deleteStream(stream, { signal, force: true }),
+          client.fetch(stream, {}, { signal }),
+          client.claimQueue(stream, 'g', {}, { signal }),
         ]) {
           const { kind, code, retryable } = await refusalOf(call)
           assert.deepEqual([kind, code, retryable], ['Aborted', 'aborted', false])
         }
         assert.equal((await client.describeStream(stream)).next_offset, 0)
+      })
+
+      it('that said stop before ends a wait at once: records are read, and nothing is claimed', async () => {
+        const stream = await newStream(client)
+        await client.publish(stream, { message_id: 'm', payload: '' })
+        const signal = AbortSignal.abort()
+        const { records } = await client.fetch(stream, { wait_millis: 1000 }, { signal })
+        assert.deepEqual(
+          records.map(({ message_id }) => message_id),
+          ['m'],
+        )
+        const { deliveries } = await client.claimQueue(stream, 'g', { wait_millis: 1000 }, { signal })
+        assert.deepEqual([deliveries, (await client.inspectLeases(stream, 'g')).leases], [[], []])
       })
 
       it('that says stop meanwhile ends the waiting of the caller, and leaves nothing behind', async () => {

@@ -6,6 +6,7 @@ import type { HttpAnswer, HttpNativeClientSettings, HttpRequest, SdkError } from
 import { HttpConnection } from '../../src/client/http/connection.ts'
 import type { HttpCall } from '../../src/client/http/connection.ts'
 import { httpConfigOf } from '../../src/client/http/settings.ts'
+import { platformTimers } from '../../src/client/http/timers.ts'
 import { nextTurn } from '../support/next-turn.ts'
 import { refusalOf } from './support.ts'
 
@@ -24,6 +25,8 @@ class Network {
   readonly open: { readonly answer: (answer: HttpAnswer) => void; readonly request: HttpRequest }[] = []
   readonly connection: HttpConnection
   nowMs = 0
+  /** How a request fails that is given up. */
+  abandonedWith = new Error('aborted')
   #timers: { readonly atMs: number; readonly run: () => void }[] = []
   /** Outcome of every request to an origin; null: the test answers; absent: OK. */
   readonly faults = new Map<string, Error | HttpAnswer | null>()
@@ -65,7 +68,7 @@ class Network {
     if (fault !== null) return Promise.resolve(fault ?? OK)
     return new Promise((resolve, reject) => {
       this.open.push({ answer: resolve, request })
-      request.signal.addEventListener('abort', () => reject(new Error('aborted')))
+      request.signal.addEventListener('abort', () => reject(this.abandonedWith))
     })
   }
 }
@@ -97,6 +100,25 @@ describe('several addresses', () => {
     network.faults.set(B, new Error('reset')).delete(A)
     await network.ask(GET)
     assert.deepEqual(network.asked, [A, B, B, A])
+  })
+
+  it('are left when an answer does not come in time, though what was asked is not asked again: its time is over (C2)', async () => {
+    for (const [call, error, shown] of [
+      [GET, new Error('aborted'), ['Transport', 'timeout', true]],
+      [POST, new Error('aborted'), ['Transport', 'timeout', false]],
+      [POST, new NotSent('no'), ['Transport', 'connection_failed', true]],
+    ] as const) {
+      const network = new Network([A, B], { requestTimeoutMs: 100 })
+      network.faults.set(A, null)
+      network.abandonedWith = error
+      const late = refusalOf(network.ask(call))
+      await nextTurn()
+      network.pass(100)
+      assert.deepEqual(shownOf(await late), shown)
+      assert.deepEqual(network.asked, [A])
+      await network.ask(call)
+      assert.deepEqual(network.asked, [A, B])
+    }
   })
 
   it('are not tried when the broker refuses: it was reached', async () => {
@@ -194,6 +216,15 @@ describe('an answer', () => {
     assert.equal(network.open[2]!.request.signal.aborted, false)
     network.pass(10_000)
     assert.equal((await calls[2]!).code, 'timeout')
+  })
+
+  it('may take as long as a timer can last, and a wait besides', (context) => {
+    const { mock } = context.mock.method(globalThis, 'setTimeout', () => undefined)
+    platformTimers.wait(2 ** 31 - 1 + 10_000, () => {})
+    assert.deepEqual(
+      mock.calls.map(({ arguments: [, delayMs] }) => delayMs),
+      [2 ** 31 - 1],
+    )
   })
 
   it('is given up when the signal says stop, and leaves nothing behind', async () => {

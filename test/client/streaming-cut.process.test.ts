@@ -92,6 +92,21 @@ describe('a connection that is cut', () => {
     assert.equal(new Set(stored.values()).size, stored.size, 'no publish was sent twice')
   })
 
+  it('leaves its subscription with its stream, though another one has the name when it is open again, before the first delivery', async () => {
+    const proxy = await Proxy.open(() => server.readyLine.http)
+    const client = await HttpNativeClient.connect(proxy.url, { producerId: 't', streaming: { leases: 'release' } })
+    const [stream, other] = [await server.newStream(), await server.newStream()]
+    const first = refusalOf(client.subscribeQueue(stream.name, GROUP).next())
+    for (const message_id of ['a', 'b']) await client.publish(other.name, { message_id, payload: '' }) // the subscription is open then
+    proxy.cut()
+    assert.equal((await server.request('DELETE', stream.path)).status, 200)
+    assert.equal((await server.request('PUT', stream.path)).status, 201)
+    await stream.publish('new')
+    assert.equal((await first).code, 'missing_stream')
+    await client.close()
+    proxy.close()
+  })
+
   for (const taken of [1, 2])
     it(`leaves its subscription with its stream, though another one has the name when it is open again, after ${taken} deliveries`, async () => {
       const proxy = await Proxy.open(() => server.readyLine.http)

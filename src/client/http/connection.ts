@@ -3,7 +3,8 @@
  *
  * C1  a call rejects with an SdkError. A non-2xx answer is an HttpBrokerError that says what the broker said
  * C2  all calls go to one address, and after a connection failure to the next one. A call is repeated there only if nothing of it was sent,
- *     or if a second time does no more than the first; with one address a repeatable call has a second try there
+ *     or if a second time does no more than the first; with one address a repeatable call has a second try there. A node that hangs keeps its
+ *     connections, so later calls leave an address without an answer in time as well. The call itself is not repeated: its time is over
  * C3  calls that are answered at once and those that wait for a record have connections of their own, so that a waiting call does not delay others
  * C4  after `close` no call is sent; earlier calls are waited for, and waits are ended
  * C5  no error says what was sent: neither headers nor bodies
@@ -17,6 +18,7 @@ import type { ClientTimers, Pause } from '../pause.ts'
 import type { Waiting } from '../retry.ts'
 import { HttpBrokerError, SdkError, aborted, brokerRefused, transportFailed } from '../sdk-error.ts'
 import { Abandonment, abandonable } from './abandonment.ts'
+import type { TransportCode } from '../sdk-error.ts'
 import type { HttpConfig } from './settings.ts'
 import { Slots } from './slots.ts'
 import { NotSent } from './transport.ts'
@@ -169,8 +171,9 @@ export class HttpConnection implements Waiting {
         }
         const isFailed = error instanceof SdkError && error.code === 'connection_failed'
         const isLost = error instanceof SdkError && error.code === 'connection_lost'
-        if (!isFailed && !isLost) throw error
+        if (!isFailed && !isLost && !(error instanceof TooLate)) throw error
         if (this.#current === index) this.#current = (index + 1) % origins.length
+        if (error instanceof TooLate) throw error // its caller has waited long enough
         const isLast = tries >= Math.max(origins.length, isLost ? 2 : 1)
         if (isLast || !(isFailed || call.isRepeatable) || this.#isClosed) throw error
       }
@@ -222,9 +225,16 @@ class NotLeading extends HttpBrokerError {
   }
 }
 
+/** C2. The time of a request was over before its answer, or before it had a connection. */
+class TooLate extends SdkError {
+  constructor(code: TransportCode, message: string, options: ErrorOptions & { retryable: boolean }) {
+    super('Transport', code, message, options)
+  }
+}
+
 /** C6. Credentials go to no other address than those that the client was given. */
 function placeOf(leader: string | null, index: number, origins: readonly string[]): number {
-  const origin = leader === null ? undefined : URL.parse(leader)?.origin
+  const origin = leader !== null && URL.canParse(leader) ? new URL(leader).origin : null // URL.parse is newer than some browsers
   const place = origins.findIndex((each) => each === origin)
   return place >= 0 && place !== index ? place : (index + 1) % origins.length
 }
@@ -239,12 +249,14 @@ interface Circumstances {
 /** C5 */
 function failed(cause: unknown, { origin, isLate, isClosed, isRepeatable }: Circumstances): SdkError {
   if (isClosed) return transportFailed('client_closed', 'the client was closed before the answer', { cause })
-  if (isLate) {
-    return transportFailed('timeout', `${origin} did not answer in time`, { cause, retryable: isRepeatable })
-  }
   if (cause instanceof NotSent) {
-    return transportFailed('connection_failed', `there is no connection to ${origin}`, { cause, retryable: true })
+    const there = `there is no connection to ${origin}`
+    const options = { cause, retryable: true }
+    return isLate
+      ? new TooLate('connection_failed', there, options)
+      : transportFailed('connection_failed', there, options)
   }
+  if (isLate) return new TooLate('timeout', `${origin} did not answer in time`, { cause, retryable: isRepeatable })
   return transportFailed('connection_lost', `the connection to ${origin} was lost before the answer`, {
     cause,
     retryable: isRepeatable,

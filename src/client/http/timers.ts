@@ -1,11 +1,14 @@
 /** Timers and random numbers for a client over HTTP, from what every platform has. */
 import type { ClientTimers } from '../pause.ts'
 
+/** A longer delay, as of the longest timeout and a wait besides, would be over at once. */
+const DELAY_MS_MAX = 2 ** 31 - 1
+
 export const platformTimers: ClientTimers = {
   nowMs: () => performance.now(),
 
   wait(delayMs, run) {
-    const timer = setTimeout(run, delayMs)
+    const timer = setTimeout(run, Math.min(delayMs, DELAY_MS_MAX))
     return () => clearTimeout(timer)
   },
 }

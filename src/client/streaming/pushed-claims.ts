@@ -44,7 +44,8 @@ export class PushedClaims implements PushTarget, PushedDeliveries {
   }
 
   async claim(limits: ClaimBody, { signal }: Stoppable): Promise<ClaimedDeliveries> {
-    const { max_messages, lease_timeout_millis, start_offset, stream_created_at_ms } = limits
+    const { max_messages, lease_timeout_millis, start_offset } = limits
+    const stream_created_at_ms = limits.stream_created_at_ms ?? this.#streamCreatedAtMs // P2, also before a claim was answered
     if (this.#came.length === 0) {
       const options = { lease_timeout_millis, start_offset, stream_created_at_ms }
       this.#want(max_messages ?? CLAIM_MESSAGES_DEFAULT, options)
