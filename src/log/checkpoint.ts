@@ -202,7 +202,7 @@ function* newestIn(
 }
 
 /** Judges a checkpoint by its header and its length, because reading all of it twice would slow a start down. */
-function isPublished(files: Files, directory: string, position: number): boolean {
+export function isPublished(files: Files, directory: string, position: number): boolean {
   return withOpenFile(files, `${directory}/${checkpointName(position)}`, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
     const contentBytes = file.read(header, 0) < HEADER_BYTES ? null : contentBytesOf(header, position)
@@ -238,8 +238,8 @@ export function checkpointPositions(files: Files, directory: string): number[] {
 export const isWholeCheckpoint = (files: Files, path: string, position: number): boolean =>
   atOnce(verify(files, path, position)) !== null
 
-/** Bytes of its content; null when the checkpoint is not whole. */
-function* verify(files: Files, path: string, position: number): Steps<number | null> {
+/** Bytes of its content; null when the checkpoint is not whole. @throws what the file system throws */
+export function* verify(files: Files, path: string, position: number): Steps<number | null> {
   let header: Buffer | null = null
   let bytes = 0
   let crc = 0
