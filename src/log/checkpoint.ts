@@ -161,6 +161,7 @@ function removeOthers(files: Files, directory: string, newest: number): void {
  *
  * @param directories that have the same log
  * @param onDamaged   called for each that is passed over, with its name
+ * @param isToRead    only looks: removes nothing
  * @throws what the file system throws
  */
 export function* newestCheckpoint(
@@ -168,10 +169,12 @@ export function* newestCheckpoint(
   directories: readonly string[],
   atMostPosition: number,
   onDamaged: (name: string) => void = () => {},
+  isToRead = false,
 ): Steps<Checkpoint | null> {
+  const remove = isToRead ? () => {} : (path: string) => files.removeFile(path)
   let newest: Checkpoint | null = null
   for (const directory of directories) {
-    const found = yield* newestIn(files, directory, atMostPosition, onDamaged)
+    const found = yield* newestIn(files, directory, atMostPosition, onDamaged, remove)
     if (found !== null && found.position > (newest?.position ?? -1)) newest = found
   }
   return newest
@@ -182,10 +185,11 @@ function* newestIn(
   directory: string,
   atMostPosition: number,
   onDamaged: (name: string) => void,
+  remove: (path: string) => void,
 ): Steps<Checkpoint | null> {
   for (const name of files.list(directory) ?? []) {
     const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
-    if (isLeftover) files.removeFile(`${directory}/${name}`)
+    if (isLeftover) remove(`${directory}/${name}`)
   }
   const positions = checkpointPositions(files, directory).filter((position) => position <= atMostPosition)
   for (const position of positions) {
@@ -196,7 +200,7 @@ function* newestIn(
       return new Checkpoint(files, path, position, before, contentBytes)
     }
     onDamaged(checkpointName(position))
-    files.removeFile(path)
+    remove(path)
   }
   return null
 }
