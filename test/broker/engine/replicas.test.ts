@@ -35,6 +35,17 @@ async function dropSegments({ world, client }: Opened): Promise<void> {
   }
 }
 
+const isDegraded = ({ world }: Opened): boolean => world.log.state.kind === 'degraded'
+
+async function takeReplicaAway(all: Opened): Promise<void> {
+  const { world } = all
+  world.files.rename('/replica', '/replica-away')
+  world.files.syncDirectory('/')
+  await world.advance(1000)
+  for (const lane of world.world.lanes) lane.idle()
+  assert(isDegraded(all))
+}
+
 /** The data directory is lost, and the next start has the replica alone. */
 async function assertReplicaIsEnough({ world, client }: Opened): Promise<void> {
   world.end('crash')
@@ -80,24 +91,27 @@ describe('the replica directory of a broker', () => {
   it('that was away while segments were dropped is enough for a start when it is taken in', async () => {
     const all = await opened()
     const { world } = all
-    world.files.rename('/replica', '/replica-away')
-    world.files.syncDirectory('/')
-    await world.advance(1000)
-    for (const lane of world.world.lanes) lane.idle()
-    const isDegraded = (): boolean => world.log.state.kind === 'degraded'
-    assert(isDegraded())
+    await takeReplicaAway(all)
     await dropSegments(all)
     await dropSegments(all)
     world.files.rename('/replica-away', '/replica')
     world.files.syncDirectory('/')
     await world.advance(20 * 60_000)
-    for (let look = 0; isDegraded(); look += 1) {
+    for (let look = 0; isDegraded(all); look += 1) {
       assert(look < 100, 'the replica is not taken in')
       for (const tick of world.world.timers.slice()) tick()
       await world.flush()
       await nextTurn()
     }
     await assertReplicaIsEnough(all)
+  })
+
+  it('gets no checkpoints while it is away: its place may be the mount point of a missing disk', async () => {
+    const all = await opened()
+    await takeReplicaAway(all)
+    all.world.files.makeDirectory('/replica')
+    await dropSegments(all)
+    assert.deepEqual(all.world.files.list('/replica'), [])
   })
 
   it('that missed a whole run has only the segments of the log after the next start', async () => {
