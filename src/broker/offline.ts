@@ -58,7 +58,8 @@ export class OfflineBroker {
 
   private constructor(directory: string, log: ReadOnlyLog, logger: Logger) {
     this.#log = log
-    this.#state = atOnce(recoverState({ log, directories: [directory], files: log.files, logger })).state
+    const recovery = { log, directories: [directory], files: log.files, logger, isToRead: true }
+    this.#state = atOnce(recoverState(recovery)).state
     const reader = new RecordReader(log.files, {
       segmentsDirectory: `${directory}/${SEGMENTS_NAME}`,
       logId: log.id,

@@ -5,6 +5,7 @@
  *     frame that removes it may be lost
  * K2  it is written when those frames are durable. If that fails, the next start only reads more
  * K3  one checkpoint is written at a time, and the state changes meanwhile
+ * K4  a directory that the log has lost gets none, as it may be the mount point of a missing disk. It gets what it lacks when the log takes it in again
  */
 import type { Log, SegmentInfo } from '../log/log.ts'
 import type { CheckpointTask } from './checkpoint-thread.ts'
@@ -21,7 +22,7 @@ export interface StateCopy {
 }
 
 export interface CheckpointsParts {
-  readonly log: Pick<Log, 'generation' | 'incidents' | 'onSealed' | 'segments'>
+  readonly log: Pick<Log, 'generation' | 'incidents' | 'lostReplicas' | 'onSealed' | 'segments'>
   /** Directories of the log, the primary one first: each gets the checkpoints. */
   readonly directories: readonly string[]
   readonly write: (task: CheckpointTask) => Promise<void>
@@ -113,8 +114,10 @@ export class Checkpoints {
   }
 
   async #writeOut(taken: Taken): Promise<void> {
-    const { directories, write } = this.#parts
+    const { log, write } = this.#parts
     const { position, copy } = taken
+    const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
+    const directories = this.#parts.directories.filter((directory) => !lost.has(directory)) // K4
     try {
       await write({ kind: 'begin', directories, position })
       for (let part = await copy.next(); part !== null; part = await copy.next()) {

@@ -13,6 +13,8 @@ export interface RecoveryParts {
   readonly directories: readonly string[]
   readonly files: Files
   readonly logger: { warn(details: object, message: string): void }
+  /** No file may be changed: the state is read by a tool. */
+  readonly isToRead?: boolean
 }
 
 export interface StartingPoint {
@@ -30,13 +32,13 @@ export interface StartingPoint {
  */
 export function* startingPoint(
   service: string,
-  { log, directories, files, logger }: RecoveryParts,
+  { log, directories, files, logger, isToRead }: RecoveryParts,
 ): Steps<StartingPoint> {
   const lost = new Set(log.lostReplicas.map(({ directory }) => directory))
   const usable = directories.filter((directory) => !lost.has(directory))
-  const checkpoint = yield* newestCheckpoint(files, usable, log.committed, (name) =>
-    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one'),
-  )
+  const onDamaged = (name: string): void =>
+    logger.warn({ checkpoint: name }, 'a checkpoint is damaged: using an older one')
+  const checkpoint = yield* newestCheckpoint(files, usable, log.committed, onDamaged, isToRead)
   const position = checkpoint?.position ?? 0
   const oldest = log.segments[0]
   if (oldest && !coversLogBefore(oldest.base, position)) {

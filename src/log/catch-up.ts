@@ -8,24 +8,25 @@
  * C3  a segment that the primary cannot read without damage is left as it is: the replica may have the good one
  * C4  bytes that were not synced when the directory was lost are copied again, because a failed sync may have left them only in memory
  * C5  what a segment has moved into (merged.ts) is copied before the segment
- * C6  what the primary has dropped is dropped here: the replica's mark names the later beginning first, so that nothing is missing there after a crash
+ * C6  what the primary has dropped is dropped here (drop-forgotten.ts)
  * C7  a segment gets the form that it has in the primary, when that is a whole stand-in
+ * C8  the replica has the checkpoints of the primary before it drops the segments that they stand for
  */
 import { StoreError } from '../errors.ts'
-import { dropInSteps } from './drop-segment.ts'
-import { DurableMark, readMark } from './durable-mark.ts'
+import { completeCheckpoints } from './checkpoint-copies.ts'
+import { dropForgotten } from './drop-forgotten.ts'
 import type { CatchUpTask } from './environment.ts'
 import { makeDurableInParent, publishInSteps, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat } from './format.ts'
 import { copyMerged, mergedNear, overlapsOther } from './merged-copy.ts'
-import { isMoved, mergedIn, mergedName, mergedOver } from './merged.ts'
+import { isMoved, mergedName, mergedOver } from './merged.ts'
 import { QUARANTINE_NAME } from './quarantine.ts'
 import { readFooter, replaySegment } from './read.ts'
 import { recoverDirectory } from './recovery.ts'
 import { atOnce } from '../steps.ts'
 import type { Steps } from '../steps.ts'
-import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentBaseOf, segmentName } from './segment-format.ts'
+import { RECORDS_NAME, SEGMENT_FOOTER_BYTES, segmentName } from './segment-format.ts'
 import { STAND_IN_NAME, clearBesideStandIn, isStandInWhole, readStandIn } from './stand-in.ts'
 
 const PIECE_BYTES = 1 << 20
@@ -46,7 +47,9 @@ export function catchUp(files: Files, task: CatchUpTask, rest: () => void): numb
     if (end <= syncedUpTo && isSame(files, task, base) && isSameForm(files, task, base)) continue
     copied += copySegment(files, task, base, end, rest)
   }
-  if (begin !== null) dropBefore(files, task, begin)
+  const end = segments.at(-1)?.end ?? 0
+  for (const _ of completeCheckpoints(files, [task.primary], replica, end)) rest() // C8
+  if (begin !== null) atOnce(dropForgotten(files, replica, segmentsName, logId, begin)) // C6
   atOnce(recoverDirectory({ files, directory: replica, segmentsName, logId, dryRun: true })) // throws where the restart in place would
   return copied
 }
@@ -68,19 +71,6 @@ function isSameForm(files: Files, { primary, replica, segmentsName, logId }: Cat
     return files.exists(`${segment}/${RECORDS_NAME}`) ? null : readStandIn(files, segment, logId, base)
   })
   return !own || (own.contentCrc === other?.contentCrc && own.fileBytes === other.fileBytes)
-}
-
-/** C6. Does nothing as long as a segment from `begin` on has moved into the directory of one before it. */
-function dropBefore(files: Files, { replica, segmentsName, logId }: CatchUpTask, begin: number): void {
-  const segments = `${replica}/${segmentsName}`
-  const bases = (files.list(segments) ?? []).flatMap((name) => segmentBaseOf(name) ?? [])
-  const dropped = bases.filter((base) => base < begin).toSorted((a, b) => a - b)
-  const reaches = (base: number): boolean =>
-    mergedIn(files, `${segments}/${segmentName(base)}`, logId, base).some(({ end }) => end > begin)
-  if (dropped.length === 0 || dropped.some(reaches)) return
-  const { epoch, position, begin: known } = readMark(files, replica, logId)
-  if (known === null || known < begin) DurableMark.setBegin(files, replica, logId, { epoch, position, begin })
-  for (const base of dropped) atOnce(dropInSteps(files, segments, base, false))
 }
 
 function copySegment(files: Files, task: CatchUpTask, base: number, end: number, rest: () => void): number {

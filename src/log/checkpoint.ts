@@ -161,6 +161,7 @@ function removeOthers(files: Files, directory: string, newest: number): void {
  *
  * @param directories that have the same log
  * @param onDamaged   called for each that is passed over, with its name
+ * @param isToRead    only looks: removes nothing
  * @throws what the file system throws
  */
 export function* newestCheckpoint(
@@ -168,10 +169,12 @@ export function* newestCheckpoint(
   directories: readonly string[],
   atMostPosition: number,
   onDamaged: (name: string) => void = () => {},
+  isToRead = false,
 ): Steps<Checkpoint | null> {
+  const remove = isToRead ? () => {} : (path: string) => files.removeFile(path)
   let newest: Checkpoint | null = null
   for (const directory of directories) {
-    const found = yield* newestIn(files, directory, atMostPosition, onDamaged)
+    const found = yield* newestIn(files, directory, atMostPosition, onDamaged, remove)
     if (found !== null && found.position > (newest?.position ?? -1)) newest = found
   }
   return newest
@@ -182,10 +185,11 @@ function* newestIn(
   directory: string,
   atMostPosition: number,
   onDamaged: (name: string) => void,
+  remove: (path: string) => void,
 ): Steps<Checkpoint | null> {
   for (const name of files.list(directory) ?? []) {
     const isLeftover = name.endsWith(TEMPORARY_SUFFIX) && positionOf(name.slice(0, -TEMPORARY_SUFFIX.length)) !== null
-    if (isLeftover) files.removeFile(`${directory}/${name}`)
+    if (isLeftover) remove(`${directory}/${name}`)
   }
   const positions = checkpointPositions(files, directory).filter((position) => position <= atMostPosition)
   for (const position of positions) {
@@ -196,13 +200,13 @@ function* newestIn(
       return new Checkpoint(files, path, position, before, contentBytes)
     }
     onDamaged(checkpointName(position))
-    files.removeFile(path)
+    remove(path)
   }
   return null
 }
 
 /** Judges a checkpoint by its header and its length, because reading all of it twice would slow a start down. */
-function isPublished(files: Files, directory: string, position: number): boolean {
+export function isPublished(files: Files, directory: string, position: number): boolean {
   return withOpenFile(files, `${directory}/${checkpointName(position)}`, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
     const contentBytes = file.read(header, 0) < HEADER_BYTES ? null : contentBytesOf(header, position)
@@ -238,8 +242,8 @@ export function checkpointPositions(files: Files, directory: string): number[] {
 export const isWholeCheckpoint = (files: Files, path: string, position: number): boolean =>
   atOnce(verify(files, path, position)) !== null
 
-/** Bytes of its content; null when the checkpoint is not whole. */
-function* verify(files: Files, path: string, position: number): Steps<number | null> {
+/** Bytes of its content; null when the checkpoint is not whole. @throws what the file system throws */
+export function* verify(files: Files, path: string, position: number): Steps<number | null> {
   let header: Buffer | null = null
   let bytes = 0
   let crc = 0

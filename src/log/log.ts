@@ -33,6 +33,7 @@ import { RESERVE_BYTES_DEFAULT, RING_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, STALL
 import type { LogOptions, LogState, LostReplica } from './log-options.ts'
 import type { LogWriterHandle, Position } from './log-writer.ts'
 import { nodeEnvironment } from './node-environment.ts'
+import { leaveCluster } from './outside-cluster.ts'
 import { PastGenerations } from './past-generations.ts'
 import type { QuarantineIncident } from './quarantine.ts'
 import type { DamagedRange } from './read.ts'
@@ -103,6 +104,7 @@ export class Log extends LogEvents {
       })
       if (keepUpTo !== undefined) await setAsideBehind(keepUpTo, options, environment)
       const recovered = await (options.pace ?? withoutPauses)(recovering)
+      if (options.cluster === undefined) leaveCluster(environment.files, options.directory)
       return new Log(options, environment, directories, locks, unusable, recovered)
     } catch (error) {
       await releaseLocks(locks)

@@ -11,10 +11,15 @@
  * R2  the source first takes missing frames that link to its own from the other directories of its epoch. A frame more than was
  *     acknowledged is allowed, one less is not. A directory that missed the last opening may hold a fork, so nothing is taken from it
  * R3  then all others are made equal to it, before the log opens a new epoch
+ * R4  each directory could be started alone: it has the newest checkpoints, and no segments from before the beginning of the log, which the log dropped
+ *     while the directory was away
  */
 import { StoreError, messageOf } from '../errors.ts'
 import { atOnce, stepsOf } from '../steps.ts'
 import type { Steps } from '../steps.ts'
+import { completeCheckpoints } from './checkpoint-copies.ts'
+import { dropForgotten } from './drop-forgotten.ts'
+import { readMark } from './durable-mark.ts'
 import { makeDurableDirectory, publishInSteps, readWhole, syncedInTurns, withOpenFile } from './files.ts'
 import type { Files, OpenFile } from './files.ts'
 import { readFormat, writeFormat } from './format.ts'
@@ -79,6 +84,8 @@ class Replicas {
   readonly #mergedWhole = new Map<string, boolean>()
   readonly #mergedCopied = new Set<string>()
   #logId = 0
+  /** R4. Where the log begins, by the mark of the source; null: something before that may be lost, and was not dropped. */
+  #begin: number | null = null
 
   constructor(options: RecoverDirectoriesOptions) {
     this.#options = options
@@ -99,6 +106,7 @@ class Replicas {
       if (other === null || (other.tail.end === primary.tail.end && other.tail.chain === primary.tail.chain)) continue
       this.#giveUp(replica, new Error('it could not be made equal to the primary directory'))
     }
+    yield* this.#each((directory, replica) => this.#makeStartable(directory, replica, primary.tail.end))
     this.#requireQuorum()
     const epoch = recovered.reduce((highest, one) => Math.max(highest, one?.epoch ?? 0), 0)
     return { logId: this.#logId, primary, epoch, usable: this.#usable, problems: this.#problems, remade: this.#remade }
@@ -153,6 +161,22 @@ class Replicas {
       if (survey === null || replica === source) continue
       yield* this.#attempt(replica, () => this.#copyAll(surveys, source, replica))
     }
+    const first = surveys[source]!.segments[0]?.base ?? 0
+    const { begin } = readMark(this.#files, this.#options.directories[source]!, this.#logId)
+    this.#begin = begin !== null && begin >= first ? first : null
+  }
+
+  /** R4 */
+  *#makeStartable(directory: string, replica: number, end: number): Steps<void> {
+    const directories = this.#options.directories.filter((_, other) => this.#usable[other])
+    if (directories.length === 1) return
+    try {
+      yield* completeCheckpoints(this.#files, directories, directory, end)
+    } catch (error) {
+      if (replica !== 0) throw error // without a checkpoint of its own, the primary directory can do with those of the others
+    }
+    if (replica === 0 || this.#begin === null) return
+    yield* dropForgotten(this.#files, directory, this.#options.segmentsName, this.#logId, this.#begin)
   }
 
   /** R2. Copies what `from` has and `to` lacks. */

@@ -31,7 +31,7 @@ import { MANIFEST_NAME, readManifest } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
 import type { LogSource, SegmentScan } from './source.ts'
-import { Vanished, digestOf, identityOfBytes, namesIn, piecesOf, unlessGone, withFile } from './source.ts'
+import { STAGING_NAME, Vanished, digestOf, identityOfBytes, namesIn, piecesOf, unlessGone, withFile } from './source.ts'
 import { filesOf, logPrefix, withoutPartsOfMerged } from './snapshot.ts'
 import type { StoredCheckpoint, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import type { BackupTarget } from './target.ts'
@@ -43,7 +43,7 @@ const LOOKS_MAX = 3
 /** Times that a set of small files is listed again because one of them was replaced. */
 const LISTINGS_MAX = 20
 /** Files of a data directory that a restore writes anew, or that mean nothing in it. */
-const NOT_COPIED = new Set([FORMAT_NAME, MARK_NAME, LOCK_NAME])
+const NOT_COPIED = new Set([FORMAT_NAME, MARK_NAME, LOCK_NAME, STAGING_NAME])
 
 export interface CaptureCounts {
   copiedFiles: number
@@ -407,7 +407,7 @@ class Capture {
   async #copyOthersOnce(): Promise<readonly StoredFile[]> {
     const { files, directory, segmentsName } = this.#source
     const stored: StoredFile[] = []
-    for (const name of files.list(directory) ?? []) {
+    for (const name of namesIn(files, directory) ?? []) {
       if (NOT_COPIED.has(name) || name === segmentsName || name.endsWith(TEMPORARY_SUFFIX)) continue
       if (name.startsWith(DROPPED_PREFIX) || name.startsWith('checkpoint-')) continue
       const folders = namesIn(files, `${directory}/${name}`)

@@ -20,7 +20,7 @@ export async function openDirectoryTarget(
   directory: string,
   access: TargetAccess,
 ): Promise<BackupTarget> {
-  const names = (files.list(directory) ?? []).filter((name) => name !== LOCK_NAME)
+  const names = (namesIn(files, directory) ?? []).filter((name) => name !== LOCK_NAME)
   const holdsBackup = names.includes(MARKER_KEY)
   if (access === 'read' && !holdsBackup)
     throw new StoreError('notFound', 'backup_missing', `${directory} holds no backup`)

@@ -22,7 +22,7 @@ import {
 import { MANIFEST_NAME, readManifest, verifySidecar } from '../log/sidecar.ts'
 import { STAND_IN_NAME } from '../log/stand-in.ts'
 import type { StandIn } from '../log/stand-in.ts'
-import { LogSource, Vanished, logFolders, namesIn, withFile } from './source.ts'
+import { LogSource, STAGING_NAME, Vanished, logFolders, namesIn, withFile } from './source.ts'
 import type { SegmentScan } from './source.ts'
 
 interface Problem {
@@ -351,9 +351,9 @@ class Inspection {
       const names = this.#manifest(place, `${directory}/${place}`)
       if (names !== null) found.push({ name: place, files: names })
     }
-    for (const name of files.list(directory) ?? []) {
+    for (const name of namesIn(files, directory) ?? []) {
       if (name.endsWith(TEMPORARY_SUFFIX)) this.#leftovers.push(name)
-      if (name === segmentsName || !isFolder(`${directory}/${name}`)) continue
+      if (name === segmentsName || name === STAGING_NAME || !isFolder(`${directory}/${name}`)) continue
       note(name)
       for (const inner of files.list(`${directory}/${name}`) ?? []) {
         if (isFolder(`${directory}/${name}/${inner}`)) note(`${name}/${inner}`)

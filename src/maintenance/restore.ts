@@ -20,6 +20,7 @@ import type { RestorePlan } from './plan.ts'
 import { isStandIn } from './snapshot.ts'
 import type { Snapshot, StoredFile, StoredLog, StoredSegment } from './snapshot.ts'
 import { readSnapshots } from './snapshots.ts'
+import { namesIn } from './source.ts'
 import type { BackupTarget } from './target.ts'
 
 export interface RestoreOptions {
@@ -59,7 +60,7 @@ export async function restore(options: RestoreOptions): Promise<readonly Restore
 
 /** W1 */
 function demandEmpty(files: Files, directory: string): void {
-  if ((files.list(directory) ?? []).length === 0) return
+  if (namesIn(files, directory)?.length === 0 || !files.exists(directory)) return
   const message = `${directory} is not empty: a restore goes into a new directory`
   throw new StoreError('invalid', 'restore_not_empty', message)
 }

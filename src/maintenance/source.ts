@@ -60,7 +60,7 @@ function logIn(files: Files, directory: string): LogDirectory | null {
 
 /**
  * The logs of a data directory: its own, those of its folders, and those inside of a log's directory (the endpoint helper has one in that of its
- * service); or why a log cannot be identified. By place, which is the folder or empty; outer ones first.
+ * service), without an unfinished copy; or why a log cannot be identified. By place, which is the folder or empty; outer ones first.
  *
  * @throws StoreError notFound data_directory_empty
  */
@@ -72,7 +72,8 @@ export function logFolders(files: Files, dataDirectory: string): ReadonlyMap<str
     if (log !== null) found.set(place, log)
     if (depth === FOLDERS_DEPTH || log instanceof StoreError) return
     for (const name of namesIn(files, directory) ?? []) {
-      if (!isSegmentFolder(name)) look(place === '' ? name : `${place}/${name}`, depth + 1)
+      const isCopy = log !== null && name === STAGING_NAME
+      if (!isSegmentFolder(name) && !isCopy) look(place === '' ? name : `${place}/${name}`, depth + 1)
     }
   }
   look('', 0)
@@ -83,10 +84,16 @@ export function logFolders(files: Files, dataDirectory: string): ReadonlyMap<str
 
 const isSegmentFolder = (name: string): boolean => SEGMENT_FOLDERS.some((folder) => folder === name)
 
-/** Null: it is no directory, which the file system refuses to list. */
+/** Folder in the directory of a log that takes part in a cluster: an unfinished copy of another node's log (src/cluster/catch-up/copy.ts). */
+export const STAGING_NAME = 'catch-up'
+
+/** File systems have this folder where they are mounted. Only root may read it. */
+const LOST_AND_FOUND = 'lost+found'
+
+/** Names in a directory, without what the file system itself keeps there. Null: it is no directory, which the file system refuses to list; or not there. */
 export function namesIn(files: Files, path: string): readonly string[] | null {
   try {
-    return files.list(path)
+    return files.list(path)?.filter((name) => name !== LOST_AND_FOUND) ?? null
   } catch (error) {
     if (errorCode(error) === 'ENOTDIR') return null
     throw error

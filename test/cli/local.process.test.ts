@@ -11,6 +11,7 @@ import { temporaryDirectory } from '../support/directories.ts'
 import { assertRefusedRow, mq, mqAlone, mqJson, snapshot } from './support.ts'
 import type { RefusedRow } from './support.ts'
 import { entryFile } from '../support/entry.ts'
+import { eventually } from '../support/waiting.ts'
 
 const MQ = entryFile('src/cli/mq.js')
 
@@ -403,6 +404,37 @@ describe('mq cli on the directory of a node', () => {
       left,
       expected.filter(({ offset }) => left.some((each) => each.offset === offset)),
     )
+  })
+
+  it('reads past a damaged checkpoint and a half-written one, and removes neither', async () => {
+    const server = await BrokerServer.start({ flags: ['--segment-bytes', '1048576'] })
+    const stream = await server.newStream()
+    const checkpoints = (): readonly string[] => globSync(`${server.dataDirectory}/checkpoint-*.bin`).sort()
+    await eventually(async () => {
+      await stream.fill(500, (number) => `${number}-`.repeat(300))
+      return checkpoints().length > 0
+    })
+    const expected = (await stream.replay('max_records=1000')).records
+    await server.kill()
+    const newest = checkpoints().at(-1)!
+    appendFileSync(newest, 'more')
+    writeFileSync(newest.replace(/.\.bin$/, 'f.bin.tmp'), 'half')
+    const before = snapshot(server.dataDirectory)
+    const args = [
+      'cli',
+      '--data-dir',
+      server.dataDirectory,
+      '--output',
+      'json',
+      'replay',
+      stream.name,
+      '--limit',
+      '1000',
+    ]
+    const { code, stdout } = await mq(args)
+    assert.equal(code, 0)
+    assert.deepEqual(wireRecords(JSON.parse(stdout) as Record<string, unknown>), expected)
+    assert.deepEqual(snapshot(server.dataDirectory), before)
   })
 
   it('is told when a directory holds something else', async () => {

@@ -1,7 +1,7 @@
 /** Brokers on real NATS servers, while leaders and servers are killed and stopped. A ledger outside of them has everything acknowledged. */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { BrokerServer } from '../support/broker.ts'
+import { BrokerServer, failToStartBroker } from '../support/broker.ts'
 import {
   TestCluster,
   testEachNodeHasEverything,
@@ -104,5 +104,31 @@ describe(name, { skip }, () => {
     await cluster.leader(() => [alone])
     assert.equal((await alone.stream(stream.name).describe()).next_offset, 101)
     await alone.kill()
+  })
+
+  it('does not cut what was acknowledged outside of it: the node is refused, and may begin a cluster of another name', async () => {
+    const node = await BrokerServer.start()
+    const stream = await node.newStream()
+    await node.stop()
+    await node.startAgain(cluster.nodeOf('node-1', 'third'))
+    await cluster.leader(() => [node])
+    await node.stream(stream.name).fill(10)
+    await node.stop()
+    await node.startAgain()
+    assert.equal((await node.stream(stream.name).publish('outside')).offset, 10)
+    await node.stop()
+    const again = { ...cluster.nodeOf('node-1', 'third'), MQ_DATA_DIR: node.dataDirectory }
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { code, stderr } = await failToStartBroker([], again)
+      assert.equal(code, 2)
+      assert.match(stderr, /was then started outside of it/)
+    }
+    for (let life = 0; life < 2; life += 1) {
+      await node.startAgain(cluster.nodeOf('node-1', 'fourth'))
+      await cluster.leader(() => [node])
+      const { offset } = await node.stream(stream.name).publish('inside')
+      assert.equal(offset, 11 + life)
+      await node.kill()
+    }
   })
 })

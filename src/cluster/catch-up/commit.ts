@@ -16,9 +16,9 @@ import type { Files } from '../../log/files.ts'
 import { FORMAT_NAME, writeFormat } from '../../log/format.ts'
 import { RECORDS_NAME, segmentBaseOf, segmentName } from '../../log/segment-format.ts'
 import { StoreError } from '../../errors.ts'
-import { LogSource, withFile } from '../../maintenance/source.ts'
+import { LogSource, STAGING_NAME, withFile } from '../../maintenance/source.ts'
 import type { Anchor } from '../history.ts'
-import { STAGING_NAME, hasSegment, hostsOf } from './copy.ts'
+import { hasSegment, hostsOf } from './copy.ts'
 import type { Listing, LogLocation } from './listing.ts'
 
 export interface CommitParts extends LogLocation {

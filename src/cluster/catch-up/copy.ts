@@ -19,7 +19,7 @@ import { SEGMENT_FOOTER_BYTES } from '../../log/segment-format.ts'
 import { readManifest, verifySidecar } from '../../log/sidecar.ts'
 import { STAND_IN_NAME } from '../../log/stand-in.ts'
 import type { StandIn } from '../../log/stand-in.ts'
-import { LogSource, Vanished } from '../../maintenance/source.ts'
+import { LogSource, STAGING_NAME, Vanished } from '../../maintenance/source.ts'
 import { restingSteps } from '../../pipeline/niceness.ts'
 import { ArrivingSegment, ArrivingStandIn } from './arrival.ts'
 import type { Arrival } from './arrival.ts'
@@ -41,9 +41,6 @@ export interface CopyParts extends LogLocation {
   /** Called after each piece with the bytes of this round that are done, and all bytes of the round. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void
 }
-
-/** Folder of a data directory that holds the copy, laid out like a data directory. */
-export const STAGING_NAME = 'catch-up'
 
 /** C3. A round that copied less is the last one. */
 const LITTLE_BYTES = 64 << 20

@@ -4,9 +4,8 @@
 import { decodeCheckedJson, encodeCheckedJson } from '../../log/checked-json.ts'
 import { publishFile, readWhole } from '../../log/files.ts'
 import type { Files } from '../../log/files.ts'
+import { ANCHOR_NAME } from '../../log/outside-cluster.ts'
 import type { Anchor } from '../history.ts'
-
-const ANCHOR_NAME = 'cluster-anchor.json'
 
 /** Null: there is none, or none that is whole. */
 export function readAnchor(files: Files, directory: string): Anchor | null {

@@ -14,6 +14,7 @@ import { StoreError, messageOf } from '../../errors.ts'
 import type { ClusterOptions } from '../../log/cluster-part.ts'
 import { readFormat } from '../../log/format.ts'
 import type { Log } from '../../log/log.ts'
+import { forgetLeftCluster, hasLeftCluster } from '../../log/outside-cluster.ts'
 import type { Histogram } from '../../pipeline/histogram.ts'
 import type { Anchor } from '../history.ts'
 import { isSamePlace } from '../message.ts'
@@ -230,7 +231,10 @@ export class ClusterMember {
   /** Cuts the log to where the node joins: the anchor, or else the place where the stream begins. @returns that place. @throws StoreError */
   async #settle(log: Log, anchor: Anchor | null): Promise<Anchor> {
     const { begin } = await this.#stream.promise
+    const { files, directory } = this.#parts
     const from = anchor ?? begin
+    if (hasLeftCluster(files, directory) && !isSamePlace(log.cluster!.end, from.end)) throw outside(log)
+    forgetLeftCluster(files, directory)
     if (log.cluster!.end.position > from.end.position) await this.#cutTo(log, from.end.position)
     if (!isSamePlace(log.cluster!.end, from.end)) throw differs(log, from.end)
     return from
@@ -445,6 +449,13 @@ export class ClusterMember {
 /** Whether the stream no longer has what the node needs next. */
 const isBehind = ({ begin, first }: Stream, anchor: Anchor | null): boolean =>
   anchor === null ? begin.end.position > 0 || first > 1 : first > anchor.sequence + 1
+
+const outside = (log: Log): StoreError =>
+  new StoreError(
+    'invalid',
+    'cluster_left',
+    `TRILOG_CLUSTER_NAME: ${log.directory} was in a cluster and was then started outside of it, so this cluster may lack what it has: choose a name that no cluster has yet, or an empty data directory`,
+  )
 
 const differs = (log: Log, { position }: LogPlace): StoreError =>
   new StoreError(
