@@ -23,15 +23,42 @@ export interface BodyDigest {
   readonly sha256: string | null
 }
 
-/** One for each checksum of the plan. Null stands for MD5, which is computed in any case. */
-export type RunningChecksums = readonly (Digest | null)[]
+/** The digests of a body besides its MD5, computed as its bytes come. The plan's checksums must be loaded. */
+export class RunningDigests {
+  readonly #plan: DigestPlan
+  /** One for each checksum of the plan. Null stands for MD5, which is computed in any case. */
+  readonly #checksums: readonly (Digest | null)[]
+  /** Null: it is not planned, or is one of the checksums. */
+  readonly #sha256: Digest | null
 
-/** Null: it is not planned, or is one of the checksums. */
-export const beginSha256 = ({ sha256, checksums }: DigestPlan): Digest | null =>
-  sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
+  constructor(plan: DigestPlan) {
+    const { checksums, sha256 } = plan
+    this.#plan = plan
+    this.#checksums = checksums.map((algorithm) => (algorithm === 'MD5' ? null : beginChecksum(algorithm)))
+    this.#sha256 = sha256 && !checksums.includes('SHA256') ? beginHash('sha256') : null
+  }
 
-export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
-  checksums.map((algorithm) => (algorithm === 'MD5' ? null : beginChecksum(algorithm)))
+  update(bytes: Uint8Array): void {
+    for (const checksum of this.#checksums) checksum?.update(bytes)
+    this.#sha256?.update(bytes)
+  }
+
+  /**
+   * Call it once.
+   *
+   * @param bytes length of the body
+   * @param md5 32 lower-case digits
+   */
+  finish(bytes: number, md5: string): BodyDigest {
+    const plan = this.#plan
+    const checksums = plan.checksums.map((algorithm, i) => {
+      const digest = this.#checksums[i]?.digest() ?? Buffer.from(md5, 'hex')
+      return { algorithm, value: digest.toString('base64') }
+    })
+    const ofSha256 = this.#sha256?.digest().toString('hex') ?? null
+    return { bytes, md5, checksums, sha256: plan.sha256 ? (ofSha256 ?? sha256Among(checksums)) : null }
+  }
+}
 
 /**
  * The digests of a body that is in memory as a whole. The plan's checksums must be loaded.
@@ -39,26 +66,9 @@ export const beginChecksums = ({ checksums }: DigestPlan): RunningChecksums =>
  * @param md5 32 lower-case digits; one call of node:crypto is the quickest for a body alone
  */
 export function digestOfWhole(plan: DigestPlan, body: Uint8Array, md5 = hash('md5', body, 'hex')): BodyDigest {
-  const checksums = beginChecksums(plan)
-  const sha256 = beginSha256(plan)
-  for (const digest of checksums) digest?.update(body)
-  sha256?.update(body)
-  return bodyDigest(plan, body.length, md5, checksums, sha256)
-}
-
-export function bodyDigest(
-  plan: DigestPlan,
-  bytes: number,
-  md5: string,
-  running: RunningChecksums,
-  sha256: Digest | null,
-): BodyDigest {
-  const checksums = plan.checksums.map((algorithm, i) => {
-    const digest = running[i]?.digest() ?? Buffer.from(md5, 'hex')
-    return { algorithm, value: digest.toString('base64') }
-  })
-  const ofSha256 = sha256?.digest().toString('hex') ?? null
-  return { bytes, md5, checksums, sha256: plan.sha256 ? (ofSha256 ?? sha256Among(checksums)) : null }
+  const running = new RunningDigests(plan)
+  running.update(body)
+  return running.finish(body.length, md5)
 }
 
 /** SHA-256 that is one of the checksums, too, is computed only once. */

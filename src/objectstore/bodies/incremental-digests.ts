@@ -3,9 +3,8 @@
  * all else that main loads for digests.
  */
 import { Md5Hasher, Md5Message } from '../../../native-free-codecs/md5.ts'
-import { beginChecksums, beginSha256, bodyDigest } from './body-digests.ts'
-import type { BodyDigest, DigestPlan, RunningChecksums } from './body-digests.ts'
-import type { Digest } from './checksum-algorithms.ts'
+import { RunningDigests } from './body-digests.ts'
+import type { BodyDigest, DigestPlan } from './body-digests.ts'
 
 /** The next bytes of a body. */
 export interface BodyPiece {
@@ -20,22 +19,15 @@ export class BodyDigests {
   /** @param pieces of different bodies, MD5_LANES at most, which together take less time than one after the other */
   static update(pieces: readonly BodyPiece[]): void {
     md5.update(pieces.map(({ digests, bytes }) => ({ message: digests.#md5, bytes })))
-    for (const { digests, bytes } of pieces) {
-      for (const checksum of digests.#checksums) checksum?.update(bytes)
-      digests.#sha256?.update(bytes)
-    }
+    for (const { digests, bytes } of pieces) digests.#others.update(bytes)
   }
 
-  readonly #plan: DigestPlan
   readonly #md5 = new Md5Message()
-  readonly #checksums: RunningChecksums
-  readonly #sha256: Digest | null
+  readonly #others: RunningDigests
 
   /** The plan's checksums must be loaded. */
   constructor(plan: DigestPlan) {
-    this.#plan = plan
-    this.#checksums = beginChecksums(plan)
-    this.#sha256 = beginSha256(plan)
+    this.#others = new RunningDigests(plan)
   }
 
   /** @param bytes may be over a SharedArrayBuffer, and must not change meanwhile */
@@ -45,7 +37,6 @@ export class BodyDigests {
 
   /** Call it once. */
   finish(): BodyDigest {
-    const { bytes } = this.#md5
-    return bodyDigest(this.#plan, bytes, md5.digests([this.#md5])[0]!.toString('hex'), this.#checksums, this.#sha256)
+    return this.#others.finish(this.#md5.bytes, md5.digests([this.#md5])[0]!.toString('hex'))
   }
 }

@@ -2,8 +2,8 @@
  * The body of a request that has a form, as it comes: without its aws-chunked framing, and checked against what the headers claim about it. The headers
  * are about the whole body; fields of the form are about its file (post-object.ts).
  */
-import { beginChecksums, beginSha256, bodyDigest } from '../../bodies/body-digests.ts'
-import type { DigestPlan, RunningChecksums } from '../../bodies/body-digests.ts'
+import { RunningDigests } from '../../bodies/body-digests.ts'
+import type { DigestPlan } from '../../bodies/body-digests.ts'
 import { beginHash, loadChecksums } from '../../bodies/checksum-algorithms.ts'
 import type { Digest } from '../../bodies/checksum-algorithms.ts'
 import { AwsChunkedDecoder } from '../body/aws-chunked.ts'
@@ -13,30 +13,6 @@ import type { BodyPlan } from '../body/body-plan.ts'
 import { declaredChecksum } from '../body/declared-checksum.ts'
 import type { GatewayRequest } from '../handler.ts'
 
-/** The digests that the claims need. */
-class RunningDigests {
-  readonly #plan: DigestPlan
-  readonly #md5 = beginHash('md5')
-  readonly #checksums: RunningChecksums
-  readonly #sha256: Digest | null
-  #bytes = 0
-
-  constructor(plan: DigestPlan) {
-    this.#plan = plan
-    this.#checksums = beginChecksums(plan)
-    this.#sha256 = beginSha256(plan)
-  }
-
-  update(bytes: Uint8Array): void {
-    this.#bytes += bytes.byteLength
-    for (const digest of [this.#md5, this.#sha256, ...this.#checksums]) digest?.update(bytes)
-  }
-
-  finish(): ReturnType<typeof bodyDigest> {
-    return bodyDigest(this.#plan, this.#bytes, this.#md5.digest().toString('hex'), this.#checksums, this.#sha256)
-  }
-}
-
 export class FormBody {
   /** Without the framing; null: not declared. */
   readonly contentLength: number | null
@@ -44,7 +20,8 @@ export class FormBody {
   readonly #decoder: AwsChunkedDecoder | null
   readonly #sink: (bytes: Buffer) => void
   /** Null: the headers claim nothing, as those of a browser. */
-  readonly #digests: RunningDigests | null
+  readonly #digests: { readonly md5: Digest; readonly others: RunningDigests } | null
+  #bytes = 0
 
   /**
    * @param sink gets the form; the bytes are valid during the call
@@ -63,7 +40,7 @@ export class FormBody {
     this.contentLength = plan.contentLength
     this.#plan = plan
     this.#sink = sink
-    this.#digests = isClaimed ? new RunningDigests(digests) : null
+    this.#digests = isClaimed ? { md5: beginHash('md5'), others: new RunningDigests(digests) } : null
     this.#decoder = plan.framing === null ? null : new AwsChunkedDecoder(plan.framing, (bytes) => this.#take(bytes))
   }
 
@@ -76,11 +53,15 @@ export class FormBody {
   /** To be called when the body has ended. @throws S3Error when it is not what the headers claim */
   end(): void {
     const trailer = this.#decoder?.finish() ?? null
-    if (this.#digests !== null) checkBody(this.#plan.claims, this.#digests.finish(), trailer)
+    if (this.#digests === null) return
+    const { md5, others } = this.#digests
+    checkBody(this.#plan.claims, others.finish(this.#bytes, md5.digest().toString('hex')), trailer)
   }
 
   #take(bytes: Uint8Array): void {
-    this.#digests?.update(bytes)
+    this.#bytes += bytes.byteLength
+    this.#digests?.md5.update(bytes)
+    this.#digests?.others.update(bytes)
     this.#sink(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   }
 }
