@@ -29,6 +29,7 @@ export function describeProblem(
     (error) => error.instancePath === instancePath && error.keyword !== 'anyOf' && error.message.startsWith('must be '),
   )
   if (alternatives.length > 1) {
+    // A constant is reported twice, by its type and by its value, for a value of another type. The value says more.
     const constants = new Set(
       alternatives.filter(({ keyword }) => keyword === 'const').map((error) => error.schemaPath),
     )
